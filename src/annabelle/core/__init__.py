@@ -1,0 +1,1 @@
+"""The vocabulary every other room speaks. Imports nothing of ours."""

@@ -1,0 +1,194 @@
+"""What hub and thinker say to each other over HTTP. Every request is idempotent by the id it carries.
+
+hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or with ?wait=S → 200 TurnState
+                POST /process-task (TurnBrief)      the same for proactive work
+                GET  /turns/{message_id}            → TurnState           (?wait=S blocks up to S seconds)
+                GET  /turns/{message_id}/events     → NDJSON of StreamedEvent until the turn is over (?after=N&stream=S)
+                POST /turns/{message_id}/cancel     → TurnState
+                GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
+thinker → hub   GET  /tools/list                    → ToolList
+                POST /tools/call (ToolCall)         → ToolResult
+                POST /internal/ledger/reserve (Reserve) → Reservation
+                POST /internal/ledger/settle (ModelCall) → 204
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import ErrorBody
+from annabelle.core.events import TurnEvent
+from annabelle.core.messages import OWNER, now
+from annabelle.core.tools import JsonObject, ToolSpec
+
+TOKEN_HEADER = "X-Annabelle-Token"  # noqa: S105  the header's name, not a token
+TRACE_HEADER = "X-Trace-Id"
+USER_HEADER = "X-Annabelle-User"
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class TurnLimits(Frozen):
+    """What bounds one turn (LOOP-02, LOOP-10). Reaching one returns what was gathered, with a clear sentence."""
+
+    max_steps: int = Field(default=8, ge=1, le=50)
+    max_tool_calls: int | None = Field(default=None, ge=1, le=500)
+    wall_clock_seconds: float = Field(default=600, gt=0)
+    same_tool_in_a_row: int = Field(default=5, ge=2)
+    same_tool_with_news: int = Field(default=10, ge=2)
+    consecutive_mistakes: int = Field(default=3, ge=1)
+    history_messages: int = Field(default=20, ge=0)
+
+
+class AgentProfile(Frozen):
+    """How one agent thinks: fixed for the life of its thinker process."""
+
+    agent_id: str
+    provider: str | None = None
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    system_prompt: str = ""
+    limits: TurnLimits = TurnLimits()
+
+
+class TurnBrief(Frozen):
+    """Everything a thinker needs to answer one message. It never learns which kind of agent asked (ROADMAP)."""
+
+    message_id: str
+    thread_id: str
+    trace_id: str
+    user_id: str = OWNER
+    channel: str
+    chat_id: str
+    sender_id: str
+    text: str
+    sent_at: datetime = Field(default_factory=now)
+    conversational: bool = Field(default=True, description="Stops after send_message (LOOP-06)")
+    required_tools: tuple[str, ...] | None = Field(
+        default=None, description="Exactly these tools, nothing else (SEL-01)"
+    )
+    limits: TurnLimits | None = Field(default=None, description="Overrides the agent's own")
+
+
+class TurnAccepted(Frozen):
+    message_id: str
+    state: Literal["running", "done", "failed"]
+
+
+class Usage(Frozen):
+    """Tokens of one or several model calls, and what they cost."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [c for c in (self.cost_usd, other.cost_usd) if c is not None]
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=sum(costs) if costs else None,
+        )
+
+
+class TurnResult(Frozen):
+    """How a turn ended. `sent_by_tool` means the answer already went out through send_message (RTR-07)."""
+
+    message_id: str
+    success: bool
+    text: str = ""
+    tools_used: tuple[str, ...] = ()
+    steps: int = 0
+    usage: Usage = Usage()
+    sent_by_tool: bool = False
+    limit: str | None = Field(default=None, description="The limit that ended the turn, if one did")
+    error: ErrorBody | None = None
+    unknown_outcomes: tuple[str, ...] = Field(default=(), description="Call ids whose effect is not known (DUR-03)")
+
+
+class TurnState(Frozen):
+    message_id: str
+    state: Literal["running", "done", "failed"]
+    result: TurnResult | None = None
+
+
+class StreamedEvent(Frozen):
+    """One line of the thinker's event stream. A reader that comes back with another `stream` starts at zero."""
+
+    stream: str
+    n: int
+    event: TurnEvent
+
+
+class ClearSession(Frozen):
+    thread_id: str
+
+
+class ToolList(Frozen):
+    """The tools this caller may use. `version` changes whenever the list does (RTR-06)."""
+
+    version: str
+    tools: tuple[ToolSpec, ...]
+
+
+class ToolCall(Frozen):
+    """A call of one tool. `call_id` (agents only) makes a repeat replay the first result."""
+
+    name: str = Field(min_length=1, max_length=200)
+    arguments: JsonObject = Field(default_factory=dict)
+    call_id: str | None = Field(default=None, max_length=200, pattern=r"^[\w:.-]+$")
+    message_id: str | None = Field(default=None, max_length=60)
+
+
+class Reserve(Frozen):
+    """Asked before every model call, so that a cap can say no before money is spent (CST-09)."""
+
+    call_id: str
+    agent_id: str
+    user_id: str
+    message_id: str | None
+    purpose: str
+    provider: str
+    model: str
+    estimated_input_tokens: int
+    max_output_tokens: int | None = None
+
+
+class Reservation(Frozen):
+    call_id: str
+    allowed: bool
+    reason: str | None = None
+
+
+class ModelCall(Frozen):
+    """The record of one finished model call (LLM-07)."""
+
+    call_id: str
+    agent_id: str
+    user_id: str
+    message_id: str | None
+    trace_id: str | None
+    purpose: str
+    provider: str
+    model: str
+    usage: Usage
+    duration_ms: float
+    outcome: Literal["ok", "error", "cancelled"] = "ok"
+    error_code: str | None = None
+
+
+class ThinkerBoot(Frozen):
+    """What an adopted thinker process reads from its standard input: its identity, and no more than it needs."""
+
+    agent: AgentProfile
+    hub_url: str
+    secret: str = Field(repr=False)
+    port: int = Field(ge=0, le=65535)
+    environment: dict[str, str] = Field(default_factory=dict, repr=False)

@@ -1,0 +1,176 @@
+"""Everything that can go wrong, named after who has to act next.
+
+AnnabelleError
+├── OperatorMistake            the person who runs Annabelle: settings, files, ports            exit 2 · HTTP 500
+│   └── ConfigMistake            a file or setting is wrong; names file, field and reason
+├── CallerMistake              whoever sent the request                                          HTTP 400
+│   ├── InvalidArguments         names the field                                                 HTTP 422
+│   ├── Unauthorized             no or wrong token                                               HTTP 401
+│   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
+│   ├── NotFound                                                                                 HTTP 404
+│   │   └── UnknownTool            carries the closest names
+│   ├── Conflict                                                                                 HTTP 409
+│   ├── TooLarge                                                                                 HTTP 413
+│   └── TooManyRequests          rate limit or full queue; carries retry_after                   HTTP 429
+├── RetryByModel               the model: call again differently; shown to it as a tool result   HTTP 422
+├── Unavailable                wait or retry: a part is down for now                             HTTP 503
+│   ├── AgentPaused              resume it
+│   ├── ServerDown               an MCP server is not running; nothing was sent
+│   └── HubUnreachable
+├── ToolTimeout                the tool did not answer in time                                   HTTP 504
+├── OutcomeUnknown             the person: a call may or may not have happened (DUR-03)          HTTP 502
+├── ProviderTrouble            the provider; `retry` tells how often to try again                HTTP 502
+│   ├── ProviderRateLimited      5 retries
+│   ├── ProviderDown             network, timeout, 5xx: 3 retries
+│   ├── ProviderRefused          key, model or request is wrong: no retry helps
+│   └── ProviderFailed           anything else: 2 retries
+├── StorageTrouble             the operator: disk full, database damaged, file locked            exit 3 · HTTP 507
+│   └── AlreadyRunning           another process owns this home or file                          exit 4
+└── TurnCancelled              nobody: the user stopped it
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel
+
+RetryClass = Literal["rate_limit", "network", "other", "none"]
+
+
+class ErrorBody(BaseModel):
+    """What an error looks like on every wire: `{"error": {…}}` around this."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    trace_id: str | None = None
+    field: str | None = None
+
+
+class AnnabelleError(Exception):
+    """One clear sentence, a stable code, and what to do about it."""
+
+    code: ClassVar[str] = "internal_error"
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
+    retry: ClassVar[RetryClass] = "none"
+
+    def __init__(self, message: str, *, hint: str | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.field = field
+
+    def body(self, trace_id: str | None = None) -> ErrorBody:
+        return ErrorBody(code=self.code, message=self.message, hint=self.hint, trace_id=trace_id, field=self.field)
+
+
+class OperatorMistake(AnnabelleError):
+    code, exit_code = "operator_mistake", 2
+
+
+class ConfigMistake(OperatorMistake):
+    code = "bad_config"
+
+
+class CallerMistake(AnnabelleError):
+    code, http_status, exit_code = "bad_request", 400, 2
+
+
+class InvalidArguments(CallerMistake):
+    code, http_status = "invalid_arguments", 422
+
+
+class Unauthorized(CallerMistake):
+    code, http_status = "unauthorized", 401
+
+
+class NotAllowed(CallerMistake):
+    code, http_status = "not_allowed", 403
+
+
+class NotFound(CallerMistake):
+    code, http_status = "not_found", 404
+
+
+class UnknownTool(NotFound):
+    code = "unknown_tool"
+
+
+class Conflict(CallerMistake):
+    code, http_status = "conflict", 409
+
+
+class TooLarge(CallerMistake):
+    code, http_status = "too_large", 413
+
+
+class TooManyRequests(CallerMistake):
+    code, http_status = "too_many_requests", 429
+
+    def __init__(self, message: str, *, hint: str | None = None, retry_after: float = 1.0) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class RetryByModel(AnnabelleError):
+    code, http_status = "retry", 422
+
+
+class Unavailable(AnnabelleError):
+    code, http_status = "unavailable", 503
+
+
+class AgentPaused(Unavailable):
+    code = "agent_paused"
+
+
+class ServerDown(Unavailable):
+    code = "server_down"
+
+
+class HubUnreachable(Unavailable):
+    code, exit_code = "hub_unreachable", 5
+
+
+class ToolTimeout(AnnabelleError):
+    code, http_status = "tool_timeout", 504
+
+
+class OutcomeUnknown(AnnabelleError):
+    code, http_status = "outcome_unknown", 502
+
+
+class ProviderTrouble(AnnabelleError):
+    code, http_status = "provider_failed", 502
+
+
+class ProviderRateLimited(ProviderTrouble):
+    code = "provider_rate_limited"
+    retry: ClassVar[RetryClass] = "rate_limit"
+
+
+class ProviderDown(ProviderTrouble):
+    code = "provider_down"
+    retry: ClassVar[RetryClass] = "network"
+
+
+class ProviderRefused(ProviderTrouble):
+    code = "provider_refused"
+
+
+class ProviderFailed(ProviderTrouble):
+    retry: ClassVar[RetryClass] = "other"
+
+
+class StorageTrouble(AnnabelleError):
+    code, http_status, exit_code = "storage_trouble", 507, 3
+
+
+class AlreadyRunning(StorageTrouble):
+    code, exit_code = "already_running", 4
+
+
+class TurnCancelled(AnnabelleError):
+    code, http_status = "cancelled", 409

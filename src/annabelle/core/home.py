@@ -1,0 +1,116 @@
+"""Where everything of one install lives: `ANNABELLE_HOME`, by default `~/.annabelle`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from annabelle.core.errors import OperatorMistake
+
+HOME_VARIABLE = "ANNABELLE_HOME"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The paths of one install. Nothing outside this class spells a file name of the home."""
+
+    root: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        return cls(Path(os.environ.get(HOME_VARIABLE) or "~/.annabelle").expanduser().absolute())
+
+    def prepare(self) -> Home:
+        """Make the folders that must exist; one clear sentence when they can not be made."""
+        try:
+            for folder in (self.root, self.data, self.logs, self.agents, self.config, self.run):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(0o700)
+            probe = self.run / f".writable-{os.getpid()}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise OperatorMistake(
+                f"The home {self.root} can not be written: {error.strerror}.",
+                hint=f"Free space or fix its permissions, or set {HOME_VARIABLE} to a folder you own.",
+            ) from error
+        return self
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        """Sockets, pid files and locks of the running hub."""
+        return self.root / "run"
+
+    @property
+    def agents(self) -> Path:
+        return self.root / "agents"
+
+    @property
+    def skills(self) -> Path:
+        return self.root / "skills"
+
+    @property
+    def models(self) -> Path:
+        return self.root / "models"
+
+    @property
+    def backups(self) -> Path:
+        return self.root / "backups"
+
+    @property
+    def workspace(self) -> Path:
+        return self.root / "workspace"
+
+    @property
+    def token_file(self) -> Path:
+        return self.root / "annabelle.token"
+
+    @property
+    def settings_file(self) -> Path:
+        return self.config / "settings.env"
+
+    @property
+    def known_servers_file(self) -> Path:
+        return self.root / "last-known-mcps.json"
+
+    @property
+    def traces_file(self) -> Path:
+        return self.logs / "traces.jsonl"
+
+    @property
+    def hub_file(self) -> Path:
+        """Written by a running hub: its pid, address and version, for the commands that look for it."""
+        return self.run / "hub.json"
+
+    def agent(self, agent_id: str) -> Path:
+        return self.agents / agent_id
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
+    """Replace a file so that a reader, or a crash, sees the old or the new text and never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,80 @@
+"""Append-only JSON lines that survive a crash in the middle of a line (SES-01)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from annabelle.core.errors import StorageTrouble
+
+_log = logging.getLogger(__name__)
+
+Record = dict[str, object]
+
+
+def append(path: Path, records: Iterable[Record], *, durable: bool = True) -> None:
+    """Add records in one write. A crash leaves all of them, or one torn line at the end that `load` repairs."""
+    blob = "".join(json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                blob = b"\n" + blob  # what a crash left torn stays its own, unreadable line
+            written = os.write(descriptor, blob)
+            if written != len(blob):
+                os.ftruncate(descriptor, size)
+                raise OSError(28, "No space left on device")
+            if durable:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StorageTrouble(
+            f"{path.name} could not be written: {error.strerror}.",
+            hint="Free some disk space; nothing before it was lost.",
+        ) from error
+
+
+def load(path: Path) -> list[Record]:
+    """Every readable record. A torn last line is cut off the file; a damaged line in the middle is passed over."""
+    try:
+        blob = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    records: list[Record] = []
+    good_until = position = 0
+    for line in blob.splitlines(keepends=True):
+        position += len(line)
+        record = _parse(line)
+        if record is not None:
+            records.append(record)
+            good_until = position
+        elif line.strip():
+            _log.warning("%s: a damaged line before byte %d was passed over", path.name, position)
+    if good_until < len(blob):
+        _cut(path, good_until)
+    elif blob and not blob.endswith(b"\n"):
+        append(path, [], durable=False)
+    return records
+
+
+def _parse(line: bytes) -> Record | None:
+    try:
+        record = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _cut(path: Path, size: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

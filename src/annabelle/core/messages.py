@@ -1,0 +1,55 @@
+"""What a person says and what comes back, independent of the channel it travelled on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from annabelle.core.ids import new_id
+
+OWNER = "owner"
+"""The one user of a single-user install; every row names its user from the start."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class InboundMessage(BaseModel):
+    """One message as it entered, parsed once at the edge."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str = Field(default_factory=lambda: new_id("msg"))
+    channel: Name
+    chat_id: Name
+    sender_id: Name
+    user_id: Name = OWNER
+    text: str
+    external_id: Name | None = Field(
+        default=None, description="The channel's own id; a repeat of it is the same message"
+    )
+    agent_id: Name | None = Field(default=None, description="Ask for this agent instead of the bound one")
+    sent_at: datetime = Field(default_factory=now)
+
+
+MessageState = Literal["queued", "running", "done", "failed"]
+MessageSource = Literal["user", "agent", "error"]
+
+
+class ThreadMessage(BaseModel):
+    """One line of what a person sees in a thread; permanent, unlike the model's history (THR-01, THR-02)."""
+
+    id: str
+    thread_id: str
+    source: MessageSource
+    type: Literal["text", "tool"] = "text"
+    content: str
+    metadata: dict[str, object] = Field(default_factory=dict)
+    state: MessageState = "done"
+    reply_to: str | None = None
+    created_at: datetime

@@ -1,0 +1,76 @@
+"""Tools as every room sees them: the spec, the call, the result."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import ErrorBody
+
+JsonObject = dict[str, object]
+
+
+class ToolAnnotations(BaseModel):
+    """What a tool may do, as its server declares it. An absent hint is read as the dangerous answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call that may already have happened can be made again without a second effect."""
+        return self.read_only or self.idempotent
+
+
+class ToolSpec(BaseModel):
+    """One tool as the model and the API see it, under its exposed name `{server}_{tool}`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    server: str
+    original_name: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject | None = None
+    annotations: ToolAnnotations = ToolAnnotations()
+    group: str = ""
+
+
+class CallContext(BaseModel):
+    """Who calls, and on whose behalf. Made by the hub from authenticated facts, never from arguments."""
+
+    model_config = ConfigDict(frozen=True)
+
+    caller: Literal["agent", "api", "cli", "hub"]
+    agent_id: str | None = None
+    user_id: str
+    thread_id: str | None = None
+    chat_id: str | None = None
+    channel: str | None = None
+    message_id: str | None = None
+    call_id: str | None = Field(default=None, description="Turn, step and index; a repeat replays, never repeats")
+    trace_id: str | None = None
+
+
+class ToolResult(BaseModel):
+    """What came back: text for the model, structure for machines, or an error that says what to do next."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    structured: JsonObject | None = None
+    is_error: bool = False
+    error: ErrorBody | None = None
+    duration_ms: float = 0.0
+    replayed: bool = False
+
+    @classmethod
+    def failure(cls, body: ErrorBody) -> ToolResult:
+        text = body.message if body.hint is None else f"{body.message} {body.hint}"
+        return cls(text=text, is_error=True, error=body)

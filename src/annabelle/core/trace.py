@@ -1,0 +1,92 @@
+"""The trace id of the work at hand, and the file that remembers what happened in it (TRC-01, TRC-02)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Generator
+from contextvars import ContextVar
+from pathlib import Path
+
+from annabelle.core.ids import is_id, new_id
+from annabelle.core.messages import now
+from annabelle.core.redact import Redactor
+
+_current: ContextVar[str | None] = ContextVar("annabelle_trace", default=None)
+
+
+def current_trace() -> str | None:
+    return _current.get()
+
+
+def accept_trace(offered: str | None) -> str:
+    """A caller's trace id when it is one of ours, else a new one."""
+    return offered if offered is not None and is_id(offered, "tr") else new_id("tr")
+
+
+@contextlib.contextmanager
+def traced(trace_id: str | None) -> Generator[str]:
+    """Everything inside belongs to this trace; without an id, to a new one."""
+    token = _current.set(trace_id or new_id("tr"))
+    try:
+        yield _current.get() or ""
+    finally:
+        _current.reset(token)
+
+
+class TraceFile:
+    """Appends one JSON line per span event. Writing is best effort: a full disk must not stop a turn."""
+
+    def __init__(
+        self, path: Path, component: str, redact: Redactor, max_bytes: int = 20_000_000, keep: int = 5
+    ) -> None:
+        self._path, self._component, self._redact = path, component, redact
+        self._max_bytes, self._keep = max_bytes, keep
+        self._lock = threading.Lock()
+
+    def write(self, event: str, data: dict[str, object] | None = None, trace_id: str | None = None) -> None:
+        record = {
+            "trace_id": trace_id or current_trace(),
+            "ts": now().isoformat(timespec="milliseconds"),
+            "mcp": self._component,
+            "event": event,
+            "data": self._redact.data(data or {}),
+        }
+        line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
+        # Processes share the file: one write of one line with O_APPEND stays whole.
+        with self._lock, contextlib.suppress(OSError):
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(descriptor, line.encode())
+                full = os.fstat(descriptor).st_size > self._max_bytes
+            finally:
+                os.close(descriptor)
+            if full:
+                self._rotate()
+
+    def _rotate(self) -> None:
+        for number in range(self._keep - 1, 0, -1):
+            older = self._path.with_name(f"{self._path.name}.{number}")
+            if older.exists():
+                older.replace(self._path.with_name(f"{self._path.name}.{number + 1}"))
+        with contextlib.suppress(FileNotFoundError):
+            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+
+
+def read_trace(path: Path, trace_id: str, keep: int = 5) -> list[dict[str, object]]:
+    """Every recorded event of one trace, oldest first, from the file and its rotated predecessors."""
+    needle = f'"{trace_id}"'
+    found: list[dict[str, object]] = []
+    for file in [*(path.with_name(f"{path.name}.{n}") for n in range(keep, 0, -1)), path]:
+        if not file.exists():
+            continue
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if needle in line:
+                    with contextlib.suppress(json.JSONDecodeError):
+                        record = json.loads(line)
+                        if record.get("trace_id") == trace_id:
+                            found.append(record)
+    return sorted(found, key=lambda record: str(record.get("ts", "")))
