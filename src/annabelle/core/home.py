@@ -84,6 +84,23 @@ class Home:
         return self.config / "settings.env"
 
     @property
+    def agents_file(self) -> Path:
+        return self.config / "agents.json"
+
+    @property
+    def good_agents_file(self) -> Path:
+        """The last agents.json that was valid; it stands in while the real one is not."""
+        return self.data / "agents.last-good.json"
+
+    @property
+    def database_file(self) -> Path:
+        return self.data / "annabelle.db"
+
+    @property
+    def flows_file(self) -> Path:
+        return self.data / "flows.db"
+
+    @property
     def known_servers_file(self) -> Path:
         return self.root / "last-known-mcps.json"
 
