@@ -1,0 +1,19 @@
+"""What every server is made of: typed tools, clear errors, progress, cancellation, stdio.
+
+class Clock:
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
+    async def what_time(self, zone: Annotated[str, Field(description="A time zone")] = "UTC") -> Time:
+        \"""Tell the time in a time zone.\"""
+
+def main() -> None:
+    run(lambda: ToolServer("clock", [Clock()]))
+"""
+
+from annabelle.servers.kit.blocking import StopSign, in_thread
+from annabelle.servers.kit.call import Call, current_call
+from annabelle.servers.kit.declare import tool
+from annabelle.servers.kit.result import Result
+from annabelle.servers.kit.run import run
+from annabelle.servers.kit.server import ToolServer
+
+__all__ = ["Call", "Result", "StopSign", "ToolServer", "current_call", "in_thread", "run", "tool"]

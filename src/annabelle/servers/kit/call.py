@@ -1,0 +1,67 @@
+"""Who is calling, on whose behalf, and how to tell them how far the work is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import cast
+
+META_KEY = "annabelle"
+"""The key of a request's `_meta` under which the hub sends who calls."""
+
+Progress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+
+async def _nobody_listens(done: float, total: float | None, message: str | None) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a tool. The ids come from the hub's authenticated facts, never from the arguments."""
+
+    trace_id: str | None = None
+    agent_id: str | None = None
+    user_id: str | None = None
+    chat_id: str | None = None
+    call_id: str | None = None
+    message_id: str | None = None
+    _progress: Progress = _nobody_listens
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the work is; free when the caller did not ask to know."""
+        await self._progress(done, total, message)
+
+
+_current: ContextVar[Call] = ContextVar("annabelle_call")
+
+
+def current_call() -> Call:
+    """The call this code works for; an anonymous one outside of any."""
+    return _current.get(None) or Call()
+
+
+def enter_call(call: Call) -> None:
+    """Everything this task does from here on belongs to `call`."""
+    _current.set(call)
+
+
+def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
+    """The call as the request's `_meta` describes it. What is missing or of the wrong type is left out."""
+    sent = (meta or {}).get(META_KEY)
+    facts = cast("dict[str, object]", sent) if isinstance(sent, dict) else {}
+
+    def text(name: str) -> str | None:
+        value = facts.get(name)
+        return value if isinstance(value, str) and value else None
+
+    return Call(
+        trace_id=text("trace_id"),
+        agent_id=text("agent_id"),
+        user_id=text("user_id"),
+        chat_id=text("chat_id"),
+        call_id=text("call_id"),
+        message_id=text("message_id"),
+        _progress=progress,
+    )

@@ -1,0 +1,38 @@
+"""Runs a server over its standard input and output until the other side hangs up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import Callable
+
+from mcp.server.stdio import stdio_server
+
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.logs import configure_logging
+from annabelle.core.redact import Redactor
+from annabelle.servers.kit.server import ToolServer
+
+_log = logging.getLogger(__name__)
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def run(build: Callable[[], ToolServer]) -> None:
+    """The whole life of a server process. What keeps it from starting is one sentence on stderr and an exit code."""
+    level = os.environ.get("LOG_LEVEL", "info").lower()
+    configure_logging("server", None, level if level in _LEVELS else "info", Redactor.from_environment())
+    try:
+        server = build()
+    except AnnabelleError as error:
+        _log.error("%s %s", error.message, error.hint or "")
+        sys.exit(error.exit_code)
+    asyncio.run(serve(server))
+
+
+async def serve(server: ToolServer) -> None:
+    """Answer requests until standard input ends."""
+    async with stdio_server() as (read_stream, write_stream):
+        _log.debug("%s serves %d tools", server.name, len(server.tools))
+        await server.protocol.run(read_stream, write_stream, server.protocol.create_initialization_options())

@@ -1,0 +1,99 @@
+"""A server: its tools, listed and called over MCP, with every failure turned into an answer."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+from collections.abc import Iterable
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from annabelle import __version__
+from annabelle.core.errors import AnnabelleError, UnknownTool
+from annabelle.core.failpoints import failpoint
+from annabelle.core.trace import accept_trace, traced
+from annabelle.servers.kit.call import enter_call, read_call
+from annabelle.servers.kit.declare import DeclaredTool, collect
+from annabelle.servers.kit.failpoints import FAILPOINTS
+from annabelle.servers.kit.result import failure, success
+
+_log = logging.getLogger(__name__)
+_BEFORE, _AFTER = FAILPOINTS
+
+MAX_RESULT_BYTES = 1_000_000
+
+Context = ServerRequestContext[dict[str, object], object]
+
+
+class ToolServer:
+    """A named set of tools. Nothing a tool raises ends the server, and nothing internal reaches the caller."""
+
+    def __init__(
+        self, name: str, tools: Iterable[object], *, instructions: str = "", max_result_bytes: int = MAX_RESULT_BYTES
+    ) -> None:
+        self.name = name
+        self.tools = collect(tools)
+        self._max_result_bytes = max_result_bytes
+        self._listing: types.ListToolsResult | None = None
+        self.protocol = Server[dict[str, object]](
+            name,
+            version=__version__,
+            instructions=instructions or None,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+
+    async def _list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        if self._listing is None:
+            self._listing = types.ListToolsResult(tools=[_spec(tool) for tool in self.tools.values()])
+        return self._listing
+
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        call = read_call(context.meta, context.session.report_progress)
+        trace_id = accept_trace(call.trace_id)
+        with traced(trace_id):
+            enter_call(call)
+            try:
+                declared = self._find(params.name)
+                failpoint(_BEFORE)
+                result = await declared.call(dict(params.arguments or {}))
+                answer = success(result, self._max_result_bytes)
+                failpoint(_AFTER)
+            except AnnabelleError as error:
+                _log.info("%s: %s (%s)", params.name, error.message, error.code)
+                return failure(error, trace_id)
+            except Exception:  # noqa: BLE001  the edge: the caller gets a sentence, the log the traceback
+                _log.exception("%s failed", params.name)
+                return failure(
+                    AnnabelleError(
+                        f"{params.name} failed because of an internal error.",
+                        hint=f"The log of the {self.name} server has the details under {trace_id}.",
+                    ),
+                    trace_id,
+                )
+            return answer
+
+    def _find(self, name: str) -> DeclaredTool:
+        declared = self.tools.get(name)
+        if declared is None:
+            close = difflib.get_close_matches(name, self.tools, n=3)
+            hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(self.tools)}."
+            raise UnknownTool(f"{self.name} has no tool called {name}.", hint=hint)
+        return declared
+
+
+def _spec(tool: DeclaredTool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.input_schema(),
+        output_schema=tool.output_schema(),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.annotations.read_only,
+            destructive_hint=tool.annotations.destructive,
+            idempotent_hint=tool.annotations.idempotent,
+            open_world_hint=tool.annotations.open_world,
+        ),
+    )
