@@ -1,0 +1,95 @@
+"""What the toolbox needs to know, gathered once at boot from settings, home and environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+
+PRELOADED = (
+    "mcp.server.lowlevel",
+    "mcp.server.stdio",
+    "annabelle.servers.kit",
+    "annabelle.toolbox.processes.rehearsal",
+)
+"""What the nursery imports before it forks; the rehearsal runs the shared code once, so children need not warm it up."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFolder:
+    """A folder whose sub-folders are servers, and the package they are imported from."""
+
+    path: Path
+    package: str
+
+
+def builtin_servers() -> ManifestFolder:
+    """The servers that come with Annabelle. They are found by folder, never imported by this process."""
+    return ManifestFolder(Path(__file__).resolve().parent.parent / "servers", "annabelle.servers")
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long things may take, and how often they are tried."""
+
+    call_seconds: float = 30
+    start_seconds: float = 30
+    ping_every_seconds: float = 60
+    ping_seconds: float = 5
+    pings_missed: int = 3
+    restart_base_seconds: float = 0.5
+    restart_cap_seconds: float = 60
+    max_restarts: int = 8
+    restart_window_seconds: float = 600
+    wait_for_restart_seconds: float = 8
+    stop_grace_seconds: float = 3
+    reload_quiet_ms: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ToolboxConfig:
+    """Everything that decides which servers run, and how."""
+
+    home: Home
+    environment: Mapping[str, str] = field(repr=False)
+    external_file: Path
+    manifest_folders: tuple[ManifestFolder, ...]
+    pace: Pace = field(default_factory=Pace)
+    nursery: bool = True
+    preload: tuple[str, ...] = PRELOADED
+    python_path: tuple[str, ...] = ()
+    result_max_bytes: int = 1_000_000
+    message_max_bytes: int = 8_000_000
+    log_level: str = "info"
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        home: Home,
+        environment: Mapping[str, str],
+        manifest_folders: tuple[ManifestFolder, ...] | None = None,
+    ) -> ToolboxConfig:
+        """The configuration the hub runs with. `environment` is the hub's own, with the values of settings.env in it."""
+        agents_file = settings.agents_config_path or home.config / "agents.json"
+        return cls(
+            home=home,
+            environment=dict(environment),
+            external_file=settings.external_mcps_path or agents_file.parent / "external-mcps.json",
+            manifest_folders=(builtin_servers(),) if manifest_folders is None else manifest_folders,
+            pace=Pace(
+                call_seconds=settings.tool_timeout_seconds,
+                start_seconds=settings.server_start_timeout_seconds,
+                ping_every_seconds=settings.server_ping_seconds,
+                ping_seconds=settings.server_ping_timeout_seconds,
+                restart_base_seconds=settings.server_restart_base_seconds,
+                max_restarts=settings.server_max_restarts,
+            ),
+            nursery=settings.nursery_enabled,
+            result_max_bytes=settings.tool_result_max_bytes,
+            message_max_bytes=max(8_000_000, 4 * settings.tool_result_max_bytes),
+            log_level=settings.log_level,
+        )

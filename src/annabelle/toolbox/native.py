@@ -1,0 +1,39 @@
+"""Tools the hub serves itself, under plain names; they pass the same doors as every other tool (RTR-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+
+NATIVE = "hub"
+
+NativeHandler = Callable[[JsonObject, CallContext], Awaitable[ToolResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class NativeTool:
+    """One hub-native tool. Declare it idempotent when the handler keeps a call id from acting twice."""
+
+    name: str
+    description: str
+    input_schema: JsonObject
+    handler: NativeHandler
+    annotations: ToolAnnotations = ToolAnnotations()
+    group: str = "Core"
+    timeout_seconds: float | None = None
+
+    def spec(self) -> ToolSpec:
+        return ToolSpec(
+            name=self.name,
+            server=NATIVE,
+            original_name=self.name,
+            description=f"[Annabelle | {self.group}] {self.description}",
+            input_schema=self.input_schema,
+            annotations=self.annotations,
+            group=self.group,
+        )
+
+    async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
+        return await self.handler(arguments, context)

@@ -1,0 +1,44 @@
+"""How a server is doing, as /status and the terminal show it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"]
+
+
+class Scan(BaseModel):
+    """Which directions of a server's traffic the guardian reads. External servers: both, unless the user says less."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: bool = True
+    output: bool = True
+
+
+class ServerStatus(BaseModel):
+    """One server at this moment. `restarts` counts since the hub started."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    label: str
+    group: str = ""
+    kind: Literal["builtin", "external", "http"]
+    role: Literal["guardian", "channel"] | None = None
+    state: ServerState
+    available: bool
+    sensitive: bool = False
+    scan: Scan = Scan()
+    tools: int = 0
+    pid: int | None = None
+    restarts: int = 0
+    missed_pings: int = 0
+    garbage_lines: int = 0
+    protocol: str | None = None
+    timeout_seconds: float
+    started_at: datetime | None = None
+    last_error: str | None = None
