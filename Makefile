@@ -1,27 +1,68 @@
-# Everything a person types here works on a machine with Python 3.11+, pip, make and a C compiler; uv is fetched if missing.
-SHELL := /bin/bash
+# `make run` and `make test` need Python 3.11+, pip, make and a C compiler; everything else they fetch themselves.
+SHELL := /bin/sh
 VENV := .venv
-PYTHON ?= python3
 BIN := $(VENV)/bin
-RUN_STAMP := $(VENV)/.installed-run
-TEST_STAMP := $(VENV)/.installed-test
+# Set PYTHON to choose the interpreter; unset, scripts/install looks for one that is new enough.
+export PYTHON
 COMPILE = uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+SOURCES := $(shell find src -name '*.py')
+ISOLATED = $(BIN)/python scripts/isolated.py
 
-# A uv on PATH is used as it is; without one, pip puts a private one under .venv/uv.
-UV = $(shell command -v uv 2>/dev/null || echo $(CURDIR)/$(VENV)/uv/bin/uv)
+.PHONY: run test check bench crash lock format docs clean
 
-.PHONY: run test check bench crash lock format clean
-
-run: $(RUN_STAMP)
+## run: start Annabelle and chat; ARGS="status" runs any other command
+run: $(VENV)/.compiled
 	@$(BIN)/annabelle $(ARGS)
 
-$(RUN_STAMP): requirements/run.txt pyproject.toml
-	@scripts/install run
+## test: every test, static checks included, without any network but loopback; ARGS="tests/core -k ids" narrows it
+test: $(VENV)/.installed-test $(VENV)/.compiled
+	@scripts/install programs
+	@$(ISOLATED) $(BIN)/python -m pytest $(ARGS)
 
-$(TEST_STAMP): requirements/test.txt requirements/external.txt pyproject.toml
-	@scripts/install test
+## check: the same with each static check first and by name, for the impatient
+check: $(VENV)/.installed-test $(VENV)/.compiled
+	@scripts/install programs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/gen_docs.py --check
+	$(ISOLATED) $(BIN)/python -m pytest $(ARGS) --deselect tests/project/test_static_checks.py
 
+## bench: one benchmark; NAME=turn ARGS="--turns 200"
+bench: $(VENV)/.installed-test $(VENV)/.compiled
+	@test -f "bench/$(NAME).py" || { echo "There is no benchmark '$(NAME)'. NAME is one of:" \
+	  $$(ls bench/*.py | xargs -n1 basename -s .py) >&2; exit 2; }
+	@PYTHONPATH=tests $(BIN)/python bench/$(NAME).py $(ARGS)
+
+## crash: kill every process at every named place and count what was lost or doubled
+crash: $(VENV)/.installed-test $(VENV)/.compiled
+	@PYTHONPATH=tests $(ISOLATED) $(BIN)/python -m support.crash $(ARGS)
+
+## format: rewrite the code in the one style; docs: write the generated references anew
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix-only -q .
+	$(BIN)/ruff format .
+docs: $(VENV)/.installed-test
+	$(BIN)/python scripts/gen_docs.py
+
+## lock: resolve every dependency again, with hashes and without addresses
 lock:
 	$(COMPILE) pyproject.toml --extra embedded --group weights -o requirements/run.txt
 	$(COMPILE) pyproject.toml --extra embedded --group weights --group dev -o requirements/test.txt
 	$(COMPILE) requirements/external.in -o requirements/external.txt
+	$(COMPILE) requirements/build.in -o requirements/build.txt
+	$(COMPILE) requirements/uv.in -o requirements/uv.txt
+
+clean:
+	rm -rf $(VENV) .venv-external .venv-uv .install.lock
+
+$(VENV)/.installed-run: requirements/run.txt requirements/build.txt pyproject.toml
+	@scripts/install run
+
+$(VENV)/.installed-test: requirements/test.txt requirements/external.txt requirements/build.txt pyproject.toml
+	@scripts/install test
+
+# Bytecode made ahead: an import without it costs two to three times as much.
+$(VENV)/.compiled: $(VENV)/.installed-run $(SOURCES)
+	@$(BIN)/python -m compileall -q src && touch $@

@@ -1,0 +1,103 @@
+"""What every test has: a home of its own, an environment without anyone's keys, no network, and no process left over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from support import network
+
+from annabelle.core.home import HOME_VARIABLE, Home
+from annabelle.core.redact import is_secret_name
+from annabelle.core.settings import Settings
+
+GRACE_SECONDS = 10.0
+NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
+    if os.environ.get(NETWORK_VARIABLE) != "namespace":
+        os.environ[NETWORK_VARIABLE] = "guard"
+        network.guard()
+        guard_folder = str(Path(network.__file__).parent / "loopback_only")
+        if guard_folder not in os.environ.get("PYTHONPATH", ""):
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [guard_folder, os.environ.get("PYTHONPATH")]))
+
+
+def pytest_report_header() -> str:
+    return f"network: loopback only, kept by a {os.environ[NETWORK_VARIABLE]}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that names many requirements proves none of them well."""
+    for item in items:
+        for mark in item.iter_markers():
+            if mark.name in ("req", "incident") and not 1 <= len(mark.args) <= 4:
+                raise pytest.UsageError(f"{item.nodeid}: @{mark.name} takes one to four ids")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No key, token or setting of whoever runs the tests reaches one; a forgotten home is never the real one."""
+    settings = {name.upper() for name in Settings.model_fields}
+    for name in list(os.environ):
+        if name.upper() in settings or (is_secret_name(name) and not name.startswith("PYTEST")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "annabelle-home"))
+
+
+@pytest.fixture
+def home(clean_environment: None) -> Iterator[Home]:
+    """A fresh home that `ANNABELLE_HOME` points at. No process that works in it may outlive the test."""
+    made = Home.from_environment().prepare()
+    yield made
+    left = [process for process in psutil.process_iter() if _works_in(process, made.root)]
+    _expect_gone(left, f"still work in the home of a finished test ({made.root})")
+
+
+@pytest.fixture(autouse=True)
+def no_process_left() -> Iterator[None]:
+    """Every process a test starts is gone when it ends; what wider fixtures started may stay."""
+    me = psutil.Process()
+    before = set(me.children(recursive=True))
+    yield
+    left = [process for process in me.children(recursive=True) if process not in before]
+    _expect_gone([process for process in left if not _descends_from(process, before)], "outlived their test")
+
+
+def _works_in(process: psutil.Process, root: Path) -> bool:
+    try:
+        return process.pid != os.getpid() and process.environ().get(HOME_VARIABLE) == str(root)
+    except (psutil.Error, OSError):
+        return False
+
+
+def _descends_from(process: psutil.Process, elders: set[psutil.Process]) -> bool:
+    try:
+        return any(parent in elders for parent in process.parents())
+    except psutil.Error:
+        return True  # already gone
+
+
+def _expect_gone(processes: list[psutil.Process], complaint: str) -> None:
+    """Give them a moment to end by themselves; what stays is killed, named, and fails the test."""
+    _gone, alive = psutil.wait_procs([process for process in processes if _alive(process)], timeout=GRACE_SECONDS)
+    named = []
+    for process in alive:
+        if _alive(process):
+            with process.oneshot():
+                named.append(f"{process.pid} {' '.join(process.cmdline())[:200]}")
+            process.kill()
+    if named:
+        pytest.fail(f"Processes {complaint}: {'; '.join(named)}", pytrace=False)
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
