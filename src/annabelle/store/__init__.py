@@ -1,0 +1,1 @@
+"""The one door to the database: SQLite in the home by default, PostgreSQL by URL."""

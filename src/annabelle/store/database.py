@@ -1,0 +1,131 @@
+"""The database of one process: reads run side by side, writes one after the other on SQLite."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from annabelle.core.errors import StorageTrouble
+from annabelle.store.engine import DialectName, checkpoint, make_engine, parse_url, sqlite_url
+from annabelle.store.lock import FileLock
+from annabelle.store.migrate import Plan, bring_up_to_date
+from annabelle.store.trouble import Place, describe, is_passing
+
+__all__ = ["Database", "FileLock", "make_engine", "sqlite_url"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+READERS = 4
+WRITERS_ON_POSTGRES = 8
+ATTEMPTS = 8
+CLOSE_TIMEOUT_SECONDS = 10
+
+
+class Database:
+    """Opened once per process. `read` and `write` take a function that gets the connection of one transaction."""
+
+    def __init__(self, engine: Engine, place: Place, lock: FileLock | None) -> None:
+        self.dialect: DialectName = "sqlite" if place.file else "postgresql"
+        self._engine, self._place, self._lock = engine, place, lock
+        writers = 1 if place.file else WRITERS_ON_POSTGRES
+        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="store-write")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
+        self._connections = threading.local()
+        self._reading = engine.execution_options(read_only=True, postgresql_readonly=True)
+
+    @classmethod
+    async def open(
+        cls, url: str, *, synchronous: str = "NORMAL", backups: Path | None = None, plan: Plan | None = None
+    ) -> Database:
+        """Take ownership, bring the tables up to date, and be ready. Raises StorageTrouble or AlreadyRunning."""
+        return await asyncio.to_thread(cls._open, url, synchronous, backups, plan)
+
+    @classmethod
+    def _open(cls, url: str, synchronous: str, backups: Path | None, plan: Plan | None) -> Database:
+        place = Place(parse_url(url), backups)
+        lock = None
+        if place.file:
+            try:
+                place.file.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise StorageTrouble(f"{place.file.parent} can not be made: {error.strerror}.") from error
+            lock = FileLock(place.file)
+            lock.acquire()
+        engine = make_engine(url, synchronous, pool_size=READERS + 1 if place.file else READERS + WRITERS_ON_POSTGRES)
+        try:
+            bring_up_to_date(engine, place.file, backups, plan)
+        except BaseException as error:
+            engine.dispose()
+            if lock:
+                lock.release()
+            if isinstance(error, DBAPIError | PoolTimeout) and (known := describe(error, place)):
+                raise known from error
+            raise
+        return cls(engine, place, lock)
+
+    async def read(self, query: Callable[[Connection], T]) -> T:
+        """Run a query on a consistent view; it can not change anything."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, self._reading, query)
+
+    async def write(self, change: Callable[[Connection], T]) -> T:
+        """Run a change in one transaction: all of it is stored when this returns, none of it when it raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, self._run, self._engine, change)
+
+    def _run(self, engine: Engine, work: Callable[[Connection], T]) -> T:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with engine.begin() as connection:
+                    return work(connection)
+            except DBAPIError as error:
+                if is_passing(error) and attempt < ATTEMPTS:
+                    continue
+                if known := describe(error, self._place):
+                    raise known from error
+                raise
+            except PoolTimeout as error:
+                raise describe(error, self._place) or error from error
+        raise AssertionError("unreachable")
+
+    async def problems(self) -> list[str]:
+        """What is wrong inside the database file; empty when it is sound (I-22)."""
+        if self.dialect != "sqlite":
+            return []
+
+        def check(connection: Connection) -> list[str]:
+            rows = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check(20)")]
+            orphans = [
+                f"a row of {row[0]} lost its parent" for row in connection.exec_driver_sql("PRAGMA foreign_key_check")
+            ]
+            return [row for row in rows if row != "ok"] + orphans
+
+        try:
+            return await self.read(check)
+        except StorageTrouble as trouble:
+            return [trouble.message]
+
+    async def close(self) -> None:
+        """Finish what was begun, fold the WAL into the file, and let go. Safe to call twice."""
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self._close), CLOSE_TIMEOUT_SECONDS)
+        except TimeoutError:
+            _log.warning("%s was still busy after %d s and was left open", self._place.name, CLOSE_TIMEOUT_SECONDS)
+
+    def _close(self) -> None:
+        self._readers.shutdown()
+        self._writers.shutdown()
+        if self.dialect == "sqlite":
+            checkpoint(self._engine)
+        self._engine.dispose()
+        if self._lock:
+            self._lock.release()

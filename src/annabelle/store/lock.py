@@ -1,0 +1,58 @@
+"""One process per SQLite file, enforced by the kernel (I-22)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from annabelle.core.errors import AlreadyRunning, StorageTrouble
+
+
+class FileLock:
+    """Holds `<file>.lock` while this process owns the file. A killed holder leaves nothing to clean up."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._path = file.with_name(file.name + ".lock")
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Take ownership, or say which process has it."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StorageTrouble(
+                f"{self._path} can not be opened: {error.strerror}.", hint="Fix the permissions of its folder."
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = _read_pid(descriptor)
+            os.close(descriptor)
+            if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+                raise StorageTrouble(f"{self._path} can not be locked: {error.strerror}.") from error
+            raise AlreadyRunning(
+                f"{self._file} is in use by process {holder or 'unknown'}.",
+                hint="Stop that process first (annabelle down); a file has one owner.",
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        # The lock file stays: removing it would let two processes lock two files of the same name.
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def _read_pid(descriptor: int) -> int | None:
+    try:
+        return int(os.pread(descriptor, 20, 0))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,265 @@
+"""Messages: what people and agents said, in the order it was said, kept whether or not a model answers (SES-05)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, update
+
+from annabelle.core.errors import NotFound, TooManyRequests
+from annabelle.core.ids import new_id
+from annabelle.core.messages import InboundMessage, MessageSource, MessageState, ThreadMessage, now
+from annabelle.core.tools import JsonObject
+from annabelle.store import threads
+from annabelle.store.statements import insert, insert_new
+from annabelle.store.tables import messages
+
+Kind = Literal["inbound", "answer", "said"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message as it is kept. `position` is its place in the order; clocks play no part in it."""
+
+    position: int
+    id: str
+    thread_id: str
+    user_id: str
+    channel: str
+    chat_id: str
+    sender_id: str
+    external_id: str | None
+    role: Literal["user", "assistant"]
+    source: MessageSource
+    kind: Kind
+    content: str
+    metadata: JsonObject
+    state: MessageState
+    reply_to: str | None
+    call_id: str | None
+    trace_id: str | None
+    created_at: datetime
+
+    def view(self) -> ThreadMessage:
+        """The message as a person sees it in the thread."""
+        return ThreadMessage(
+            id=self.id,
+            thread_id=self.thread_id,
+            source=self.source,
+            content=self.content,
+            metadata=self.metadata,
+            state=self.state,
+            reply_to=self.reply_to,
+            created_at=self.created_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLimits:
+    """How many messages may wait."""
+
+    per_thread: int = 50
+    total: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    message: StoredMessage
+    duplicate: bool
+
+
+def receive(
+    connection: Connection,
+    thread: threads.Thread,
+    message: InboundMessage,
+    limits: QueueLimits,
+    *,
+    trace_id: str | None = None,
+) -> Received:
+    """Queue a message. One that came before, by its id or its channel's id, is given back as it was stored (I-20)."""
+    threads.touch(connection, thread.id, now())
+    if known := _known(connection, message):
+        return Received(known, duplicate=True)
+    _check_limits(connection, thread.id, limits)
+    values: JsonObject = {
+        "id": message.id,
+        "external_id": message.external_id,
+        "role": "user",
+        "source": "user",
+        "kind": "inbound",
+        "content": message.text,
+        "metadata": {},
+        "state": "queued",
+        "sender_id": message.sender_id,
+        "trace_id": trace_id,
+        "created_at": message.sent_at,
+    }
+    statement = insert(connection, messages).on_conflict_do_nothing()
+    inserted = connection.execute(statement, values | _of_thread(thread)).rowcount == 1
+    stored = _known(connection, message)
+    assert stored is not None, "what could not be inserted is there already"
+    return Received(stored, duplicate=not inserted)
+
+
+def _known(connection: Connection, message: InboundMessage) -> StoredMessage | None:
+    if message.external_id is not None:
+        row = _first(
+            connection,
+            messages.c.channel == message.channel,
+            messages.c.chat_id == message.chat_id,
+            messages.c.user_id == message.user_id,
+            messages.c.external_id == message.external_id,
+        )
+        if row is not None:
+            return row
+    return _first(connection, messages.c.id == message.id, messages.c.user_id == message.user_id)
+
+
+def _check_limits(connection: Connection, thread_id: str, limits: QueueLimits) -> None:
+    queued = select(func.count()).select_from(messages).where(messages.c.state == "queued")
+    if connection.execute(queued.where(messages.c.thread_id == thread_id)).scalar_one() >= limits.per_thread:
+        raise TooManyRequests(
+            f"{limits.per_thread} messages already wait in this thread.",
+            hint="Wait for an answer, then send it again.",
+            retry_after=5,
+        )
+    if connection.execute(queued).scalar_one() >= limits.total:
+        raise TooManyRequests(
+            f"{limits.total} messages already wait in all threads together.", hint="Try again later.", retry_after=10
+        )
+
+
+def add_reply(
+    connection: Connection,
+    *,
+    reply_to: str,
+    content: str,
+    source: Literal["agent", "error"] = "agent",
+    metadata: JsonObject | None = None,
+    trace_id: str | None = None,
+) -> StoredMessage:
+    """The one answer to a message. When there is one already, that one stays and is given back."""
+    asked = load(connection, reply_to)
+    values: JsonObject = {
+        "id": new_id("msg"),
+        "role": "assistant",
+        "source": source,
+        "kind": "answer",
+        "content": content,
+        "metadata": metadata or {},
+        "reply_to": reply_to,
+        "trace_id": trace_id or asked.trace_id,
+    }
+    connection.execute(insert(connection, messages).on_conflict_do_nothing(), _outgoing(asked) | values)
+    answer = answer_to(connection, reply_to)
+    assert answer is not None, "an answer that was not inserted is there already"
+    return answer
+
+
+def answer_to(connection: Connection, message_id: str) -> StoredMessage | None:
+    """The answer to a message, if it has one."""
+    return _first(connection, messages.c.reply_to == message_id, messages.c.kind == "answer")
+
+
+def add_agent_message(
+    connection: Connection,
+    thread_id: str,
+    content: str,
+    call_id: str,
+    *,
+    reply_to: str | None = None,
+    metadata: JsonObject | None = None,
+    trace_id: str | None = None,
+) -> StoredMessage:
+    """What an agent said by a tool call; the same call again gives back the same message."""
+    thread = threads.load(connection, thread_id)
+    values: JsonObject = {
+        "id": new_id("msg"),
+        "sender_id": thread.agent_id,
+        "role": "assistant",
+        "source": "agent",
+        "kind": "said",
+        "content": content,
+        "metadata": metadata or {},
+        "state": "done",
+        "reply_to": reply_to,
+        "call_id": call_id,
+        "trace_id": trace_id,
+        "created_at": now(),
+    }
+    insert_new(connection, messages, values | _of_thread(thread), [messages.c.call_id])
+    said = _first(connection, messages.c.call_id == call_id)
+    assert said is not None, "a message that was not inserted is there already"
+    return said
+
+
+def _of_thread(thread: threads.Thread) -> JsonObject:
+    return {
+        "thread_id": thread.id,
+        "user_id": thread.user_id,
+        "channel": thread.channel,
+        "chat_id": thread.chat_id,
+    }
+
+
+def _outgoing(asked: StoredMessage) -> JsonObject:
+    return {
+        "thread_id": asked.thread_id,
+        "user_id": asked.user_id,
+        "channel": asked.channel,
+        "chat_id": asked.chat_id,
+        "sender_id": "annabelle",
+        "state": "done",
+        "created_at": now(),
+    }
+
+
+def set_state(connection: Connection, message_id: str, state: MessageState) -> bool:
+    """Move a message on; a finished one stays as it ended. Whether it moved."""
+    change = (
+        update(messages)
+        .where(messages.c.id == message_id, messages.c.state.in_(("queued", "running")))
+        .values(state=state)
+    )
+    return connection.execute(change).rowcount == 1
+
+
+def get(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
+    """A person's own message; another person's is not found either."""
+    found = _first(connection, messages.c.id == message_id, messages.c.user_id == user_id)
+    if found is None:
+        raise NotFound(f"There is no message {message_id}.")
+    return found
+
+
+def load(connection: Connection, message_id: str) -> StoredMessage:
+    """A message by its id alone, for the flow that works on it; never to answer a person's request."""
+    found = _first(connection, messages.c.id == message_id)
+    if found is None:
+        raise NotFound(f"There is no message {message_id}.")
+    return found
+
+
+def listing(
+    connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
+) -> list[StoredMessage]:
+    """A person's thread in order, from behind the position `after`."""
+    rows = connection.execute(
+        select(messages)
+        .where(messages.c.thread_id == thread_id, messages.c.user_id == user_id, messages.c.position > after)
+        .order_by(messages.c.position)
+        .limit(limit)
+    ).mappings()
+    return [stored(row) for row in rows]
+
+
+def _first(connection: Connection, *conditions: ColumnElement[bool]) -> StoredMessage | None:
+    row = connection.execute(select(messages).where(*conditions)).mappings().first()
+    return None if row is None else stored(row)
+
+
+def stored(row: RowMapping) -> StoredMessage:
+    """A row of the table as a message."""
+    return StoredMessage(**{str(key): value for key, value in row.items()})

@@ -1,0 +1,192 @@
+"""Every table the hub owns, on both engines. A change here needs a migration beside it."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from annabelle.store.columns import Json, Moment, Words
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite numbers rows only in a column that is exactly INTEGER PRIMARY KEY.
+Counter = BigInteger().with_variant(Integer(), "sqlite")
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("channel", Text, nullable=False),
+    Column("chat_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    UniqueConstraint("channel", "chat_id", "user_id", "agent_id"),
+    Index(None, "user_id", "updated_at"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("position", Counter, primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("thread_id", Text, ForeignKey("threads.id"), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("chat_id", Text, nullable=False),
+    Column("sender_id", Text, nullable=False),
+    Column("external_id", Text),
+    Column("role", Text, nullable=False),  # user | assistant
+    Column("source", Text, nullable=False),  # user | agent | error
+    Column("kind", Text, nullable=False),  # inbound | answer | said
+    Column("content", Words, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("state", Text, nullable=False),  # queued | running | done | failed
+    Column("reply_to", Text),
+    Column("call_id", Text, unique=True),
+    Column("trace_id", Text),
+    Column("created_at", Moment, nullable=False),
+    UniqueConstraint("channel", "chat_id", "user_id", "external_id"),
+    Index(None, "thread_id", "position"),
+    Index(
+        "uq_messages_answer",
+        "reply_to",
+        unique=True,
+        sqlite_where=text("kind = 'answer'"),
+        postgresql_where=text("kind = 'answer'"),
+    ),
+    Index(
+        "ix_messages_queued",
+        "thread_id",
+        "position",
+        sqlite_where=text("state = 'queued'"),
+        postgresql_where=text("state = 'queued'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    Column("thread_id", Text, ForeignKey("threads.id"), primary_key=True),
+    Column("message_id", Text, ForeignKey("messages.id"), nullable=False, unique=True),
+    Column("owner", Text, nullable=False, index=True),
+    Column("claimed_at", Moment, nullable=False),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("thread_id", Text, ForeignKey("threads.id"), nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("message_id", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("data", Json, nullable=False),
+    Column("at", Moment, nullable=False),
+    UniqueConstraint("message_id", "key"),
+    Index(None, "thread_id", "seq"),
+    Index(None, "user_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+tool_calls = Table(
+    "tool_calls",
+    metadata,
+    Column("call_id", Text, primary_key=True),
+    Column("state", Text, nullable=False),  # started | finished | unknown
+    Column("tool", Text, nullable=False),
+    Column("arguments_hash", Text, nullable=False),
+    Column("result", Json),
+    Column("agent_id", Text),
+    Column("user_id", Text, nullable=False),
+    Column("message_id", Text, index=True),
+    Column("trace_id", Text),
+    Column("started_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+)
+
+model_calls = Table(
+    "model_calls",
+    metadata,
+    Column("call_id", Text, primary_key=True),
+    Column("state", Text, nullable=False),  # reserved | settled
+    Column("agent_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("message_id", Text, index=True),
+    Column("trace_id", Text),
+    Column("purpose", Text, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("estimated_input_tokens", Integer, nullable=False),
+    Column("max_output_tokens", Integer),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("cached_tokens", Integer, nullable=False),
+    Column("cost_usd", Float),
+    Column("duration_ms", Float),
+    Column("outcome", Text),  # ok | error | cancelled
+    Column("error_code", Text),
+    Column("reserved_at", Moment, nullable=False),
+    Column("settled_at", Moment),
+    Index(None, "user_id", "reserved_at"),
+)
+
+agent_states = Table(
+    "agent_states",
+    metadata,
+    Column("agent_id", Text, primary_key=True),
+    Column("paused", Boolean, nullable=False),
+    Column("reason", Words),
+    Column("paused_at", Moment),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("message_id", Text, ForeignKey("messages.id"), primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("channel", Text, nullable=False),
+    Column("state", Text, nullable=False),  # pending | sending | sent | unknown
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+    Index(
+        "ix_deliveries_open", "state", sqlite_where=text("state != 'sent'"), postgresql_where=text("state != 'sent'")
+    ),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("position", Counter, primary_key=True, autoincrement=True),
+    Column("agent_id", Text, nullable=False),
+    Column("thread_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("record", Json, nullable=False),
+    Index(None, "agent_id", "thread_id", "position"),
+    sqlite_autoincrement=True,
+)

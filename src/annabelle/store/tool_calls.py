@@ -1,0 +1,90 @@
+"""Tool calls: written down as started before dispatch, so that none happens twice unseen (DUR-03)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from sqlalchemy import Connection, select, update
+
+from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.statements import insert_new
+from annabelle.store.tables import tool_calls
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is known of a call: new, finished with this result, or started once without an end."""
+
+    state: Literal["fresh", "finished", "in_doubt"]
+    result: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewCall:
+    """A call about to be made, and on whose behalf."""
+
+    call_id: str
+    tool: str
+    arguments_hash: str
+    user_id: str
+    agent_id: str | None = None
+    message_id: str | None = None
+    trace_id: str | None = None
+
+
+def begin(connection: Connection, call: NewCall) -> Begun:
+    """Write the call down as started. Only `fresh` may be dispatched without a thought."""
+    values: JsonObject = {
+        "call_id": call.call_id,
+        "state": "started",
+        "tool": call.tool,
+        "arguments_hash": call.arguments_hash,
+        "agent_id": call.agent_id,
+        "user_id": call.user_id,
+        "message_id": call.message_id,
+        "trace_id": call.trace_id,
+        "started_at": now(),
+    }
+    if insert_new(connection, tool_calls, values, [tool_calls.c.call_id]):
+        return Begun("fresh")
+    row = connection.execute(select(tool_calls).where(tool_calls.c.call_id == call.call_id)).mappings().one()
+    if (row["tool"], row["arguments_hash"], row["user_id"]) != (call.tool, call.arguments_hash, call.user_id):
+        raise Conflict(f"The call {call.call_id} was already made with another tool or other arguments.")
+    if row["state"] == "started":
+        return Begun("in_doubt")
+    return Begun("finished", cast("JsonObject | None", row["result"]))
+
+
+def finish(connection: Connection, call_id: str, result: JsonObject) -> None:
+    """Keep the result; the first one stays."""
+    _end(connection, call_id, "finished", result)
+
+
+def mark_unknown(connection: Connection, call_id: str, result: JsonObject) -> None:
+    """Keep that nobody knows whether the call happened, with the result that says so."""
+    _end(connection, call_id, "unknown", result)
+
+
+def _end(connection: Connection, call_id: str, state: str, result: JsonObject) -> None:
+    change = (
+        update(tool_calls)
+        .where(tool_calls.c.call_id == call_id, tool_calls.c.state == "started")
+        .values(state=state, result=result, finished_at=now())
+    )
+    if connection.execute(change).rowcount == 1:
+        return
+    if connection.execute(select(tool_calls.c.call_id).where(tool_calls.c.call_id == call_id)).first() is None:
+        raise NotFound(f"There is no call {call_id}.")
+
+
+def unknown_of(connection: Connection, message_id: str) -> list[str]:
+    """The calls of a message whose outcome nobody knows."""
+    rows = connection.execute(
+        select(tool_calls.c.call_id)
+        .where(tool_calls.c.message_id == message_id, tool_calls.c.state == "unknown")
+        .order_by(tool_calls.c.started_at, tool_calls.c.call_id)
+    )
+    return [str(row[0]) for row in rows]
