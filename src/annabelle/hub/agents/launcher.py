@@ -1,0 +1,75 @@
+"""Starts thinker processes: from the warm spare when there is one, else from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from annabelle.core.contract import AgentProfile, ThinkerBoot
+from annabelle.core.errors import Unavailable
+from annabelle.core.home import Home
+from annabelle.hub.agents.client import ThinkerClient
+from annabelle.hub.agents.environment import bare_environment, thinker_environment
+from annabelle.hub.agents.process import ThinkerProcess
+from annabelle.hub.agents.spare import WarmSpare
+from annabelle.hub.security.identities import Identities
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRules:
+    """Where thinkers live and how long they may take."""
+
+    home: Home
+    environment: Mapping[str, str] = field(repr=False)
+    hub_url: str
+    start_seconds: float
+    stop_seconds: float = 3.0
+    warm_spare: bool = True
+
+
+class Launcher:
+    """Makes a listening thinker out of a profile."""
+
+    def __init__(self, rules: LaunchRules, identities: Identities, idle: Callable[[], bool]) -> None:
+        self._rules, self._identities = rules, identities
+        self.spare = WarmSpare(lambda: self._spawn("spare"), idle, rules.warm_spare)
+
+    @property
+    def stop_grace_seconds(self) -> float:
+        return self._rules.stop_seconds
+
+    def admit(self, agent_id: str) -> str:
+        return self._identities.admit(agent_id)
+
+    def dismiss(self, secret: str) -> None:
+        self._identities.dismiss(secret)
+
+    async def launch(self, profile: AgentProfile, port: int, secret: str) -> tuple[ThinkerProcess, ThinkerClient]:
+        """A thinker that is ready for messages, or the reason why there is none."""
+        self._rules.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
+        process = self.spare.take() or await self._spawn(profile.agent_id)
+        boot = ThinkerBoot(
+            agent=profile,
+            hub_url=self._rules.hub_url,
+            secret=secret,
+            port=port,
+            environment=thinker_environment(self._rules.environment, self._rules.home),
+        )
+        client: ThinkerClient | None = None
+        try:
+            client = ThinkerClient(await process.adopt(boot, self._rules.start_seconds), secret)
+            await client.ready(self._rules.start_seconds)
+        except BaseException as error:
+            if client is not None:
+                await client.close()
+            await process.kill()
+            if isinstance(error, TimeoutError):
+                raise Unavailable(
+                    f"The agent {profile.agent_id} was not ready after {self._rules.start_seconds:g} s."
+                ) from error
+            raise
+        return process, client
+
+    async def _spawn(self, name: str) -> ThinkerProcess:
+        log_file = self._rules.home.logs / f"thinker-{name}.log"
+        return await ThinkerProcess.spawn(bare_environment(self._rules.environment), log_file)

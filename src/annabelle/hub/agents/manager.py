@@ -1,0 +1,218 @@
+"""All agents of the hub: which there are, who answers a chat, and what each one is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from annabelle.core.errors import AgentPaused, AnnabelleError, NotFound
+from annabelle.core.settings import Settings
+from annabelle.hub.agents.client import ThinkerClient
+from annabelle.hub.agents.config import Agent, AgentsConfig
+from annabelle.hub.agents.config_file import AgentsFile
+from annabelle.hub.agents.launcher import Launcher
+from annabelle.hub.agents.restarts import Restarts
+from annabelle.hub.agents.runner import AgentRunner, RunnerPlan, RunnerState
+from annabelle.hub.notices import Notices
+from annabelle.hub.seed import seed_agent
+from annabelle.store import agent_states
+from annabelle.store.agent_states import AgentState
+from annabelle.store.database import Database
+from annabelle.toolbox.policy import AgentPolicy
+
+_log = logging.getLogger(__name__)
+_RELOAD_SECONDS = 1.0
+
+
+class AgentStatus(BaseModel):
+    """One agent at this moment. A stopped one is available: its next message starts it."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    agent_id: str = Field(examples=["annabelle"])
+    enabled: bool
+    available: bool
+    state: RunnerState
+    paused: bool
+    pause_reason: str | None
+    paused_at: datetime | None
+    port: int | None
+    pid: int | None
+    turns: int = Field(description="Turns it is working on now")
+    restart_count: int
+    flapping: bool = Field(description="More than three restarts within ten minutes")
+    last_activity_at: datetime | None
+    llm_provider: str | None
+    model: str | None
+
+
+class AgentManager:
+    """Knows every agent by id. Nothing is started before its first message."""
+
+    def __init__(
+        self, settings: Settings, file: AgentsFile, launcher: Launcher, database: Database, notices: Notices
+    ) -> None:
+        self._settings, self._file, self._launcher = settings, file, launcher
+        self._database, self._notices = database, notices
+        self._config: AgentsConfig | None = None
+        self._runners: dict[str, AgentRunner] = {}
+        self._paused: dict[str, AgentState] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def config(self) -> AgentsConfig:
+        assert self._config is not None, "the manager was not started"
+        return self._config
+
+    async def start(self) -> None:
+        """Register the agents, and begin to look for idle ones and for changes of agents.json."""
+        self._apply(self._file.load())
+        states = await self._database.read(agent_states.listing)
+        self._paused = {agent_id: state for agent_id, state in states.items() if state.paused}
+        self._tasks = [
+            asyncio.create_task(self._repeat(self._settings.agent_idle_scan_seconds, self._stop_idle)),
+            asyncio.create_task(self._repeat(_RELOAD_SECONDS, self._reload)),
+        ]
+
+    def agent(self, agent_id: str) -> Agent:
+        agent = self.config.agent(agent_id)
+        if agent is None:
+            raise NotFound(f"There is no agent {agent_id}.", hint=f"There are: {', '.join(sorted(self._runners))}.")
+        return agent
+
+    def policy(self, agent_id: str) -> AgentPolicy:
+        """What the agent may call, by the config in force now. One that is gone may call nothing."""
+        agent = self.config.agent(agent_id)
+        if agent is None or not agent.enabled:
+            return AgentPolicy(allowed=())
+        return AgentPolicy(allowed=agent.allowed_tools, denied=agent.denied_tools)
+
+    def check_paused(self, agent_id: str) -> None:
+        """Raise the reason when the agent is paused (AGT-05)."""
+        state = self._paused.get(agent_id)
+        if state is not None:
+            raise AgentPaused(
+                f"The agent {agent_id} is paused: {state.reason or 'no reason was given'}.",
+                hint=f"Resume it with POST /agents/{agent_id}/resume.",
+            )
+
+    @contextlib.asynccontextmanager
+    async def turn(self, agent_id: str) -> AsyncGenerator[AgentRunner]:
+        """The runner of an agent that may work now; while inside, it is not stopped for idleness."""
+        agent = self.agent(agent_id)
+        if not agent.enabled:
+            raise AgentPaused(f"The agent {agent_id} is disabled.", hint="Enable it in agents.json.")
+        self.check_paused(agent_id)
+        runner = self._runners[agent_id]
+        with runner.turn():
+            yield runner
+
+    async def pause(self, agent_id: str, reason: str) -> AgentStatus:
+        self.agent(agent_id)
+        state = await self._database.write(lambda conn: agent_states.pause(conn, agent_id, reason))
+        self._paused[agent_id] = state
+        self._notices.add(f"agent_paused:{agent_id}", f"{agent_id} is paused: {state.reason}.", level="warning")
+        return self.status(agent_id)
+
+    async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
+        self.agent(agent_id)
+        await self._database.write(lambda conn: agent_states.resume(conn, agent_id))
+        self._paused.pop(agent_id, None)
+        self._notices.clear(f"agent_paused:{agent_id}")
+        client = self._running(agent_id)
+        if client is not None:
+            await client.resume_costs(reset_window)
+        return self.status(agent_id)
+
+    async def restart(self, agent_id: str) -> AgentStatus:
+        """Start the agent's process again; one that does not run stays stopped until its next message."""
+        self.agent(agent_id)
+        await self._runners[agent_id].restart()
+        return self.status(agent_id)
+
+    def status(self, agent_id: str) -> AgentStatus:
+        agent, runner, paused = self.agent(agent_id), self._runners[agent_id], self._paused.get(agent_id)
+        profile = runner.plan.profile
+        return AgentStatus(
+            agent_id=agent_id,
+            enabled=agent.enabled,
+            available=agent.enabled and paused is None,
+            state=runner.state,
+            paused=paused is not None,
+            pause_reason=paused.reason if paused is not None else None,
+            paused_at=paused.paused_at if paused is not None else None,
+            port=runner.port,
+            pid=runner.pid,
+            turns=runner.turns,
+            restart_count=runner.restarts.count,
+            flapping=runner.restarts.flapping,
+            last_activity_at=runner.last_activity,
+            llm_provider=profile.provider,
+            model=profile.model,
+        )
+
+    def statuses(self) -> list[AgentStatus]:
+        return [self.status(agent.agent_id) for agent in self.config.agents]
+
+    async def close(self) -> None:
+        """Stop every agent and the spare."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+        await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
+
+    def _running(self, agent_id: str) -> ThinkerClient | None:
+        return self._runners[agent_id].running_client()
+
+    def _apply(self, config: AgentsConfig) -> None:
+        self._config = config
+        for agent in config.agents:
+            seed_agent(self._file.home, agent.agent_id)
+            plan = RunnerPlan(agent.profile(self._settings), agent.port, agent.idle_timeout_minutes * 60)
+            runner = self._runners.get(agent.agent_id)
+            if runner is None:
+                self._runners[agent.agent_id] = self._runner(plan)
+            else:
+                runner.plan = plan
+
+    def _runner(self, plan: RunnerPlan) -> AgentRunner:
+        agent_id = plan.profile.agent_id
+
+        def flapping() -> None:
+            self._notices.add(
+                f"agent_flapping:{agent_id}", f"The agent {agent_id} keeps dying; see its log.", level="error"
+            )
+
+        return AgentRunner(plan, self._launcher, Restarts(self._settings.agent_restart_base_seconds), flapping)
+
+    async def _reload(self) -> None:
+        config = self._file.changed()
+        if config is not None and config != self._config:
+            self._apply(config)
+            self._notices.add("agents_reloaded", "agents.json has changed and is in force.")
+        for agent_id, runner in list(self._runners.items()):
+            agent = self.config.agent(agent_id)
+            if agent is None or not agent.enabled:
+                if runner.turns == 0:
+                    await runner.stop()
+            elif runner.outdated and runner.turns == 0:
+                await runner.restart()
+
+    async def _stop_idle(self) -> None:
+        for runner in self._runners.values():
+            await runner.stop_if_idle()
+
+    async def _repeat(self, seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await look()
+            except AnnabelleError as error:
+                _log.warning("Looking after the agents failed: %s", error.message)

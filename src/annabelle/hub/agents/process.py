@@ -1,0 +1,148 @@
+"""One thinker process: started bare, told who it is, watched until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from pathlib import Path
+
+from annabelle.core.contract import ThinkerBoot
+from annabelle.core.errors import ErrorBody, OperatorMistake, Unavailable
+
+_log = logging.getLogger(__name__)
+_PORT_LINE = b"LISTENING_PORT="
+_KILL_SECONDS = 10.0
+_LINE_LIMIT = 1_000_000
+
+
+class ThinkerFailed(Unavailable):
+    """The thinker ended before it was ready. `lasting` means that starting it again can not help."""
+
+    code = "agent_failed"
+
+    def __init__(self, body: ErrorBody, *, lasting: bool) -> None:
+        super().__init__(body.message, hint=body.hint)
+        self.lasting = lasting
+
+
+class ThinkerProcess:
+    """A child process of the hub. It ends when its standard input does, so it can not outlive a killed hub."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._reported: ErrorBody | None = None
+        self._draining: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def spawn(cls, environment: Mapping[str, str], log_file: Path) -> ThinkerProcess:
+        """Start the program. It imports its libraries and waits to be told which agent it is."""
+        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "annabelle.thinker",
+                stdin=PIPE, stdout=PIPE, stderr=descriptor, env=dict(environment),
+                start_new_session=True, limit=_LINE_LIMIT,
+            )  # fmt: skip
+        except OSError as error:
+            raise Unavailable(f"An agent process could not be started: {error.strerror}.") from error
+        finally:
+            os.close(descriptor)
+        return cls(process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._process.returncode
+
+    @property
+    def reported(self) -> ErrorBody | None:
+        """The last error the process told about itself."""
+        return self._reported
+
+    async def adopt(self, boot: ThinkerBoot, timeout: float) -> int:
+        """Tell the process who it is, and wait until it listens; the port it chose."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        with contextlib.suppress(ConnectionError):
+            stdin.write(boot.model_dump_json().encode() + b"\n")
+            await asyncio.wait_for(stdin.drain(), timeout)
+        try:
+            async with asyncio.timeout(timeout):
+                port = await self._port(stdout)
+        except TimeoutError as error:
+            await self.kill()
+            raise Unavailable(f"The agent {boot.agent.agent_id} was not ready after {timeout:g} s.") from error
+        if port is None:
+            code = await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
+            body = self._reported or ErrorBody(
+                code="agent_failed",
+                message=f"The agent {boot.agent.agent_id} ended with code {code} before it was ready.",
+                hint=f"Its log is thinker-{boot.agent.agent_id}.log.",
+            )
+            raise ThinkerFailed(body, lasting=code == OperatorMistake.exit_code)
+        self._draining = asyncio.create_task(self._drain(stdout))
+        return port
+
+    async def _port(self, stdout: asyncio.StreamReader) -> int | None:
+        while line := await stdout.readline():
+            if line.startswith(_PORT_LINE):
+                return int(line.removeprefix(_PORT_LINE))
+            self._note(line)
+        return None
+
+    async def _drain(self, stdout: asyncio.StreamReader) -> None:
+        with contextlib.suppress(ValueError, ConnectionError):  # a line over the limit ends the reading, not the agent
+            while line := await stdout.readline():
+                self._note(line)
+
+    def _note(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+            self._reported = ErrorBody.model_validate(record["error"])
+        except (ValueError, KeyError, TypeError):
+            _log.debug("A thinker printed: %r", line[:200])
+
+    async def exited(self) -> int:
+        return await self._process.wait()
+
+    async def stop(self, grace: float) -> None:
+        """Ask it to end, and kill it when it does not within the grace."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+            try:
+                await asyncio.wait_for(self._process.wait(), grace)
+            except TimeoutError:
+                await self.kill()
+        await self._close()
+
+    async def kill(self) -> None:
+        """End the process and whatever it started."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
+        await self._close()
+
+    async def _close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        if self._draining is not None:
+            self._draining.cancel()
+            await asyncio.wait([self._draining], timeout=1)

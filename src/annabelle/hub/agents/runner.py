@@ -1,0 +1,202 @@
+"""One agent's life: stopped, starting, running, stopping. Its first message starts it, idleness stops it (AGT-02)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from annabelle.core.contract import AgentProfile
+from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.core.messages import now
+from annabelle.hub.agents.client import ThinkerClient
+from annabelle.hub.agents.launcher import Launcher
+from annabelle.hub.agents.process import ThinkerProcess
+from annabelle.hub.agents.restarts import Restarts
+
+_log = logging.getLogger(__name__)
+RunnerState = Literal["stopped", "starting", "running", "stopping"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerPlan:
+    """What the process of an agent is made from; another plan needs another process."""
+
+    profile: AgentProfile
+    port: int
+    idle_seconds: float
+
+
+@dataclass(slots=True)
+class _Life:
+    """One process, from its start to its end."""
+
+    process: ThinkerProcess
+    client: ThinkerClient
+    secret: str
+    plan: RunnerPlan
+    watching: asyncio.Task[None] | None = None
+
+
+class AgentRunner:
+    """Keeps at most one thinker process for one agent."""
+
+    def __init__(
+        self, plan: RunnerPlan, launcher: Launcher, restarts: Restarts, on_flapping: Callable[[], None]
+    ) -> None:
+        self.plan, self.restarts = plan, restarts
+        self._launcher, self._on_flapping = launcher, on_flapping
+        self.state: RunnerState = "stopped"
+        self.turns = 0
+        self.last_activity: datetime | None = None
+        self._active_at = time.monotonic()
+        self._life: _Life | None = None
+        # One at a time changes the state; who wants the agent meanwhile waits here, in order.
+        self._changing = asyncio.Lock()
+        self._background: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def agent_id(self) -> str:
+        return self.plan.profile.agent_id
+
+    @property
+    def pid(self) -> int | None:
+        return self._life.process.pid if self._life is not None else None
+
+    @property
+    def port(self) -> int | None:
+        return self._life.client.port if self._life is not None else None
+
+    @contextlib.contextmanager
+    def turn(self) -> Generator[None]:
+        """While inside, the agent is not idle."""
+        self.turns += 1
+        self._touch()
+        try:
+            yield
+        finally:
+            self.turns -= 1
+            self._touch()
+            if self.turns == 0 and self.outdated:
+                self._later(self.restart())
+
+    async def ensure(self) -> ThinkerClient:
+        """The running agent; started when it is not, after the backoff when it has just died."""
+        async with self._changing:
+            life = self._life
+            if life is not None and life.process.alive and not (self.outdated and self.turns <= 1):
+                return life.client
+            if life is not None and not life.process.alive:
+                self._bury(life)
+            elif life is not None:
+                await self._end(life)
+            return (await self._start()).client
+
+    def running_client(self) -> ThinkerClient | None:
+        return self._life.client if self._life is not None and self.state == "running" else None
+
+    async def restart(self) -> None:
+        """Stop the process, and start it again when it was running."""
+        async with self._changing:
+            if self._life is not None:
+                await self._end(self._life)
+                await self._start()
+
+    async def stop_if_idle(self) -> bool:
+        idle_for = time.monotonic() - self._active_at
+        if self._life is None or self.turns or idle_for < self.plan.idle_seconds or self._changing.locked():
+            return False
+        _log.info("The agent %s was idle for %.0f s and is stopped", self.agent_id, idle_for)
+        await self.stop()
+        return True
+
+    async def stop(self) -> None:
+        async with self._changing:
+            if self._life is not None:
+                await self._end(self._life)
+
+    async def close(self) -> None:
+        """Stop for good."""
+        self._closed = True
+        for task in self._background:
+            task.cancel()
+        if self._background:
+            await asyncio.wait(self._background, timeout=5)
+        await self.stop()
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the process was started from another plan than the one in force."""
+        return self._life is not None and (self._life.plan.profile, self._life.plan.port) != (
+            self.plan.profile,
+            self.plan.port,
+        )
+
+    async def _start(self) -> _Life:
+        if self._closed:
+            raise Unavailable("Annabelle is shutting down.")
+        self.state = "starting"
+        secret = self._launcher.admit(self.agent_id)
+        try:
+            if self.restarts.pending:
+                await asyncio.sleep(self.restarts.wait_seconds)
+                self.restarts.restarted()
+                if self.restarts.flapping:
+                    self._on_flapping()
+            process, client = await self._launcher.launch(self.plan.profile, self.plan.port, secret)
+        except BaseException as error:
+            self.state = "stopped"
+            self._launcher.dismiss(secret)
+            if isinstance(error, AnnabelleError):
+                self.restarts.died()
+            raise
+        life = _Life(process, client, secret, self.plan)
+        life.watching = asyncio.create_task(self._watch(life))
+        self._life, self.state = life, "running"
+        self._touch()
+        return life
+
+    async def _watch(self, life: _Life) -> None:
+        await life.process.exited()
+        if self._life is life and self.state == "running":
+            self._bury(life)
+            # One that keeps dying comes back only when there is work for it.
+            if not self._closed and not self.restarts.flapping:
+                self._later(self._come_back())
+
+    def _bury(self, life: _Life) -> None:
+        """Note a death nobody asked for."""
+        _log.warning("The agent %s died with code %s", self.agent_id, life.process.exit_code)
+        self._launcher.dismiss(life.secret)
+        self.restarts.died()
+        self._life, self.state = None, "stopped"
+        self._later(life.client.close())
+
+    async def _come_back(self) -> None:
+        try:
+            await self.ensure()
+        except AnnabelleError as error:
+            _log.warning("The agent %s did not come back: %s", self.agent_id, error.message)
+
+    async def _end(self, life: _Life) -> None:
+        self.state = "stopping"
+        try:
+            await life.client.close()
+            await life.process.stop(self._launcher.stop_grace_seconds)
+        finally:
+            self._launcher.dismiss(life.secret)
+            self._life, self.state = None, "stopped"
+
+    def _touch(self) -> None:
+        self._active_at, self.last_activity = time.monotonic(), now()
+
+    def _later(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

@@ -1,0 +1,16 @@
+"""The moments at which a crash test may kill the hub."""
+
+from __future__ import annotations
+
+FAILPOINTS = (
+    "hub.after_receive",
+    "hub.after_claim",
+    "hub.before_turn",
+    "hub.during_turn",
+    "hub.after_turn",
+    "hub.before_deliver",
+    "hub.after_deliver",
+    "hub.after_release",
+    "hub.before_call",
+    "hub.after_call",
+)

@@ -1,0 +1,46 @@
+"""What the owner should know about the hub itself: kept for `/status`, and written to the log."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.messages import now
+
+_log = logging.getLogger(__name__)
+Level = Literal["info", "warning", "error"]
+_LEVELS: dict[Level, int] = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class Notice(BaseModel):
+    """One thing worth telling."""
+
+    model_config = ConfigDict(frozen=True)
+
+    topic: str = Field(description="What it is about; a newer notice with the same topic replaces it")
+    level: Level = "info"
+    text: str
+    at: datetime = Field(default_factory=now)
+
+
+class Notices:
+    """The latest notices, one per topic, oldest first."""
+
+    def __init__(self, keep: int = 50) -> None:
+        self._notices: deque[Notice] = deque(maxlen=keep)
+
+    def add(self, topic: str, text: str, level: Level = "info") -> None:
+        self.clear(topic)
+        self._notices.append(Notice(topic=topic, level=level, text=text))
+        _log.log(_LEVELS[level], "%s: %s", topic, text)
+
+    def clear(self, topic: str) -> None:
+        for notice in [notice for notice in self._notices if notice.topic == topic]:
+            self._notices.remove(notice)
+
+    def all(self) -> list[Notice]:
+        return list(self._notices)
