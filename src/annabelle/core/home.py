@@ -80,6 +80,11 @@ class Home:
         return self.root / "annabelle.token"
 
     @property
+    def history_file(self) -> Path:
+        """What was typed into the terminal chat, for the arrow keys."""
+        return self.run / "history"
+
+    @property
     def settings_file(self) -> Path:
         return self.config / "settings.env"
 

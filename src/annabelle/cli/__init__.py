@@ -1,0 +1,1 @@
+"""The terminal's side of Annabelle: `annabelle …`, one file per command, loaded only when it is used."""

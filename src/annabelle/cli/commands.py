@@ -1,0 +1,33 @@
+"""The commands by name, as data: `annabelle --help` shows them without loading a single one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command. Its code is `annabelle.cli.{name}`, which holds a Typer application called `app`."""
+
+    name: str
+    help: str
+
+    @property
+    def module(self) -> str:
+        return f"annabelle.cli.{self.name}"
+
+
+COMMANDS = (
+    Command("chat", "Talk to Annabelle; the same as no command at all."),
+    Command("ask", "Ask one question and print the answer."),
+    Command("up", "Start Annabelle in the background."),
+    Command("down", "Stop the Annabelle that runs in the background."),
+    Command("restart", "Stop Annabelle and start it again."),
+    Command("status", "Show what runs and how it is doing."),
+    Command("logs", "Show the log of the hub or of another component."),
+    Command("tools", "List the tools, or call one."),
+    Command("models", "List, fetch and choose models."),
+    Command("trace", "Show what happened in one turn, step by step."),
+    Command("config", "List, read and change settings."),
+    Command("version", "Print the version."),
+)

@@ -1,0 +1,127 @@
+"""`annabelle config`: the settings in force, and changing them in the home."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from typing import Annotated, cast
+
+import typer
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+
+from annabelle.cli.hub_process import running_hub
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.settings_file import SettingsFile, check_value, find_setting, is_secret
+from annabelle.core.errors import CallerMistake
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings, load_settings
+
+MASK = "••••••••"
+
+app = command_app("List, read and change settings.")
+Name = Annotated[str, typer.Argument(help="Name of a setting, as `config list` shows it.")]
+
+
+@app.callback(invoke_without_command=True)
+def config(context: typer.Context, json: Json = False) -> None:
+    """List, read and change settings."""
+    if context.invoked_subcommand is None:
+        list_settings("", changed=False, json=json)
+
+
+@app.command("list")
+def list_settings(
+    words: Annotated[str, typer.Argument(help="Only settings with this in their name or description.")] = "",
+    changed: Annotated[bool, typer.Option("--changed", help="Only those that are not at their default.")] = False,
+    json: Json = False,
+) -> None:
+    """List every setting with its value and where the value comes from. Secrets are masked."""
+    home = Home.from_environment()
+    settings, in_file = load_settings(home), SettingsFile(home.settings_file).values()
+    rows = [
+        (name, _shown(getattr(settings, field_name), field), _origin(name, in_file), field.description or "")
+        for field_name, field in Settings.model_fields.items()
+        if words.lower() in f"{(name := field_name.upper())} {field.description}".lower()
+    ]
+    rows = [row for row in rows if row[2] != "default"] if changed else rows
+    if json:
+        print_json([dict(zip(("name", "value", "from", "description"), row, strict=True)) for row in rows])
+    else:
+        print_table(("SETTING", "VALUE", "FROM", "DESCRIPTION"), rows)
+
+
+@app.command()
+def get(name: Name, json: Json = False) -> None:
+    """Print the value of one setting. Secrets are masked."""
+    name, field = find_setting(name)
+    home = Home.from_environment()
+    value = _shown(getattr(load_settings(home), name.lower()), field)
+    if json:
+        print_json({"name": name, "value": value, "from": _origin(name, SettingsFile(home.settings_file).values())})
+    else:
+        print_line(value)
+
+
+@app.command("set")
+def set_setting(
+    name: Name,
+    value: Annotated[
+        str | None, typer.Argument(help="The new value. Leave it out for a secret, and it is asked for unseen.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Change a setting in the home. The value is checked first; a running Annabelle takes it at its next start."""
+    name, field = find_setting(name)
+    home = Home.from_environment()
+    text = value if value is not None else _ask(name, field)
+    check_value(name, field, text)
+    SettingsFile(home.prepare().settings_file).set(name, text)
+    _tell(name, f"{name} is set.", home, json)
+
+
+@app.command()
+def unset(name: Name, json: Json = False) -> None:
+    """Return a setting to its default by removing it from the home."""
+    name, _ = find_setting(name)
+    home = Home.from_environment()
+    removed = SettingsFile(home.settings_file).unset(name)
+    _tell(name, f"{name} is back at its default." if removed else f"{name} was not set in the home.", home, json)
+
+
+def _ask(name: str, field: FieldInfo) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    text = getpass.getpass(f"{name}: ") if is_secret(field) else input(f"{name}: ")
+    if not text:
+        raise CallerMistake(f"No value was given for {name}.", hint=f"To remove it: annabelle config unset {name}")
+    return text
+
+
+def _shown(value: object, field: FieldInfo) -> str:
+    if isinstance(value, SecretStr) or is_secret(field):
+        return MASK if value is not None and cast("SecretStr", value).get_secret_value() else ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _origin(name: str, in_file: dict[str, str]) -> str:
+    if any(known.upper() == name and value for known, value in os.environ.items()):
+        return "environment"
+    return "home" if in_file.get(name) else "default"
+
+
+def _tell(name: str, text: str, home: Home, json: bool) -> None:
+    origin = _origin(name, SettingsFile(home.settings_file).values())
+    running = running_hub(home) is not None
+    if json:
+        print_json({"name": name, "from": origin, "restart_needed": running})
+        return
+    print_line(text)
+    if origin == "environment":
+        print_line("The environment sets it too, and the environment wins.")
+    if running:
+        print_line("It counts from the next start: annabelle restart")

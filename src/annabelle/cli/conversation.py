@@ -1,0 +1,134 @@
+"""One conversation of the terminal with Annabelle: a line goes in, the changes of its turn come out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import cast
+
+from pydantic import ValidationError
+
+from annabelle.cli.hub_client import HubClient
+from annabelle.cli.sse import ServerEvent
+from annabelle.cli.turn_view import Change, Ended, Failed, Sent, TurnView
+from annabelle.core.errors import AnnabelleError, ErrorBody
+from annabelle.core.events import StoredEvent
+from annabelle.core.ids import new_id
+from annabelle.core.tools import JsonObject
+
+CHANNEL, SENDER = "cli", "owner"
+LAST_WORDS_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class Conversation:
+    """Says one thing at a time. `last_id` remembers how far the thread's events were read."""
+
+    client: HubClient
+    chat_id: str
+    agent_id: str | None = None
+    thread_id: str | None = None
+    message_id: str | None = None
+    last_id: str | None = None
+
+    async def post(self, text: str) -> str:
+        """Hand the text over; from here on it is durable. The id of the message."""
+        body: JsonObject = {
+            "text": text,
+            "channel": CHANNEL,
+            "chatId": self.chat_id,
+            "senderId": SENDER,
+            "externalId": new_id("cli"),
+        }
+        if self.agent_id is not None:
+            body["agentId"] = self.agent_id
+        accepted = await self.client.post("/message", body)
+        self.thread_id, self.message_id = str(accepted["threadId"]), str(accepted["messageId"])
+        return self.message_id
+
+    async def say(self, text: str) -> AsyncGenerator[Change]:
+        """Post the text and yield what happens until the turn is over: the last change is Ended or Failed."""
+        message_id = await self.post(text)
+        changes: asyncio.Queue[Change] = asyncio.Queue(maxsize=1000)
+        reader = asyncio.create_task(self._read(TurnView(message_id), changes))
+        try:
+            async for change in self._until_over(message_id, reader, changes):
+                yield change
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError, AnnabelleError):
+                await reader
+
+    async def _read(self, view: TurnView, changes: asyncio.Queue[Change]) -> None:
+        assert self.thread_id is not None
+        async with contextlib.aclosing(self.client.events(self.thread_id, self.last_id)) as events:
+            async for event in events:
+                self.last_id = event.id or self.last_id
+                for change in view.apply(stored) if (stored := _stored(event)) is not None else []:
+                    await changes.put(change)
+                    if isinstance(change, Ended):
+                        return
+
+    async def _until_over(
+        self, message_id: str, reader: asyncio.Task[None], changes: asyncio.Queue[Change]
+    ) -> AsyncGenerator[Change]:
+        """The stream tells what happens; the stored message tells for certain when it is over."""
+        outcome = asyncio.create_task(self.client.wait_for_message(message_id))
+        sent = False
+        try:
+            while True:
+                following = asyncio.create_task(changes.get())
+                deadline = LAST_WORDS_SECONDS if outcome.done() else None
+                pending: set[asyncio.Task[None] | asyncio.Task[Change] | asyncio.Task[JsonObject]] = {following, reader}
+                if not outcome.done():
+                    pending.add(outcome)
+                done, _ = await asyncio.wait(pending, timeout=deadline, return_when=asyncio.FIRST_COMPLETED)
+                if following in done:
+                    change = following.result()
+                    sent = sent or isinstance(change, Sent)
+                    yield change
+                    if isinstance(change, Ended | Failed):
+                        return
+                    continue
+                following.cancel()
+                if reader in done or not done:
+                    # The stream ended or stays silent although the turn is over: the stored reply is the truth.
+                    for change in _closing(await outcome, sent):
+                        yield change
+                    return
+        finally:
+            outcome.cancel()
+            with contextlib.suppress(asyncio.CancelledError, AnnabelleError):
+                await outcome
+
+    async def cancel(self) -> None:
+        """Stop the running answer."""
+        if self.message_id is not None:
+            await self.client.post(f"/messages/{self.message_id}/cancel", {})
+
+    async def answer(self, text: str) -> str:
+        """Post the text and wait for the whole answer; a turn that failed raises."""
+        found = await self.client.wait_for_message(await self.post(text))
+        for change in _closing(found, sent=False):
+            if isinstance(change, Failed):
+                raise AnnabelleError(change.error.message, hint=change.error.hint)
+            if isinstance(change, Sent):
+                return change.text
+        return ""
+
+
+def _stored(event: ServerEvent) -> StoredEvent | None:
+    try:
+        return StoredEvent.model_validate_json(event.data)
+    except ValidationError:
+        return None  # a kind of event this version does not know
+
+
+def _closing(found: JsonObject, sent: bool) -> list[Change]:
+    message, reply = cast("JsonObject", found["message"]), cast("JsonObject | None", found.get("reply"))
+    text = str(reply["content"]) if reply is not None else ""
+    if message["state"] == "failed":
+        return [Failed(ErrorBody(code="turn_failed", message=text or "The turn failed."))]
+    return [Ended()] if sent or not text else [Sent(text), Ended()]

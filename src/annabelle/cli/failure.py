@@ -1,0 +1,82 @@
+"""How a failed command ends: one clear sentence and what to do on stderr, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from typing import Protocol, runtime_checkable
+
+from typer import Abort
+from typer.exceptions import TyperException
+
+from annabelle.core.errors import AnnabelleError, ErrorBody
+from annabelle.core.home import Home
+from annabelle.core.messages import now
+from annabelle.core.redact import Redactor
+
+DEBUG_VARIABLE = "ANNABELLE_DEBUG"
+INTERRUPTED = 130
+
+
+@runtime_checkable
+class _Shows(Protocol):
+    def show(self) -> None: ...
+
+
+def show(error: Exception) -> int:
+    """Tell the person on stderr what went wrong; the exit code to leave with."""
+    if os.environ.get(DEBUG_VARIABLE) == "1":
+        traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, Abort):
+        return INTERRUPTED
+    if isinstance(error, TyperException):
+        return _usage(error)
+    if isinstance(error, BrokenPipeError):
+        # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, AnnabelleError):
+        tell(error.body())
+        return error.exit_code
+    _keep(error)
+    tell(
+        ErrorBody(
+            code="internal_error",
+            message=f"Something went wrong inside Annabelle: {type(error).__name__}.",
+            hint=f"The details are in the log (annabelle logs cli); {DEBUG_VARIABLE}=1 shows them here.",
+        )
+    )
+    return 1
+
+
+def tell(body: ErrorBody) -> None:
+    """Write one error to stderr: as a sentence, or as one JSON object for a machine."""
+    if "--json" in sys.argv:
+        sys.stderr.write(json.dumps({"error": body.model_dump(exclude_none=True)}, ensure_ascii=False) + "\n")
+        return
+    sys.stderr.write(f"{body.message}\n")
+    if body.hint:
+        sys.stderr.write(f"{body.hint}\n")
+
+
+def _usage(error: TyperException) -> int:
+    if "--json" in sys.argv:
+        tell(ErrorBody(code="usage", message=error.format_message()))
+    elif isinstance(error, _Shows):
+        error.show()
+    else:
+        sys.stderr.write(f"{error.format_message()}\n")
+    return error.exit_code
+
+
+def _keep(error: Exception) -> None:
+    """Add the traceback to the log of the terminal commands, if it can be written."""
+    text = "".join(traceback.format_exception(error))
+    home = Home.from_environment()
+    with contextlib.suppress(OSError):
+        home.logs.mkdir(parents=True, exist_ok=True)
+        with (home.logs / "cli.log").open("a", encoding="utf-8") as log:
+            log.write(f"{now().isoformat(timespec='seconds')} {Redactor.from_environment()(text)}\n")

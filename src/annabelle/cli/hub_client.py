@@ -1,0 +1,169 @@
+"""The hub as the terminal commands see it: found through the home, spoken to over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self, cast
+
+import httpx2 as httpx
+from pydantic import BaseModel, ValidationError
+
+from annabelle.cli.sse import ServerEvent, follow
+from annabelle.core.contract import TOKEN_HEADER
+from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, TooManyRequests, Unavailable
+from annabelle.core.home import Home
+from annabelle.core.settings import load_settings
+from annabelle.core.tools import JsonObject
+
+REQUEST_SECONDS = 30.0
+WAIT_SECONDS = 25.0
+
+
+class HubFile(BaseModel):
+    """What a running hub writes into `run/hub.json`."""
+
+    pid: int
+    url: str
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HubAddress:
+    """Where the hub of this home is, and what lets us in."""
+
+    url: str
+    token: str
+
+
+def not_running() -> HubUnreachable:
+    return HubUnreachable("Annabelle is not running.", hint="Start it with: annabelle up")
+
+
+def read_hub_file(home: Home) -> HubFile | None:
+    """The note a hub left about itself; it may be stale."""
+    try:
+        return HubFile.model_validate_json(home.hub_file.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def find_hub(home: Home) -> HubAddress:
+    """The address of this home's hub; HubUnreachable when none runs."""
+    note = read_hub_file(home)
+    if note is None:
+        raise not_running()
+    configured = load_settings(home).annabelle_token
+    try:
+        token = configured.get_secret_value() if configured else home.token_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HubUnreachable(
+            f"The token in {home.token_file} can not be read.",
+            hint="Fix its permissions, or restart Annabelle, which makes a new one.",
+        ) from error
+    return HubAddress(note.url, token)
+
+
+class HubClient:
+    """One connection to the hub. Use it as an async context manager."""
+
+    def __init__(self, address: HubAddress) -> None:
+        self._http = httpx.AsyncClient(
+            base_url=address.url,
+            headers={TOKEN_HEADER: address.token},
+            timeout=httpx.Timeout(REQUEST_SECONDS, connect=5.0),
+            trust_env=False,  # a proxy of the environment has no business on loopback
+        )
+
+    @classmethod
+    def of(cls, home: Home) -> Self:
+        return cls(find_hub(home))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **parameters: str | int | float) -> JsonObject:
+        return await self._exchange("GET", path, parameters=parameters)
+
+    async def post(self, path: str, body: JsonObject, timeout: float = REQUEST_SECONDS) -> JsonObject:
+        return await self._exchange("POST", path, body=body, timeout=timeout)
+
+    async def wait_for_message(self, message_id: str) -> JsonObject:
+        """The message and its reply, once its turn is over, however long that takes."""
+        while True:
+            found = await self.get(f"/messages/{message_id}", wait=WAIT_SECONDS)
+            message = cast("JsonObject", found["message"])
+            if message["state"] in ("done", "failed"):
+                return found
+            await asyncio.sleep(0)
+
+    def events(self, thread_id: str, last_id: str | None = None) -> AsyncGenerator[ServerEvent]:
+        """A thread's events, from the one after `last_id` on; connections that break are made again."""
+
+        @asynccontextmanager
+        async def connect(after: str | None) -> AsyncGenerator[httpx.Response]:
+            headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": after} if after is not None else {})
+            timeout = httpx.Timeout(5.0, read=60.0)
+            async with self._http.stream(
+                "GET", f"/threads/{thread_id}/events", headers=headers, timeout=timeout
+            ) as response:
+                if response.is_error:
+                    await response.aread()
+                    raise _error_of(response)
+                yield response
+
+        return follow(connect, last_id)
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        parameters: dict[str, str | int | float] | None = None,
+        body: JsonObject | None = None,
+        timeout: float = REQUEST_SECONDS,
+    ) -> JsonObject:
+        try:
+            response = await self._http.request(method, path, params=parameters, json=body, timeout=timeout)
+        except httpx.ConnectError as error:
+            raise not_running() from error
+        except httpx.TimeoutException as error:
+            raise HubUnreachable(
+                "Annabelle did not answer in time.", hint="Look into its log: annabelle logs"
+            ) from error
+        except httpx.TransportError as error:
+            raise HubUnreachable(
+                "The connection to Annabelle broke.", hint="See whether it runs: annabelle status"
+            ) from error
+        if response.is_error:
+            raise _error_of(response)
+        return cast("JsonObject", response.json()) if response.content else {}
+
+
+def _error_of(response: httpx.Response) -> AnnabelleError:
+    try:
+        body = ErrorBody.model_validate(response.json()["error"])
+    except (json.JSONDecodeError, KeyError, TypeError, ValidationError):
+        return Unavailable(
+            f"Something other than Annabelle answered at {response.url.copy_with(path='/')}.",
+            hint="Restart Annabelle: annabelle restart",
+        )
+    return error_from(body)
+
+
+def error_from(body: ErrorBody) -> AnnabelleError:
+    """The error a body was made from, so that it leaves with the right exit code."""
+    kind = {kind.code: kind for kind in reversed(_kinds(AnnabelleError))}.get(body.code, AnnabelleError)
+    if issubclass(kind, TooManyRequests):
+        return kind(body.message, hint=body.hint)
+    return kind(body.message, hint=body.hint, field=body.field)
+
+
+def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
+    return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]

@@ -1,0 +1,165 @@
+"""Starting and stopping the hub from the terminal: in the background for good, or on a leash for the time of a chat."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2 as httpx
+
+from annabelle.cli.hub_client import HubFile, read_hub_file
+from annabelle.core.errors import AlreadyRunning, AnnabelleError, OperatorMistake, StorageTrouble, Unavailable
+from annabelle.core.home import Home
+
+START_SECONDS = 90.0
+POLL_SECONDS = 0.05
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True, slots=True)
+class HubProcess:
+    """A hub this command started."""
+
+    process: subprocess.Popen[bytes]
+    words: Path
+    words_from: int
+
+    def last_words(self) -> str:
+        """What the hub printed since it was started, for when it dies early."""
+        with contextlib.suppress(OSError), self.words.open("rb") as file:
+            file.seek(self.words_from)
+            return file.read()[-4000:].decode("utf-8", errors="replace").strip()
+        return ""
+
+
+def running_hub(home: Home) -> HubFile | None:
+    """The hub of this home if one is alive and answers."""
+    note = read_hub_file(home)
+    return note if note is not None and _answers(note) else None
+
+
+def _answers(note: HubFile) -> bool:
+    try:
+        return httpx.get(f"{note.url}/health", timeout=5.0, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+def start_hub(home: Home, *, leashed: bool) -> HubProcess:
+    """Start a hub. `leashed`: it ends with this process, whatever ends it; else it lives on in a session of its own."""
+    home.prepare()
+    words = home.logs / "hub.out"
+    with words.open("ab") as output:
+        start = output.tell()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "annabelle.hub"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=home.root,
+            # Its own session: Ctrl-C in the chat is meant for the chat.
+            start_new_session=True,
+            preexec_fn=_leash() if leashed else None,
+        )
+    return HubProcess(process, words, start)
+
+
+def _leash() -> Callable[[], None] | None:
+    """Ask the kernel to stop the child when we are gone, even by kill -9. Only Linux can be asked."""
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def hold() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)  # we died before the kernel was asked
+
+    return hold
+
+
+def wait_until_ready(home: Home, hub: HubProcess, seconds: float = START_SECONDS) -> HubFile:
+    """Wait until the hub answers; when it ends instead, its own words and exit code are ours."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if hub.process.poll() is not None:
+            raise _failure(hub)
+        note = read_hub_file(home)
+        if note is not None and note.pid == hub.process.pid and _answers(note):
+            return note
+        time.sleep(POLL_SECONDS)
+    stop_process(hub.process.pid, grace=5.0, reap=hub.process)
+    raise Unavailable(f"Annabelle was not ready after {seconds:.0f} seconds.", hint="Look into its log: annabelle logs")
+
+
+def _failure(hub: HubProcess) -> AnnabelleError:
+    code = hub.process.returncode
+    kinds: dict[int, type[AnnabelleError]] = {
+        OperatorMistake.exit_code: OperatorMistake,
+        StorageTrouble.exit_code: StorageTrouble,
+        AlreadyRunning.exit_code: AlreadyRunning,
+    }
+    words = hub.last_words()
+    kind = kinds.get(code)
+    if kind is None or not words:
+        return Unavailable(f"Annabelle ended while it started (exit code {code}).", hint=f"Look into {hub.words}.")
+    # The hub's own way to fail is one sentence and one hint, too.
+    message, _, hint = words.partition("\n")
+    return kind(message, hint=hint.strip() or None)
+
+
+def stop_hub(home: Home, grace: float) -> bool:
+    """Stop the hub of this home; False when none runs. One that is not gone in time is killed, which loses nothing."""
+    note = read_hub_file(home)
+    if note is None or not (_answers(note) or _is_hub(note.pid)):
+        return False
+    stop_process(note.pid, grace)
+    return True
+
+
+def _is_hub(pid: int) -> bool:
+    """Whether a process that does not answer is a hub at all, and not one that got an old number."""
+    try:
+        return b"annabelle.hub" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def stop_process(pid: int, grace: float, reap: subprocess.Popen[bytes] | None = None) -> None:
+    """SIGTERM, and SIGKILL for what is still there when the grace is over."""
+    for sign, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 10.0)):
+        if reap is not None and reap.poll() is not None:
+            return  # its number may belong to someone else by now
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sign)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if reap is not None:
+                reap.poll()
+            if not _alive(pid):
+                return
+            time.sleep(POLL_SECONDS)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return False

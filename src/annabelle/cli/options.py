@@ -1,0 +1,28 @@
+"""What several commands share: their look, and the options that mean the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")]
+Chat = Annotated[
+    str, typer.Option("--chat", help="Name of the conversation; each has its own memory of what was said.")
+]
+New = Annotated[bool, typer.Option("--new", help="Start a fresh conversation.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="Ask this agent instead of the usual one.")]
+
+DEFAULT_CHAT = "terminal"
+
+
+def command_app(help_text: str | None = None) -> typer.Typer:
+    """A Typer application that looks like every other command of ours."""
+    return typer.Typer(
+        help=help_text,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        no_args_is_help=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )

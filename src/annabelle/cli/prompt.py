@@ -1,0 +1,44 @@
+"""The line a person types into, with history and line editing where the system has readline."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+try:
+    import readline
+except ImportError:  # a Python built without it still chats
+    readline = None
+
+HISTORY_LINES = 1000
+
+
+@dataclass(slots=True)
+class Prompt:
+    """Reads lines; remembers them over sessions, for the owner's eyes only."""
+
+    history: Path
+    text: str = "› "
+
+    def open(self) -> None:
+        if readline is None:
+            return
+        readline.set_history_length(HISTORY_LINES)
+        with contextlib.suppress(OSError):
+            readline.read_history_file(self.history)
+
+    def close(self) -> None:
+        if readline is None:
+            return
+        with contextlib.suppress(OSError):
+            os.close(os.open(self.history, os.O_WRONLY | os.O_CREAT, 0o600))
+            readline.write_history_file(self.history)
+
+    def read(self) -> str | None:
+        """The next line; None at the end of input. Ctrl-C raises KeyboardInterrupt."""
+        try:
+            return input(self.text)
+        except EOFError:
+            return None

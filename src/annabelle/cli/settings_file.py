@@ -1,0 +1,104 @@
+"""`config/settings.env`, read and changed without disturbing what else is in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, get_args
+
+from dotenv import dotenv_values
+from pydantic import SecretStr, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from annabelle.core.errors import ConfigMistake, NotFound, StorageTrouble
+from annabelle.core.home import write_atomically
+from annabelle.core.settings import Settings
+
+_LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=")
+_PLAIN = re.compile(r"[\w.,:/@%+~\-\[\]{}]*")
+
+
+def find_setting(name: str) -> tuple[str, FieldInfo]:
+    """A setting by its name in any case; an unknown one names the closest."""
+    field = Settings.model_fields.get(name.lower())
+    if field is None:
+        close = get_close_matches(name.upper(), [known.upper() for known in Settings.model_fields], n=3)
+        hint = f"Did you mean {' or '.join(close)}?" if close else "annabelle config list shows them all."
+        raise NotFound(f"There is no setting {name.upper()}.", hint=hint)
+    return name.upper(), field
+
+
+def is_secret(field: FieldInfo) -> bool:
+    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
+
+
+def check_value(name: str, field: FieldInfo, text: str) -> None:
+    """Refuse a value the setting can not have, before anything is written. The message never repeats a secret."""
+    if "\x00" in text or "\n" in text or "\r" in text:
+        raise ConfigMistake(f"{name} is not valid: it must be one line.", field=name)
+    try:
+        # The type and its bounds as the settings class declares them, for this one field.
+        TypeAdapter[object](Annotated[field.annotation, field]).validate_python(text)  # pyright: ignore
+    except ValidationError as error:
+        reason = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise ConfigMistake(
+            f"{name} is not valid: {reason}.",
+            hint=f"It is: {field.description}." if field.description else None,
+            field=name,
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The file a person may also edit by hand: comments and unknown lines stay as they are."""
+
+    path: Path
+
+    def values(self) -> dict[str, str]:
+        try:
+            found = dotenv_values(self.path, interpolate=False, encoding="utf-8") if self.path.exists() else {}
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigMistake(
+                f"{self.path} can not be read: {error}.", hint="Fix the file, or remove it to start from the defaults."
+            ) from error
+        return {name.upper(): value for name, value in found.items() if value is not None}
+
+    def set(self, name: str, value: str) -> None:
+        self._write([*self._lines_without(name), f"{name}={_quote(value)}"])
+
+    def unset(self, name: str) -> bool:
+        """Remove a setting; False when the file did not have it."""
+        before, after = self._lines(), self._lines_without(name)
+        if len(before) == len(after):
+            return False
+        self._write(after)
+        return True
+
+    def _lines(self) -> list[str]:
+        try:
+            return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigMistake(
+                f"{self.path} can not be read: {error}.", hint="Fix the file, or remove it to start from the defaults."
+            ) from error
+
+    def _lines_without(self, name: str) -> list[str]:
+        return [line for line in self._lines() if not (found := _LINE.match(line)) or found[1].upper() != name]
+
+    def _write(self, lines: list[str]) -> None:
+        try:
+            write_atomically(self.path, "".join(f"{line}\n" for line in lines))
+        except OSError as error:
+            raise StorageTrouble(
+                f"{self.path} could not be written: {error.strerror}.", hint="The settings are as they were before."
+            ) from error
+
+
+def _quote(value: str) -> str:
+    """As the reader of the file understands it: single quotes keep everything but themselves and backslashes."""
+    if _PLAIN.fullmatch(value):
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,113 @@
+"""`annabelle tools`: what Annabelle can do, and doing one of it by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json as json_text
+from typing import Annotated, cast
+
+import typer
+
+from annabelle.cli.hub_client import HubClient, error_from
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.core.contract import ToolList
+from annabelle.core.errors import AnnabelleError, CallerMistake
+from annabelle.core.home import Home
+from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
+
+CALL_SECONDS = 600.0
+
+app = command_app("List the tools, or call one.")
+
+
+@app.callback(invoke_without_command=True)
+def tools(context: typer.Context, json: Json = False) -> None:
+    """List the tools, or call one."""
+    if context.invoked_subcommand is None:
+        list_tools("", json=json)
+
+
+@app.command("list")
+def list_tools(
+    words: Annotated[str, typer.Argument(help="Only tools whose name or description has this in it.")] = "",
+    json: Json = False,
+) -> None:
+    """List the tools that can be called now."""
+    listing = asyncio.run(_listing())
+    found = [tool for tool in listing.tools if words.lower() in f"{tool.name} {tool.description}".lower()]
+    if json:
+        print_json({"version": listing.version, "tools": found})
+        return
+    print_table(
+        ("TOOL", "SERVER", "KIND", "DESCRIPTION"),
+        [(tool.name, tool.server, _kind(tool), tool.description.strip().split("\n")[0]) for tool in found],
+    )
+
+
+@app.command()
+def call(
+    name: Annotated[str, typer.Argument(help="Name of the tool, as `tools list` shows it.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="key=value pairs, or one JSON object with all arguments.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Call a tool and print its result."""
+    result = asyncio.run(_call(name, arguments or []))
+    if json:
+        print_json(result)
+    if result.is_error:
+        raise error_from(result.error) if result.error is not None else AnnabelleError(result.text)
+    if not json:
+        print_line(result.text)
+
+
+def _kind(tool: ToolSpec) -> str:
+    if tool.annotations.read_only:
+        return "reads"
+    return "destroys" if tool.annotations.destructive else "writes"
+
+
+async def _listing() -> ToolList:
+    async with HubClient.of(Home.from_environment()) as client:
+        return ToolList.model_validate(await client.get("/tools/list"))
+
+
+async def _call(name: str, given: list[str]) -> ToolResult:
+    async with HubClient.of(Home.from_environment()) as client:
+        listing = ToolList.model_validate(await client.get("/tools/list"))
+        # A name that is not in the list goes on to the hub, whose refusal names the closest ones.
+        schema = next((tool.input_schema for tool in listing.tools if tool.name == name), JsonObject())
+        body: JsonObject = {"name": name, "arguments": parse_arguments(given, schema)}
+        return ToolResult.model_validate(await client.post("/tools/call", body, timeout=CALL_SECONDS))
+
+
+def parse_arguments(given: list[str], schema: JsonObject) -> JsonObject:
+    """Arguments from the command line: one JSON object, or key=value pairs read as the tool's schema says."""
+    if len(given) == 1 and given[0].lstrip().startswith("{"):
+        try:
+            value = json_text.loads(given[0])
+        except json_text.JSONDecodeError as error:
+            raise CallerMistake(f"The arguments are not valid JSON: {error.msg} at position {error.pos}.") from error
+        return cast("JsonObject", value)
+    properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
+    arguments: JsonObject = {}
+    for pair in given:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
+            raise CallerMistake(
+                f"{pair!r} is not of the form key=value.", hint="Or give one JSON object with all arguments."
+            )
+        arguments[key] = _value(text, properties.get(key, {}))
+    return arguments
+
+
+def _value(text: str, schema: JsonObject) -> object:
+    """Text stays text where the tool wants text; elsewhere it is read as JSON when it is JSON."""
+    if schema.get("type") == "string":
+        return text
+    try:
+        return cast("object", json_text.loads(text))
+    except json_text.JSONDecodeError:
+        return text

@@ -1,0 +1,105 @@
+"""`annabelle trace ID`: one turn as a waterfall, from the trace file in the home (TRC-04)."""
+
+from __future__ import annotations
+
+import json as json_text
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, cast
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json
+from annabelle.cli.screen import clean
+from annabelle.core.errors import NotFound
+from annabelle.core.home import Home
+from annabelle.core.ids import is_id
+from annabelle.core.trace import read_trace
+
+BAR_WIDTH = 28
+
+app = command_app()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One recorded event. What has a duration is recorded when it ends, so it began that much earlier."""
+
+    began: datetime
+    ended: datetime
+    component: str
+    event: str
+    data: dict[str, object]
+
+
+@app.command()
+def trace(
+    trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id (tr_…), as logs and errors name it.")],
+    json: Json = False,
+) -> None:
+    """Show what happened in one turn, step by step, with times, tokens and money."""
+    home = Home.from_environment()
+    records = read_trace(home.traces_file, trace_id) if is_id(trace_id, "tr") else []
+    if not records:
+        raise NotFound(
+            f"Nothing is recorded of the trace {trace_id!r}.",
+            hint=f"Ids look like tr_01k…; they are in the logs and in {home.traces_file}.",
+        )
+    if json:
+        print_json({"trace_id": trace_id, "events": records})
+        return
+    draw([span for record in records if (span := parse_span(record)) is not None])
+
+
+def parse_span(record: dict[str, object]) -> Span | None:
+    """A span from its line in the trace file; None for a line without a time."""
+    try:
+        ended = datetime.fromisoformat(str(record.get("ts")))
+    except ValueError:
+        return None
+    found = record.get("data")
+    data = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    duration = data.get("duration_ms")
+    length = timedelta(milliseconds=duration) if isinstance(duration, int | float) else timedelta()
+    return Span(ended - length, ended, str(record.get("mcp", "")), str(record.get("event", "")), data)
+
+
+def draw(spans: list[Span]) -> None:
+    """The waterfall: when each thing began after the first, how long it took, and what it says about itself."""
+    spans = sorted(spans, key=lambda span: (span.began, -span.ended.timestamp()))
+    start, end = min(span.began for span in spans), max(span.ended for span in spans)
+    whole = max((end - start).total_seconds(), 0.001)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 10_000
+    names = max(len(span.component) for span in spans), max(len(span.event) for span in spans)
+    for span in spans:
+        offset, length = (span.began - start).total_seconds(), (span.ended - span.began).total_seconds()
+        line = Text(f"{offset * 1000:9.1f} ms  ", style="dim", no_wrap=True, overflow="ellipsis")
+        line.append(bar(offset / whole, length / whole), style="cyan")
+        line.append(f"  {clean(span.component):<{names[0]}}  ", style="bold")
+        line.append(f"{clean(span.event):<{names[1]}}", style="default")
+        if length:
+            line.append(f"  {length * 1000:.1f} ms", style="green")
+        line.append(_details(span.data), style="dim")
+        console.print(line)
+    console.print(f"{len(spans)} events in {whole * 1000:.0f} ms")
+
+
+def bar(begin: float, length: float) -> str:
+    """A bar in a fixed width; even a moment is visible."""
+    left = min(int(begin * BAR_WIDTH), BAR_WIDTH - 1)
+    size = max(1, min(round(length * BAR_WIDTH), BAR_WIDTH - left))
+    return " " * left + "█" * size + " " * (BAR_WIDTH - left - size)
+
+
+def _details(data: dict[str, object]) -> str:
+    shown = [(name, value) for name, value in data.items() if name != "duration_ms" and value not in (None, "", {}, [])]
+    texts = (
+        value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False, default=str)
+        for _, value in shown
+    )
+    return "".join(f"  {name}={' '.join(clean(text).split())}" for (name, _), text in zip(shown, texts, strict=True))

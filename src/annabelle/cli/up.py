@@ -1,0 +1,38 @@
+"""`annabelle up`: start in the background and come back when it is ready."""
+
+from __future__ import annotations
+
+from annabelle.cli.hub_client import HubFile
+from annabelle.cli.hub_process import running_hub, start_hub, wait_until_ready
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line
+from annabelle.core.errors import AlreadyRunning
+from annabelle.core.home import Home
+
+app = command_app()
+
+
+@app.command()
+def up(json: Json = False) -> None:
+    """Start Annabelle in the background; it goes on when the terminal closes."""
+    home = Home.from_environment()
+    note, started = bring_up(home)
+    if json:
+        print_json({"url": note.url, "pid": note.pid, "version": note.version, "started": started})
+    else:
+        print_line(f"Annabelle {'runs' if started else 'already runs'} at {note.url} (process {note.pid}).")
+
+
+def bring_up(home: Home) -> tuple[HubFile, bool]:
+    """The running hub of this home, and whether it was started just now."""
+    note = running_hub(home)
+    if note is not None:
+        return note, False
+    try:
+        return wait_until_ready(home, start_hub(home, leashed=False)), True
+    except AlreadyRunning:
+        # Someone else's start won the race.
+        note = running_hub(home)
+        if note is None:
+            raise
+        return note, False
