@@ -1,0 +1,207 @@
+"""`make crash`: turns keep coming while processes are killed, at named points and at random; none is lost or doubled.
+
+    make crash ARGS="--turns 200 --engine sqlite"
+
+First only thinkers die (no outcome may be unknown then), then everything does. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+from support.postgres import postgres_database
+
+from annabelle.core.jsonl import load
+from annabelle.hub.failpoints import FAILPOINTS as HUB_POINTS
+from annabelle.servers.kit.failpoints import FAILPOINTS as SERVER_POINTS
+from annabelle.thinker.failpoints import FAILPOINTS as THINKER_POINTS
+from annabelle.toolbox.failpoints import FAILPOINTS as TOOLBOX_POINTS
+from crash.plan import Kill, Turn, kills, turns
+from crash.system import System
+from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
+from support.scripted_model import ScriptedServer
+
+
+class Run:
+    """One attack: sends the turns, deals the kills, waits until everything is answered."""
+
+    def __init__(self, system: System, planned: list[Turn], seed: int) -> None:
+        self._system, self._turns, self._chance = system, planned, random.Random(seed)
+        self._sent = 0
+        self._messages: dict[int, str] = {}
+        self.threads: dict[int, str] = {}
+        self.dealt: Counter[str] = Counter()
+        self.missed: Counter[str] = Counter()
+        self.call_hits = 0
+
+    def _send(self, count: int) -> None:
+        for turn in self._turns[self._sent : self._sent + count]:
+            body = {
+                "text": turn.text, "channel": "http", "chatId": f"chat-{turn.conversation}", "externalId": turn.key,
+            }  # fmt: skip
+            answer = self._system.insist("POST", "/message", body)
+            self._messages[turn.number] = answer["messageId"]
+            self.threads[turn.conversation] = answer["threadId"]
+        self._sent = min(len(self._turns), self._sent + count)
+
+    def attack(self, dealt: list[Kill], until: int) -> None:
+        """Deal these kills while the turns up to `until` are sent, as evenly as they come."""
+        first = self._sent
+        for index, kill in enumerate(dealt):
+            due = first + round((until - first) * (index + 1) / len(dealt))
+            self._deal(kill, max(1, due - self._sent) if due > self._sent else 0)
+            print(f"{index + 1}/{len(dealt)} {kill}: {self._sent} turns sent", file=sys.stderr, flush=True)
+        self._send(until - self._sent)
+
+    def _deal(self, kill: Kill, to_send: int) -> None:
+        if kill.failpoint is not None:
+            armed = self._system.failpoints / kill.failpoint
+            armed.touch()
+            self._send(to_send)
+            self._settle(lambda: not armed.exists(), 20, nudge=True)
+            hit = not armed.exists()
+            armed.unlink(missing_ok=True)
+        else:
+            self._send(to_send)
+            time.sleep(self._chance.uniform(0, 0.25))
+            hit = self._system.kill_one(kill.target, self._chance)
+        (self.dealt if hit else self.missed)[str(kill)] += 1
+        if hit and kill.target != "thinker":
+            self.call_hits += 1
+        if hit and kill.target == "hub":
+            self._settle(lambda: not self._system.orphans(), 10)
+            self._system.wait_ready()
+
+    def _settle(self, condition, timeout: float, nudge: bool = False) -> bool:
+        """Wait for a condition; a failpoint may need one more turn to be reached, so one is sent now and then."""
+        deadline, next_nudge = time.monotonic() + timeout, time.monotonic() + 4
+        while time.monotonic() < deadline:
+            if condition():
+                return True
+            if nudge and time.monotonic() > next_nudge:
+                self._send(1)
+                next_nudge = time.monotonic() + 4
+            time.sleep(0.02)
+        return False
+
+    def wait_answered(self, timeout: float) -> list[str]:
+        """Until every sent message has its answer; the ids of those that have none in time."""
+        deadline = time.monotonic() + timeout
+        open_ids = list(self._messages.values())
+        while open_ids and time.monotonic() < deadline:
+            answer = self._system.insist("GET", f"/messages/{open_ids[0]}?wait=5")
+            if answer["message"]["state"] in ("done", "failed"):
+                open_ids.pop(0)
+        return open_ids
+
+    def messages(self) -> dict[int, list[dict]]:
+        return {
+            conversation: self._system.insist("GET", f"/threads/{thread}/messages?limit=1000")["messages"]
+            for conversation, thread in self.threads.items()
+        }
+
+    def reported(self) -> dict[str, str]:
+        """What the system itself says of each `mark`: done or unknown."""
+        states: dict[str, str] = {}
+        for turn in self._turns[: self._sent]:
+            events = self._system.insist("GET", f"/messages/{self._messages[turn.number]}/events")["events"]
+            for event in events:
+                if event["type"] == "tool_complete" and event["data"]["name"] == "witness_mark":
+                    error = event["data"].get("error") or {}
+                    unknown = isinstance(error, dict) and error.get("code") == "outcome_unknown"
+                    states[turn.key] = "unknown" if unknown else "done"
+        return states
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=200)
+    parser.add_argument("--conversations", type=int, default=8)
+    parser.add_argument("--engine", choices=("sqlite", "postgres"), default="sqlite")
+    parser.add_argument("--per-failpoint", type=int, default=3)
+    parser.add_argument("--random", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--failpoints", default="", help="only these, comma separated")
+    parser.add_argument("--keep", type=Path, default=None, help="work in this folder and leave it there")
+    asked = parser.parse_args()
+    with ExitStack() as stack:
+        folder = asked.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        database = stack.enter_context(postgres_database()) if asked.engine == "postgres" else None
+        model = stack.enter_context(ScriptedServer())
+        return attack(asked, folder, model.openai_url, database)
+
+
+def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: str | None) -> int:
+    system = System(folder, model_url, database)
+    planned = turns(asked.turns, asked.conversations)
+    only = set(filter(None, asked.failpoints.split(",")))
+    thinker_points = [p for p in THINKER_POINTS if not only or p in only]
+    other_points = [p for p in (*HUB_POINTS, *TOOLBOX_POINTS, *SERVER_POINTS) if not only or p in only]
+    thinkers_first = kills(thinker_points, asked.per_failpoint, asked.random // 4, asked.seed, ["thinker"])
+    the_rest = asked.random - asked.random // 4
+    everything = kills(other_points, asked.per_failpoint, the_rest, asked.seed, ["hub", "server", "thinker", "nursery"])
+    began = time.monotonic()
+    system.start()
+    run = Run(system, planned, asked.seed)
+    share = len(thinkers_first) / max(1, len(thinkers_first) + len(everything))
+    run.attack(thinkers_first, round(asked.turns * share))
+    run.wait_answered(300)
+    unknown_after_thinkers = [key for key, state in run.reported().items() if state == "unknown"]
+    run.attack(everything, asked.turns)
+    unanswered = run.wait_answered(600)
+    verdict = Verdict(turns=len(planned))
+    messages, reported = run.messages(), run.reported()
+    sessions = read_sessions(system, run.threads, database)
+    exit_code = system.stop()
+    deadline = time.monotonic() + 5
+    while system.orphans() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    verdict.orphans = system.orphans()
+    verdict.lost += [f"{message}: not answered in time" for message in unanswered]
+    judge_replies(verdict, planned, messages)
+    judge_effects(verdict, planned, system.witness, reported)
+    judge_sessions(verdict, planned, sessions)
+    faults = dict(verdict.faults)
+    if unknown_after_thinkers:
+        faults["unknown outcomes although only thinkers died"] = unknown_after_thinkers
+    if len(verdict.unknown) > run.call_hits:
+        faults["more unknown outcomes than kills"] = verdict.unknown
+    if run.missed and asked.per_failpoint:
+        missed = {name: n for name, n in run.missed.items() if not name.startswith("random")}
+        if missed:
+            faults["failpoints that were never reached"] = [f"{name}: {n}" for name, n in missed.items()]
+    if exit_code != 0:
+        faults["hub's exit code"] = [str(exit_code)]
+    summary = {
+        "name": "crash", "engine": asked.engine, "turns": len(planned), "conversations": asked.conversations,
+        "seconds": round(time.monotonic() - began), "kills": sum(run.dealt.values()),
+        "dealt": dict(sorted(run.dealt.items())),
+        "missed": dict(run.missed), "hub_starts": system.starts, "unknown_outcomes": verdict.unknown,
+        "unknown_when_only_thinkers_died": len(unknown_after_thinkers), "faults": faults, "ok": not faults,
+    }  # fmt: skip
+    print(json.dumps(summary))
+    return 0 if not faults else 1
+
+
+def read_sessions(system: System, threads: dict[int, str], database: str | None) -> dict[int, list[dict]]:
+    if database is None:
+        files = {path.stem: path for path in system.home.glob("agents/*/sessions/*.jsonl")}
+        return {
+            conversation: load(files[thread]) if thread in files else [] for conversation, thread in threads.items()
+        }
+    from support.postgres import session_records  # noqa: PLC0415  only this engine has it
+
+    return {conversation: session_records(database, thread) for conversation, thread in threads.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
