@@ -19,8 +19,9 @@ class Result(BaseModel):
 
 def success(result: BaseModel, max_bytes: int) -> CallToolResult:
     """The result as it goes over the wire; one that is too large is refused, because half a structure is none."""
-    text = result.text() if isinstance(result, Result) else result.model_dump_json(exclude_none=True)
-    size = len(text.encode("utf-8", errors="replace"))
+    structure = result.model_dump_json(exclude_none=True)
+    text = result.text() if isinstance(result, Result) else structure
+    size = max(len(structure.encode()), len(text.encode("utf-8", errors="replace")))
     if size > max_bytes:
         raise TooLarge(
             f"The result is {size} bytes, more than the {max_bytes} a tool may return.",

@@ -62,7 +62,7 @@ class ToolServer:
                 answer = success(result, self._max_result_bytes)
                 failpoint(_AFTER)
             except AnnabelleError as error:
-                _log.info("%s: %s (%s)", params.name, error.message, error.code)
+                _log.info("%.100r: %s (%s)", params.name, error.message, error.code)
                 return failure(error, trace_id)
             except Exception:  # noqa: BLE001  the edge: the caller gets a sentence, the log the traceback
                 _log.exception("%s failed", params.name)
@@ -80,7 +80,7 @@ class ToolServer:
         if declared is None:
             close = difflib.get_close_matches(name, self.tools, n=3)
             hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(self.tools)}."
-            raise UnknownTool(f"{self.name} has no tool called {name}.", hint=hint)
+            raise UnknownTool(f"{self.name} has no tool called {name[:100]!r}.", hint=hint)
         return declared
 
 

@@ -1,0 +1,121 @@
+"""Walks through folders in bounded pieces, so that a long walk can report, be cancelled, and ends in time."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import stat
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from annabelle.core.errors import NotAllowed
+from annabelle.servers.filer.config import TEMP
+from annabelle.servers.filer.descend import Walker
+from annabelle.servers.filer.places import Spot
+from annabelle.servers.kit import StopSign
+
+MAX_SEEN = 200_000
+MAX_SECONDS = 10.0
+MAX_DEPTH = 40
+_STEP_SECONDS = 0.2
+_MAX_FOLDER = 50_000
+
+Kind = Literal["file", "folder", "link", "other"]
+
+
+class Entry(BaseModel):
+    """One thing in a folder."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    kind: Kind
+    size: int | None = None
+    modified: datetime
+
+    def line(self) -> str:
+        size = "" if self.size is None else f"  {self.size} bytes"
+        mark = {"folder": "/", "link": " (link, not followed)", "other": " (not a file)"}.get(self.kind, "")
+        return f"{self.path}{mark}{size}"
+
+
+Found = Callable[[int, Spot, os.stat_result], None]
+
+
+class Survey:
+    """A walk over everything below some folders. Call `step` until it is `over`, or until enough was found."""
+
+    def __init__(self, starts: Sequence[Spot], *, recursive: bool = True, skip_temp: bool = True) -> None:
+        self.starts = starts
+        self.seen = 0
+        self.limit: str | None = None
+        self._recursive, self._skip_temp = recursive, skip_temp
+        self._waiting = deque((spot, 0) for spot in starts)
+        self._ends = time.monotonic() + MAX_SECONDS
+
+    @property
+    def over(self) -> bool:
+        return not self._waiting
+
+    def step(self, walker: Walker, stop: StopSign, found: Found | None = None) -> list[Entry]:
+        """Look into some folders for a short while. `found` may look closer while the folder is held open."""
+        entries: list[Entry] = []
+        until = time.monotonic() + _STEP_SECONDS
+        while self._waiting and time.monotonic() < until:
+            stop.check()
+            if self.seen >= MAX_SEEN or time.monotonic() > self._ends:
+                self.limit = f"The walk was ended after {self.seen} entries; ask for a smaller folder."
+                self._waiting.clear()
+                break
+            spot, depth = self._waiting.popleft()
+            # What vanishes or may not be read while walking is left out; only the start itself is worth an error.
+            with contextlib.suppress(OSError, NotAllowed):
+                self._folder(walker, stop, spot, depth, entries, found)
+        return entries
+
+    def _folder(
+        self, walker: Walker, stop: StopSign, here: Spot, depth: int, entries: list[Entry], found: Found | None
+    ) -> None:
+        with walker.readable_folder(here) as folder:
+            with os.scandir(folder) as listed:
+                names = sorted(entry.name for entry in itertools.islice(listed, _MAX_FOLDER))
+            if len(names) == _MAX_FOLDER:
+                self.limit = f"{here.shown} has too many entries; not all of them were looked at."
+            for name in names:
+                stop.check()
+                spot = here.child(name)
+                try:
+                    name.encode()  # a name that is no text can not be spoken of, and is left out
+                    _, status = walker.status(folder, spot)
+                except (OSError, NotAllowed, UnicodeEncodeError):
+                    continue
+                self.seen += 1
+                entries.append(_entry(spot, status))
+                if found is not None:
+                    found(folder, spot, status)
+                if stat.S_ISDIR(status.st_mode) and self._goes_into(spot, depth):
+                    self._waiting.append((spot, depth + 1))
+
+    def _goes_into(self, spot: Spot, depth: int) -> bool:
+        if not self._recursive or depth >= MAX_DEPTH:
+            return False
+        return not (self._skip_temp and spot.root.workspace and spot.names == (TEMP,))
+
+
+def _entry(spot: Spot, status: os.stat_result) -> Entry:
+    mode = status.st_mode
+    kind: Kind = (
+        "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "link" if stat.S_ISLNK(mode) else "other"
+    )
+    return Entry(
+        path=spot.shown,
+        kind=kind,
+        size=status.st_size if kind == "file" else None,
+        modified=datetime.fromtimestamp(int(status.st_mtime), UTC),
+    )
