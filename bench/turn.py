@@ -1,4 +1,4 @@
-"""One message with one tool call and two requests to a zero-latency model, durable, beside the same loop without durability."""
+"""One message, one tool call, two requests to a zero-latency model: durable, and the same loop without durability."""
 
 from __future__ import annotations
 
@@ -65,8 +65,6 @@ async def bare_turns(hub: Hub, model_url: str, count: int) -> tuple[float, float
         "COMPATIBLE_BASE_URL": model_url,
         "COMPATIBLE_MODEL": "scripted",
     }
-    from bare_loop import BareLoop
-
     loop = await BareLoop.open(hub.url, hub.token)
     await loop.turn(TEXT)
     processes = [psutil.Process(), *hub.tree()]
