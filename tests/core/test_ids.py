@@ -40,6 +40,8 @@ def test_an_id_is_known_by_its_shape_and_its_kind():
     assert not is_id(made, "tr")
 
 
-@pytest.mark.parametrize("text", ["", "msg_", "msg_short", "MSG_" + "0" * 26, "msg_" + "u" * 26, "msg_" + "0" * 26 + "\n"])
+@pytest.mark.parametrize(
+    "text", ["", "msg_", "msg_short", "MSG_" + "0" * 26, "msg_" + "u" * 26, "msg_" + "0" * 26 + "\n"]
+)
 def test_other_text_is_no_id(text: str):
     assert not is_id(text)

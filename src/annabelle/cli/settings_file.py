@@ -36,8 +36,14 @@ def is_secret(field: FieldInfo) -> bool:
 
 def check_value(name: str, field: FieldInfo, text: str) -> None:
     """Refuse a value the setting can not have, before anything is written. The message never repeats a secret."""
-    if "\x00" in text or "\n" in text or "\r" in text:
-        raise ConfigMistake(f"{name} is not valid: it must be one line.", field=name)
+    if not text.isprintable():
+        raise ConfigMistake(f"{name} is not valid: it must be one line of visible characters.", field=name)
+    if "${" in text:
+        raise ConfigMistake(
+            f"{name} is not valid: the settings file reads ${{…}} as the name of another setting.",
+            hint="Give this one in the environment instead.",
+            field=name,
+        )
     try:
         # The type and its bounds as the settings class declares them, for this one field.
         TypeAdapter[object](Annotated[field.annotation, field]).validate_python(text)  # pyright: ignore

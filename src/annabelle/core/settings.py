@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     nursery_enabled: bool = Field(
         True, description="Fork built-in servers from one warm process; false starts each on its own"
     )
+    extra_servers_path: Path | None = Field(
+        None, description="Folder with more servers in the shape of a built-in one (a package with manifest.toml each)"
+    )
     external_mcps_path: Path | None = Field(None, description="external-mcps.json; by default beside agents.json")
     tool_timeout_seconds: float = Field(30, gt=0, description="Default time a tool call may take")
     tool_result_max_bytes: int = Field(
@@ -134,6 +137,11 @@ def load_settings(home: Home) -> Settings:
     """The settings in force; a bad value is named with its allowed range and nothing starts half-configured."""
     try:
         return Settings(_env_file=home.settings_file if home.settings_file.exists() else None)  # pyright: ignore[reportCallIssue]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigMistake(
+            f"{home.settings_file} can not be read: {error}.",
+            hint="Fix the file, or remove it to start from the defaults.",
+        ) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         name = str(first["loc"][0]).upper() if first["loc"] else "settings"

@@ -1,0 +1,82 @@
+"""Secrets do not get into anything that is written down."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annabelle.core.redact import MASK, Redactor, is_secret_name
+
+SHAPED = [
+    "sk-ant-" + "a1b2c3d4" * 3,
+    "sk-" + "x" * 16,
+    "gsk_abcdefghijklmnop1234",
+    "xoxb-1234567890-abc",
+    "ghp_abcdefghijklmnopqrst1234",
+    "AKIAABCDEFGHIJKLMNOP",
+    "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJSMeK",
+]
+
+
+@pytest.mark.req("TRC-03")
+@pytest.mark.parametrize("secret", SHAPED)
+def test_what_has_the_shape_of_a_key_is_masked(secret: str):
+    assert Redactor()(f"before {secret} after") == f"before {MASK} after"
+
+
+@pytest.mark.req("TRC-03")
+@given(secret=st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40))
+def test_a_known_secret_is_masked_wherever_it_stands(secret: str):
+    masked = Redactor([secret]).data({"text": f"a {secret} b", "list": [secret, {"deep": (secret,)}]})
+    assert secret not in str(masked).replace(MASK, "")
+
+
+@pytest.mark.incident("I-30")
+def test_a_field_with_a_secrets_name_is_masked_whole_and_an_empty_one_is_left():
+    assert Redactor().data({"API_KEY": "short", "PASSWORD": "", "name": "Ada"}) == {
+        "API_KEY": MASK,
+        "PASSWORD": "",
+        "name": "Ada",
+    }
+
+
+@pytest.mark.parametrize(
+    "line", ["Authorization: Bearer abcdef123456", 'x-annabelle-token: "abcdef123456"', "password=hunter2hunter2"]
+)
+def test_an_assigned_secret_is_masked_and_its_name_stays(line: str):
+    masked = Redactor()(line)
+    assert "abcdef123456" not in masked
+    assert "hunter2" not in masked
+    assert MASK in masked
+    assert line.split(":")[0].split("=")[0] in masked
+
+
+def test_the_password_in_an_address_is_masked_and_the_host_stays():
+    assert Redactor()("postgresql://ada:lovelace99@db.local/x") == f"postgresql://{MASK}@db.local/x"
+
+
+def test_a_private_key_is_masked_to_its_end():
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----"
+    assert Redactor()(f"x {key} y") == f"x {MASK} y"
+
+
+def test_ordinary_text_is_left_as_it_is():
+    text = "The token ring of 1985; see https://example.org/a?b=c and tr_01k9zzzzzzzzzzzzzzzzzzzzzz."
+    assert Redactor(["short"])(text) == text
+
+
+def test_secrets_of_the_environment_are_known_by_their_names(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MAILBOX_PASSWORD", "correct horse battery")
+    monkeypatch.setenv("MAILBOX_NAME", "correct horse stable")
+    assert Redactor.from_environment()("correct horse battery, correct horse stable") == f"{MASK}, correct horse stable"
+
+
+@pytest.mark.parametrize("name", ["GROQ_API_KEY", "token", "TELEGRAM_SESSION", "db_password", "APIKEY"])
+def test_these_names_hold_secrets(name: str):
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["KEYBOARD", "TOKEN_LIMIT", "USER_NAME", "MONKEY"])
+def test_these_names_hold_none(name: str):
+    assert not is_secret_name(name)
