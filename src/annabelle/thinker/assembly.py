@@ -1,0 +1,77 @@
+"""Puts a thinker together for one agent: the only place that knows which class fills which role."""
+
+from __future__ import annotations
+
+import re
+
+from annabelle.core.contract import AgentProfile, ThinkerBoot
+from annabelle.core.errors import StorageTrouble
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+from annabelle.core.trace import TraceFile
+from annabelle.durable.durable import Durable
+from annabelle.llm.service import ModelService
+from annabelle.store.database import Database, sqlite_url
+from annabelle.thinker.context.clock import zone
+from annabelle.thinker.context.persona import Persona
+from annabelle.thinker.context.prompt import PlainContext
+from annabelle.thinker.costs import CostMeter
+from annabelle.thinker.durable_engine import DurableEngine
+from annabelle.thinker.generation import next_generation
+from annabelle.thinker.hub.client import HubClient
+from annabelle.thinker.loop.bench import Workbench
+from annabelle.thinker.mind import Mind
+from annabelle.thinker.select.selector import AllAllowed
+from annabelle.thinker.session.files import SessionFiles
+from annabelle.thinker.session.port import Sessions
+from annabelle.thinker.session.tables import SessionTables
+from annabelle.thinker.turns import Turns
+
+
+async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: TraceFile) -> Mind:
+    """Every part in its place, nothing running yet."""
+    profile, folder = boot.agent, home.agent(boot.agent.agent_id)
+    where = zone(settings.user_timezone)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageTrouble(f"The folder {folder} can not be made: {error.strerror}.") from error
+    hub = HubClient.at(boot.hub_url, boot.secret)
+    model = ModelService(settings, home, hub, profile)
+    bench = Workbench(
+        profile=profile,
+        settings=settings,
+        generation=next_generation(folder),
+        engine=DurableEngine(_durable(profile, home, settings)),
+        model=model,
+        hub=hub,
+        sessions=await _sessions(profile, home, settings),
+        context=PlainContext(Persona(folder, profile, settings.user_name), where),
+        selector=AllAllowed(),
+        trace=trace,
+        costs=CostMeter(),
+    )
+    turns = Turns(bench)
+    hub.tell = turns.tell_all
+    return Mind(bench, turns, model)
+
+
+def _durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:
+    shared = settings.database_url
+    own_file = home.agent(profile.agent_id) / "turns.db"
+    return Durable(
+        name="thinker",
+        # The same over restarts, so that the next process of this agent, and no other, takes up what is unfinished.
+        executor_id=f"thinker-{profile.agent_id}",
+        database_url=shared.get_secret_value() if shared is not None else sqlite_url(own_file),
+        schema="turns_" + re.sub(r"[^a-z0-9_]", "_", profile.agent_id.lower())[:50],
+        synchronous=settings.sqlite_synchronous,
+    )
+
+
+async def _sessions(profile: AgentProfile, home: Home, settings: Settings) -> Sessions:
+    if settings.database_url is not None:
+        database = await Database.open(settings.database_url.get_secret_value())
+        return SessionTables(database, profile.agent_id)
+    folder = home.agent(profile.agent_id) / "sessions"
+    return SessionFiles(folder, profile.agent_id, synchronous=settings.sqlite_synchronous == "FULL")

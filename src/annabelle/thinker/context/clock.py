@@ -1,0 +1,28 @@
+"""The date and time as the user sees them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from annabelle.core.errors import ConfigMistake
+
+
+def zone(name: str) -> tzinfo:
+    """The user's time zone; an unknown name is refused at start, not in the middle of a turn (THK-04)."""
+    if name.upper() in ("UTC", "ETC/UTC", "Z"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigMistake(
+            f"USER_TIMEZONE is not valid: {name!r} is no known time zone.",
+            hint="Use a name of the time zone database, as in Europe/Berlin, or UTC.",
+            field="USER_TIMEZONE",
+        ) from error
+
+
+def spoken(moment: datetime, where: tzinfo) -> str:
+    """`Sunday, 15 November 2026, 04:40 (UTC)`; to the minute, which is what people mean by now."""
+    local = moment.astimezone(where)
+    return f"{local:%A}, {local.day} {local:%B %Y, %H:%M} ({local.tzname()})"

@@ -1,0 +1,101 @@
+"""Turns the records of a session into the messages a model reads: few, and never a call without its result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from annabelle.thinker.session.records import TurnRecord
+
+_log = logging.getLogger(__name__)
+_OLD_RESULT_CHARS = 4_000
+
+
+def history(turns: Sequence[TurnRecord], limit: int) -> list[ModelMessage]:
+    """The last messages, at most `limit`, in whole turns; of a turn too long by itself, its two ends."""
+    kept: list[ModelMessage] = []
+    for turn in reversed(turns):
+        messages = paired(_messages(turn))
+        room = limit - len(kept)
+        if len(messages) > room:
+            if not kept and room >= 2:
+                kept = _ends(messages, room)
+            break
+        kept = messages + kept
+    return kept
+
+
+def paired(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """Drop calls without a result and results without a call: every provider refuses a history that has one."""
+    repaired: list[ModelMessage] = []
+    for index, message in enumerate(messages):
+        if isinstance(message, ModelResponse):
+            following = messages[index + 1] if index + 1 < len(messages) else None
+            answered = _returned(following)
+            parts = [p for p in message.parts if not isinstance(p, ToolCallPart) or p.tool_call_id in answered]
+        else:
+            before = messages[index - 1] if index else None
+            asked = _called(before)
+            parts = [p for p in message.parts if not isinstance(p, ToolReturnPart) or p.tool_call_id in asked]
+        if parts:
+            repaired.append(replace(message, parts=parts))  # pyright: ignore[reportArgumentType]
+    return repaired
+
+
+def _ends(messages: list[ModelMessage], room: int) -> list[ModelMessage]:
+    """The user's message and the latest part of what followed, cut where no pair is split."""
+    tail = messages[-(room - 1) :]
+    while tail and isinstance(tail[0], ModelRequest):
+        tail = tail[1:]
+    return paired([messages[0], *tail])
+
+
+def _messages(turn: TurnRecord) -> list[ModelMessage]:
+    try:
+        messages = ModelMessagesTypeAdapter.validate_python(turn.messages)
+    except ValidationError:
+        _log.warning("the model messages of %s can not be read; its plain text is used", turn.message_id)
+        return [ModelRequest(parts=[UserPromptPart(content=turn.user)])]
+    return [_lighter(message) for message in messages]
+
+
+def _lighter(message: ModelMessage) -> ModelMessage:
+    """Reasoning of earlier turns is not sent again, and their long results only in part."""
+    if isinstance(message, ModelResponse):
+        return replace(message, parts=[part for part in message.parts if not isinstance(part, ThinkingPart)])
+    return replace(message, parts=[_shorter(p) if isinstance(p, ToolReturnPart) else p for p in message.parts])
+
+
+def _shorter(part: ToolReturnPart) -> ToolReturnPart:
+    content = part.content
+    if isinstance(content, str) and len(content) > _OLD_RESULT_CHARS:
+        cut = len(content) - _OLD_RESULT_CHARS
+        return replace(
+            part, content=f"{content[:_OLD_RESULT_CHARS]}\n[{cut} more characters of this earlier result left out]"
+        )
+    return part
+
+
+def _returned(message: ModelMessage | None) -> set[str]:
+    if not isinstance(message, ModelRequest):
+        return set()
+    return {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
+
+
+def _called(message: ModelMessage | None) -> set[str]:
+    if not isinstance(message, ModelResponse):
+        return set()
+    return {part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)}

@@ -1,0 +1,49 @@
+"""Everything the loop works with, made once per process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Protocol
+
+from annabelle.core.contract import AgentProfile, ToolCall, ToolList
+from annabelle.core.settings import Settings
+from annabelle.core.tools import ToolResult
+from annabelle.core.trace import TraceFile
+from annabelle.llm.types import ModelEvent, ModelRequest
+from annabelle.thinker.context.prompt import ContextBuilder
+from annabelle.thinker.costs import CostMeter
+from annabelle.thinker.engine import Engine
+from annabelle.thinker.select.selector import Selector
+from annabelle.thinker.session.port import Sessions
+
+
+class Model(Protocol):
+    """The one thing the loop asks of the model service."""
+
+    def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
+
+
+class Tools(Protocol):
+    """What the loop asks of the hub."""
+
+    async def tools(self) -> ToolList: ...
+
+    async def call(self, call: ToolCall, user_id: str) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Workbench:
+    """The parts of one thinker."""
+
+    profile: AgentProfile
+    settings: Settings
+    generation: int
+    engine: Engine
+    model: Model
+    hub: Tools
+    sessions: Sessions
+    context: ContextBuilder
+    selector: Selector
+    trace: TraceFile
+    costs: CostMeter

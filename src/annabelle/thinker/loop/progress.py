@@ -1,0 +1,31 @@
+"""How far a turn has come. Everything in it follows from recorded steps, so a replay arrives at the same place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pydantic_ai.messages import ModelMessage
+
+from annabelle.core.contract import Usage
+from annabelle.thinker.loop.repetition import Repetition
+
+
+@dataclass(slots=True)
+class Progress:
+    """The state of one run of the loop."""
+
+    messages: list[ModelMessage] = field(default_factory=list[ModelMessage])
+    step: int = 0
+    tool_calls: int = 0
+    mistakes: int = 0
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    tools_used: list[str] = field(default_factory=list[str])
+    unknown_outcomes: list[str] = field(default_factory=list[str])
+    last_text: str = ""
+    last_result: str = ""
+    repetition: Repetition = field(default_factory=Repetition)
+
+    def used(self, tool: str) -> None:
+        if tool not in self.tools_used:
+            self.tools_used.append(tool)

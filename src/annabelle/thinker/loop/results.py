@@ -1,0 +1,73 @@
+"""Tool results as the model reads them: an error says what to do next (LOOP-07, DUR-03)."""
+
+from __future__ import annotations
+
+from pydantic_ai.messages import ToolReturnPart
+
+from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.thinker.loop.calls import PlannedCall
+
+RESULT_MAX_CHARS = 60_000
+_SUMMARY_CHARS = 300
+
+_NEXT = {
+    "invalid_arguments": "Correct the arguments and call again.",
+    "retry": "Call again differently.",
+    "unknown_tool": "Use only the tools you were given.",
+    "not_allowed": "This is not permitted. Do not try again; tell the user.",
+    "tool_timeout": "Try once more with a smaller request, or tell the user that it takes too long.",
+    "server_down": "The tool is not available right now. Try another way or tell the user.",
+    "unavailable": "The tool is not available right now. Try another way or tell the user.",
+}
+_ANY_OTHER = "Correct the call, try another way, or tell the user what went wrong."
+_UNKNOWN = (
+    "OUTCOME UNKNOWN: the call may or may not have taken effect. Do not repeat it. Tell the user what may have "
+    "happened and how to check."
+)
+
+
+def is_unknown(result: ToolResult) -> bool:
+    return result.error is not None and result.error.code == "outcome_unknown"
+
+
+def for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
+    """The part that answers this call in the conversation."""
+    text = result.text
+    if is_unknown(result):
+        text = f"{_UNKNOWN} ({text})"
+    elif result.is_error:
+        code = result.error.code if result.error is not None else ""
+        text = f"ERROR: {text}\nWhat to do: {_NEXT.get(code, _ANY_OTHER)}"
+    if len(text) > RESULT_MAX_CHARS:
+        cut = len(text) - RESULT_MAX_CHARS
+        text = f"{text[:RESULT_MAX_CHARS]}\n[{cut} more characters were cut; ask for less at once]"
+    outcome = "failed" if result.is_error else "success"
+    return ToolReturnPart(
+        tool_name=call.name, content=text or "(no output)", tool_call_id=call.model_id, outcome=outcome
+    )
+
+
+def not_made(call: PlannedCall, reason: str) -> ToolReturnPart:
+    """Answers a call that was never made, so that no call stays without a result."""
+    return ToolReturnPart(
+        tool_name=call.name, content=f"NOT DONE: {reason}", tool_call_id=call.model_id, outcome="interrupted"
+    )
+
+
+def completion(call: PlannedCall, result: ToolResult) -> JsonObject:
+    """The data of a `tool_complete` event."""
+    data: JsonObject = {
+        "call_id": call.call_id,
+        "name": call.name,
+        "status": "failure" if result.is_error else "success",
+        "summary": _summary(result.text),
+        "duration_ms": round(result.duration_ms, 1),
+    }
+    if result.error is not None:
+        data["error"] = result.error.model_dump(exclude_none=True)
+    return data
+
+
+def _summary(text: str) -> str:
+    line = " ".join(text[: _SUMMARY_CHARS * 2].split())
+    return line if len(line) <= _SUMMARY_CHARS else line[: _SUMMARY_CHARS - 1] + "…"

@@ -1,0 +1,61 @@
+"""One agent's mind: every part of an adopted thinker, opened together and closed together."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from annabelle.core.contract import AgentProfile
+from annabelle.core.errors import Unavailable
+from annabelle.thinker.costs import CostMeter
+from annabelle.thinker.loop.bench import Workbench
+from annabelle.thinker.session.port import Sessions
+from annabelle.thinker.turns import Turns
+
+_log = logging.getLogger(__name__)
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+class Mind:
+    """What the endpoints work on. Not ready until `open` has returned, nor after `close` has begun."""
+
+    def __init__(self, bench: Workbench, turns: Turns, model: Closable) -> None:
+        self._bench, self._model = bench, model
+        self.turns = turns
+        self._ready = False
+
+    @property
+    def profile(self) -> AgentProfile:
+        return self._bench.profile
+
+    @property
+    def costs(self) -> CostMeter:
+        return self._bench.costs
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._bench.sessions
+
+    @property
+    def running(self) -> int:
+        return self.turns.running
+
+    def require_ready(self) -> None:
+        if not self._ready:
+            raise Unavailable("This thinker is not ready yet.", hint="Ask again in a moment.")
+
+    async def open(self) -> None:
+        """Start the durable engine: turns an earlier process left unfinished go on from here."""
+        await self._bench.engine.launch()
+        self._ready = True
+
+    async def close(self, grace: float) -> None:
+        """Let running steps end within `grace` seconds; what is unfinished is resumed by the next process."""
+        self._ready = False
+        await self.turns.stop(grace)
+        await self._bench.engine.close()
+        await self._bench.sessions.close()
+        await self._model.close()

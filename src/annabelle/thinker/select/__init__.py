@@ -1,0 +1,1 @@
+"""Which tools the model is shown in a turn."""

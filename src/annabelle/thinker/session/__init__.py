@@ -1,0 +1,1 @@
+"""What the model needs to remember of a conversation: one append-only record per turn (SES-01)."""

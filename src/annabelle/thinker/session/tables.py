@@ -1,0 +1,49 @@
+"""Sessions in the shared PostgreSQL, so that any node can go on with a conversation."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from annabelle.core.tools import JsonObject
+from annabelle.store import sessions
+from annabelle.store.database import Database
+from annabelle.thinker.session.port import KEPT_TURNS
+from annabelle.thinker.session.records import Cleared, Header, TurnRecord, message_ids, turns_of
+
+
+class SessionTables:
+    """The sessions of one agent. Nothing is held in memory: another node may have had the last turn."""
+
+    def __init__(self, database: Database, agent_id: str) -> None:
+        self._database, self._agent_id = database, agent_id
+
+    async def turns(self, thread_id: str) -> list[TurnRecord]:
+        records = await self._database.read(lambda connection: sessions.load(connection, self._agent_id, thread_id))
+        return turns_of(records)[-KEPT_TURNS:]
+
+    async def append(self, thread_id: str, record: TurnRecord) -> None:
+        def add(connection: Connection) -> None:
+            known = sessions.load(connection, self._agent_id, thread_id)
+            if record.message_id in message_ids(known):
+                return
+            lines = [record.model_dump(mode="json", exclude_none=True)]
+            if not known:
+                lines.insert(0, self._header(thread_id))
+            sessions.append(connection, self._agent_id, thread_id, lines, user_id=record.user_id)
+
+        await self._database.write(add)
+
+    async def clear(self, thread_id: str) -> None:
+        def mark(connection: Connection) -> None:
+            turns = turns_of(sessions.load(connection, self._agent_id, thread_id))
+            if turns:
+                cleared: list[JsonObject] = [Cleared().model_dump(mode="json")]
+                sessions.append(connection, self._agent_id, thread_id, cleared, user_id=turns[-1].user_id)
+
+        await self._database.write(mark)
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    def _header(self, thread_id: str) -> JsonObject:
+        return Header(agent_id=self._agent_id, thread_id=thread_id).model_dump(mode="json")

@@ -1,0 +1,150 @@
+"""The turn: the durable workflow that answers one message.
+
+It reads the session, runs the loop, and writes one record. Reading needs no step of its own: one turn at a time runs in
+a thread, so the history can not change under it, and a record of this very turn is passed over. Writing is
+idempotent by message id. So a turn costs exactly one durable write per model call and per tool call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
+
+from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.errors import AnnabelleError, StorageTrouble
+from annabelle.core.failpoints import failpoint
+from annabelle.core.tools import JsonObject
+from annabelle.core.trace import traced
+from annabelle.thinker import failpoints
+from annabelle.thinker.context.history import paired
+from annabelle.thinker.context.prompt import Prompt, Situation
+from annabelle.thinker.live import LiveTurn
+from annabelle.thinker.loop.bench import Workbench
+from annabelle.thinker.loop.loop import Loop, failure
+from annabelle.thinker.loop.model_step import dump_message
+from annabelle.thinker.loop.outcome import Outcome
+from annabelle.thinker.loop.progress import Progress
+from annabelle.thinker.loop.scope import TurnScope
+from annabelle.thinker.sanitise import CleanInput, clean
+from annabelle.thinker.session.records import TurnRecord
+
+_log = logging.getLogger(__name__)
+_SESSION_TRIES = 3
+_SESSION_WAIT_SECONDS = 0.3
+
+
+class Turn:
+    """Answers one brief. Made anew for every run, also for a run that takes over after a crash."""
+
+    def __init__(self, bench: Workbench, brief: TurnBrief, started_at: datetime, live: LiveTurn) -> None:
+        self._bench, self._brief, self._started_at, self._live = bench, brief, started_at, live
+
+    async def run(self) -> JsonObject:
+        """The whole turn. What it returns is kept: the result, and the facts a late reader may still ask for."""
+        with traced(self._brief.trace_id):
+            self._bench.trace.write("turn_start", {"message_id": self._brief.message_id})
+            result = await self._answer()
+            self._bench.trace.write("turn_end", _summary(result))
+            kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
+            failpoint(failpoints.AFTER_TURN)
+            self._live.finish(result)
+            return kept
+
+    async def _answer(self) -> TurnResult:
+        brief = self._brief
+        limits = brief.limits or self._bench.profile.limits
+        cleaned = clean(brief.text, self._bench.settings.thinker_input_max_chars)
+        if cleaned.notice is not None:
+            self._live.stream.fact("notice", "input-cut", {"text": cleaned.notice})
+        try:
+            turns = [t for t in await self._bench.sessions.turns(brief.thread_id) if t.message_id != brief.message_id]
+            prompt = self._bench.context.build(
+                Situation(cleaned.text, self._started_at, turns, limits.history_messages)
+            )
+        except AnnabelleError as error:
+            return self._result(failure(error, brief.trace_id), Progress())
+        loop = Loop(self._bench, TurnScope(brief, limits, self._live, prompt))
+        try:
+            outcome = await loop.run()
+        except AnnabelleError as error:
+            _log.warning("the turn of %s ended with %s: %s", brief.message_id, error.code, error.message)
+            outcome = failure(error, brief.trace_id)
+        return self._result(await self._remember(cleaned, prompt, outcome, loop.progress), loop.progress)
+
+    async def _remember(self, cleaned: CleanInput, prompt: Prompt, outcome: Outcome, progress: Progress) -> Outcome:
+        """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""
+        failpoint(failpoints.BEFORE_SESSION)
+        record = TurnRecord(
+            message_id=self._brief.message_id,
+            trace_id=self._brief.trace_id,
+            user_id=self._brief.user_id,
+            at=self._started_at,
+            user=cleaned.text,
+            assistant=outcome.text if outcome.error is None else "",
+            messages=[dump_message(message) for message in _conversation(prompt.user, progress, outcome)],
+            tools=tuple(progress.tools_used),
+            usage=progress.usage,
+            limit=outcome.limit,
+            error=outcome.error,
+        )
+        trouble = await self._append(record)
+        failpoint(failpoints.AFTER_SESSION)
+        if trouble is None:
+            return outcome
+        sentence = f"This exchange could not be remembered: {trouble.message} {trouble.hint or ''}".strip()
+        self._live.stream.fact("notice", "session", {"text": sentence})
+        if outcome.error is not None or outcome.sent_by_tool:
+            return outcome
+        return Outcome(f"{outcome.text}\n\n({sentence})", limit=outcome.limit)
+
+    async def _append(self, record: TurnRecord) -> StorageTrouble | None:
+        for attempt in range(1, _SESSION_TRIES + 1):
+            try:
+                await self._bench.sessions.append(self._brief.thread_id, record)
+            except StorageTrouble as error:
+                _log.error("the session of %s was not written: %s", self._brief.thread_id, error.message)
+                if attempt == _SESSION_TRIES:
+                    return error
+                await asyncio.sleep(_SESSION_WAIT_SECONDS * attempt)
+            else:
+                return None
+        return None
+
+    def _result(self, outcome: Outcome, progress: Progress) -> TurnResult:
+        if outcome.error is not None:
+            self._live.stream.fact("error", "error", outcome.error.model_dump(exclude_none=True))
+        return TurnResult(
+            message_id=self._brief.message_id,
+            success=outcome.error is None,
+            text=outcome.text,
+            tools_used=tuple(progress.tools_used),
+            steps=progress.step,
+            usage=progress.usage,
+            sent_by_tool=outcome.sent_by_tool,
+            limit=outcome.limit,
+            error=outcome.error,
+            unknown_outcomes=tuple(progress.unknown_outcomes),
+        )
+
+
+def _summary(result: TurnResult) -> JsonObject:
+    return {
+        "message_id": result.message_id,
+        "success": result.success,
+        "steps": result.steps,
+        "tools": list(result.tools_used),
+        "limit": result.limit,
+        "error": result.error.code if result.error else None,
+        **result.usage.model_dump(),
+    }
+
+
+def _conversation(user: ModelRequest, progress: Progress, outcome: Outcome) -> list[ModelMessage]:
+    """The turn as later turns read it. Where a limit spoke instead of the model, its sentence is the answer."""
+    messages: list[ModelMessage] = paired([user, *progress.messages])
+    if outcome.limit is not None and outcome.text:
+        messages.append(ModelResponse(parts=[TextPart(content=outcome.text)]))
+    return messages

@@ -1,0 +1,155 @@
+"""The turns of this process: started once per message id, found again by everyone who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+
+from annabelle.core.contract import TurnBrief, TurnResult, TurnState
+from annabelle.core.errors import AnnabelleError, ErrorBody, NotFound, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.ids import new_id
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.thinker import failpoints
+from annabelle.thinker.engine import CANCEL_TOPIC, TURN_WORKFLOW
+from annabelle.thinker.events import TurnStream
+from annabelle.thinker.live import LiveTurn
+from annabelle.thinker.loop.bench import Workbench
+from annabelle.thinker.turn import Turn
+
+_FINISHED_KEPT = 64
+_CANCEL_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Turns:
+    """Runs turns and remembers the latest finished ones; older ones are found in the durable record."""
+
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._stream_id = new_id("st")
+        self._turns: dict[str, LiveTurn] = {}
+        self._stopping = False
+        bench.engine.workflow(TURN_WORKFLOW, self.run)
+
+    @property
+    def running(self) -> int:
+        return sum(live.result is None for live in self._turns.values())
+
+    async def accept(self, brief: TurnBrief) -> TurnState:
+        """Start the turn of this message; a repeat finds the one that is there."""
+        live = self._turns.get(brief.message_id)
+        if live is None:
+            if self._stopping:
+                raise Unavailable("This thinker is stopping.", hint="Send the message again in a moment.")
+            live = self._live(brief.message_id)
+            try:
+                if not await self._restore(live):
+                    argument: JsonObject = {"brief": brief.model_dump(mode="json"), "started_at": now().isoformat()}
+                    await self._bench.engine.start(TURN_WORKFLOW, brief.message_id, argument)
+                    failpoint(failpoints.AFTER_ACCEPT)
+            except BaseException:
+                self._turns.pop(brief.message_id, None)
+                raise
+        return _state(live)
+
+    async def run(self, argument: JsonObject) -> JsonObject:
+        """The workflow itself; also called by the engine for what an earlier process left unfinished."""
+        brief = TurnBrief.model_validate(argument["brief"])
+        live = self._live(brief.message_id)
+        if self._stopping:
+            live.hold()
+        started_at = datetime.fromisoformat(str(argument["started_at"]))
+        try:
+            return await Turn(self._bench, brief, started_at, live).run()
+        except Exception as error:
+            _log.exception("the turn of %s failed unexpectedly", brief.message_id)
+            problem = AnnabelleError(
+                f"The turn failed unexpectedly: {type(error).__name__}.", hint="The log of the thinker has the details."
+            )
+            live.finish(failed(brief.message_id, problem.body(brief.trace_id)))
+            raise problem from error
+
+    async def state(self, message_id: str, wait: float) -> TurnState:
+        live = await self._find(message_id)
+        await live.over(wait)
+        return _state(live)
+
+    async def stream(self, message_id: str) -> TurnStream:
+        return (await self._find(message_id)).stream
+
+    async def cancel(self, message_id: str) -> TurnState:
+        """Stop a turn. The answer comes when its end is recorded, so it stays stopped whatever happens next."""
+        live = await self._find(message_id)
+        if live.result is None:
+            live.cancel()
+            await self._bench.engine.signal(message_id, CANCEL_TOPIC)
+            if await live.over(_CANCEL_SECONDS) is not None:
+                await self._bench.engine.recorded(message_id, _CANCEL_SECONDS)
+        return _state(live)
+
+    def tell_all(self, reason: str) -> None:
+        """Tell everyone who waits for a turn why it takes long; each turn says it once."""
+        for live in self._turns.values():
+            if live.result is None:
+                live.stream.fact("notice", "hub-unreachable", {"text": reason})
+
+    async def stop(self, grace: float) -> None:
+        """Begin no further step, and give the running ones `grace` seconds to end and be recorded."""
+        self._stopping = True
+        running = [live for live in self._turns.values() if live.result is None]
+        for live in running:
+            live.hold()
+        try:
+            async with asyncio.timeout(grace):
+                for live in running:
+                    await live.at_rest()
+        except TimeoutError:
+            _log.info("%d turns were interrupted in a step; the next process takes them up", len(running))
+
+    def _live(self, message_id: str) -> LiveTurn:
+        live = self._turns.get(message_id)
+        if live is None:
+            live = self._turns[message_id] = LiveTurn(TurnStream(self._stream_id, message_id))
+            finished = [name for name, other in self._turns.items() if other.result is not None]
+            for name in finished[:-_FINISHED_KEPT]:
+                del self._turns[name]
+        return live
+
+    async def _find(self, message_id: str) -> LiveTurn:
+        live = self._turns.get(message_id)
+        if live is None:
+            live = LiveTurn(TurnStream(self._stream_id, message_id))
+            if not await self._restore(live):
+                raise NotFound(f"There is no turn {message_id}.")
+            live = self._turns.setdefault(message_id, live)
+        return live
+
+    async def _restore(self, live: LiveTurn) -> bool:
+        """Fill in a turn that an earlier process, or this one long ago, has finished."""
+        try:
+            kept = await self._bench.engine.finished(live.message_id)
+        except AnnabelleError as error:
+            body = error.body()
+            live.stream.fact("error", "error", body.model_dump(exclude_none=True))
+            live.finish(failed(live.message_id, body))
+            return True
+        if kept is None:
+            return False
+        live.stream.replay(kept["facts"])
+        live.finish(TurnResult.model_validate(kept["result"]))
+        return True
+
+
+def failed(message_id: str, body: ErrorBody) -> TurnResult:
+    text = f"{body.message} {body.hint}" if body.hint else body.message
+    return TurnResult(message_id=message_id, success=False, text=text, error=body)
+
+
+def _state(live: LiveTurn) -> TurnState:
+    if live.result is None:
+        return TurnState(message_id=live.message_id, state="running")
+    return TurnState(message_id=live.message_id, state="done" if live.result.success else "failed", result=live.result)
