@@ -124,7 +124,19 @@ def install(profile: str) -> None:
     sync(uv, VENV, profile, environment)
     python, constraints = VENV / "bin" / "python", REQUIREMENTS / "build.txt"
     run(
-        [uv, "pip", "install", "--quiet", "--python", python, "--no-deps", "--build-constraints", constraints, "-e", "."],
+        [
+            uv,
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            python,
+            "--no-deps",
+            "--build-constraints",
+            constraints,
+            "-e",
+            ".",
+        ],
         environment,
     )
     if profile == "test":

@@ -1,4 +1,4 @@
-"""What every test has: a home of its own, an environment without anyone's keys, no network, and no process left over."""
+"""What every test has: a home of its own, an environment without keys, no network, no process left over."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import network
 
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.redact import is_secret_name
 from annabelle.core.settings import Settings
+from support import network
 
 GRACE_SECONDS = 10.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
