@@ -1,0 +1,266 @@
+"""Durable workflows of one process: what was begun gets finished, what was finished is not done again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Literal, ParamSpec, TypeVar
+
+from sqlalchemy.exc import DBAPIError
+
+from annabelle.core.errors import AnnabelleError, NotFound, TurnCancelled, Unavailable
+from annabelle.core.tools import JsonObject
+from annabelle.durable.engine import Body, Engine, Identity
+from annabelle.durable.outcome import ERROR, failure, success, unwrap
+from annabelle.durable.retry import RetryPolicy
+from annabelle.durable.run import Run, Work
+from annabelle.store.engine import checkpoint, make_engine, parse_url
+from annabelle.store.lock import FileLock
+from annabelle.store.trouble import Place, describe
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Workflow = Callable[[JsonObject], Awaitable[JsonObject]]
+State = Literal["running", "done", "failed", "cancelled"]
+
+STOP_SECONDS: Final = 5.0
+DESTROY_SECONDS: Final = 15.0
+RECOVERY_SECONDS: Final = 30.0
+LOOK_AGAIN_SECONDS: Final = 0.1
+
+_STATES: Final[dict[str, State]] = {
+    "PENDING": "running",
+    "ENQUEUED": "running",
+    "DELAYED": "running",
+    "CANCELLED": "cancelled",
+}
+
+_run: contextvars.ContextVar[Run | None] = contextvars.ContextVar("annabelle_durable_run", default=None)
+_just_started: contextvars.ContextVar[str | None] = contextvars.ContextVar("annabelle_durable_started", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWorkflow:
+    workflow_id: str
+    name: str
+
+
+class Durable:
+    """One per process. Register workflows, launch, start; inside a workflow do everything with an effect in steps."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        executor_id: str,
+        database_url: str,
+        schema: str,
+        synchronous: str = "NORMAL",
+        application_version: str = "1",
+    ) -> None:
+        self._place = Place(parse_url(database_url))
+        self._lock = FileLock(self._place.file) if self._place.file else None
+        self._database = make_engine(database_url, synchronous, pool_size=4 if self._lock else 8)
+        self._engine = Engine(Identity(name, executor_id, application_version, schema), self._database)
+        # SQLite takes one writer at a time, and waiting for a thread is cheaper than for its lock.
+        self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
+        self._running: dict[str, asyncio.Task[object]] = {}
+        self._settling: set[asyncio.Task[None]] = set()
+        self._launched = False
+
+    def workflow(self, name: str) -> Callable[[Workflow], Workflow]:
+        """Register `async def fn(argument) -> result`, both JSON objects. The name is stored: never change it."""
+
+        def register(function: Workflow) -> Workflow:
+            self._engine.register(name, self._body(function))
+            return function
+
+        return register
+
+    def _body(self, function: Workflow) -> Body:
+        async def body(argument: JsonObject) -> JsonObject:
+            execution = self._engine.execution()
+            self._note_running(execution.workflow_id)
+            # A workflow begun this moment has no steps on record; one that comes back may.
+            fresh = _just_started.get() == execution.workflow_id
+            recorded = {} if fresh else await self._call(self._engine.recorded, execution.workflow_id)
+            _run.set(Run(self._engine, self._threads, execution, recorded))
+            try:
+                return success(await function(argument))
+            except AnnabelleError as error:
+                return failure(error)
+
+        return body
+
+    def _note_running(self, workflow_id: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a workflow runs as a task"
+        self._running[workflow_id] = task
+        task.add_done_callback(lambda _done: self._running.pop(workflow_id, None))
+
+    async def launch(self) -> None:
+        """Take ownership of the database and go on with every workflow that had not ended."""
+        if self._lock:
+            self._lock.acquire()
+        try:
+            await asyncio.to_thread(self._engine.launch, asyncio.get_running_loop())
+            recovering = {workflow_id for workflow_id, _name in await self._call(self._engine.pending)}
+        except BaseException as error:
+            await asyncio.to_thread(self._release)
+            if isinstance(error, DBAPIError) and (known := describe(error, self._place)):
+                raise known from error
+            raise
+        self._launched = True
+        settling = asyncio.create_task(self._settle(recovering))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settling.discard)
+
+    async def _settle(self, recovering: set[str]) -> None:
+        """Let the engine look for recovered workflows often until all of them run, and seldom from then on."""
+        end = asyncio.get_running_loop().time() + RECOVERY_SECONDS
+        while recovering - self._running.keys() and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            recovering &= {workflow_id for workflow_id, _name in await self._call(self._engine.pending)}
+        self._engine.settle()
+
+    async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
+        """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
+        self._require_launched()
+        if workflow_id in self._running:
+            return
+        context = contextvars.copy_context()
+        context.run(_just_started.set, workflow_id)
+        context.run(_run.set, None)
+        await asyncio.create_task(self._engine.start(workflow_name, workflow_id, argument), context=context)
+
+    async def step(
+        self, name: str, fn: Work, *, retry: RetryPolicy | None = None, timeout: float | None = None
+    ) -> object:
+        """Do something with an effect, inside a workflow. Once it has finished it is not done again, whatever crashes.
+
+        The result must be JSON. An AnnabelleError is recorded too, and raised again as the same class. Steps may run
+        concurrently as long as they are started in the same order every time.
+        """
+        return await self._current().step(name, fn, retry, timeout)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait inside a workflow; after a crash only for what is left."""
+        await self._current().sleep(seconds)
+
+    async def signal(self, workflow_id: str, topic: str, payload: object) -> None:
+        """Hand a JSON value to a workflow that waits, or will wait, for this topic."""
+        if await self.status(workflow_id) is None:
+            raise NotFound(f"There is no workflow {workflow_id}.")
+        await self._engine.send(workflow_id, topic, payload)
+
+    async def wait(self, topic: str, timeout: float) -> object:
+        """Wait inside a workflow for a signal; None when none came in time. The clock goes on over a crash."""
+        self._current()
+        return await self._engine.receive(topic, timeout)
+
+    async def cancel(self, workflow_id: str) -> None:
+        """Stop a workflow for good, at once if it runs here. One that has ended stays as it ended."""
+        self._require_launched()
+        await self._call(self._engine.cancel, workflow_id)
+        task = self._running.get(workflow_id)
+        if task is not None:
+            task.cancel()
+
+    async def status(self, workflow_id: str) -> State | None:
+        """How a workflow stands; None when it was never begun."""
+        found = await self._state(workflow_id)
+        return None if found is None else found[0]
+
+    async def result(self, workflow_id: str, timeout: float) -> JsonObject:
+        """What a workflow returned, or the error it ended with raised again; Unavailable when it takes longer."""
+        end = asyncio.get_running_loop().time() + timeout
+        while True:
+            found = await self._state(workflow_id)
+            if found is None:
+                raise NotFound(f"There is no workflow {workflow_id}.")
+            state, outcome = found
+            if state == "cancelled":
+                raise TurnCancelled(f"The workflow {workflow_id} was cancelled.")
+            if outcome is not None:
+                value = unwrap(outcome)
+                assert isinstance(value, dict), "workflows return JSON objects"
+                return value  # pyright: ignore[reportUnknownVariableType]
+            if state != "running":
+                raise AnnabelleError(f"The workflow {workflow_id} failed in the engine.")
+            left = end - asyncio.get_running_loop().time()
+            if left <= 0:
+                raise Unavailable(f"The workflow {workflow_id} has not ended after {timeout:g} s.")
+            task = self._running.get(workflow_id)
+            if task is None:
+                await asyncio.sleep(min(left, LOOK_AGAIN_SECONDS))
+            else:
+                await asyncio.wait({task}, timeout=left)
+
+    async def _state(self, workflow_id: str) -> tuple[State, JsonObject | None] | None:
+        self._require_launched()
+        found = await self._call(self._engine.state, workflow_id)
+        if found is None:
+            return None
+        word, outcome = found
+        if word == "SUCCESS" and outcome is not None:
+            return ("failed" if ERROR in outcome else "done"), outcome
+        return _STATES.get(word, "failed"), None
+
+    async def pending(self) -> list[PendingWorkflow]:
+        """Every workflow that has not ended, oldest first."""
+        self._require_launched()
+        return [PendingWorkflow(*row) for row in await self._call(self._engine.pending)]
+
+    async def close(self) -> None:
+        """Stop within a bound. Workflows in flight are interrupted where they stand and go on at the next launch."""
+        if not self._launched:
+            return
+        self._launched = False
+        tasks = self._engine.tasks() | set(self._running.values()) | self._settling
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        # The engine made its own threads the loop's, and takes them with it.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+        stopped = threading.Thread(target=self._release, name="durable-stop", daemon=True)
+        stopped.start()
+        await asyncio.to_thread(stopped.join, DESTROY_SECONDS)
+        if stopped.is_alive():
+            _log.warning("The durable engine was still busy after %.0f s and was left behind", DESTROY_SECONDS)
+
+    def _release(self) -> None:
+        self._threads.shutdown()
+        self._engine.destroy()
+        if self._lock:
+            checkpoint(self._database)
+        self._database.dispose()
+        if self._lock:
+            self._lock.release()
+
+    async def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        def call() -> T:
+            return function(*args, **kwargs)
+
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except DBAPIError as error:
+            raise describe(error, self._place) or error from error
+
+    def _require_launched(self) -> None:
+        if not self._launched:
+            raise Unavailable("The durable engine is not running.")
+
+    @staticmethod
+    def _current() -> Run:
+        run = _run.get()
+        if run is None:
+            raise RuntimeError("Steps, sleeps and waits belong inside a workflow.")
+        return run

@@ -1,0 +1,214 @@
+"""Everything that knows DBOS from the inside, in one file; the version is pinned for its sake."""
+
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+import sqlalchemy as sa
+from dbos import DBOS, DBOSConfig, SetWorkflowID
+from dbos._context import _dbos_context_var, get_local_dbos_context
+from dbos._queue import Queue
+from dbos._schemas.system_database import SystemSchema
+from dbos._sys_db import SystemDatabase, WorkflowStatusString
+
+from annabelle.core.tools import JsonObject
+from annabelle.durable.quiet import quiet_engine_log
+from annabelle.durable.serializer import JsonSerializer
+
+_log = logging.getLogger(__name__)
+
+Body = Callable[[JsonObject], Awaitable[JsonObject]]
+
+RECOVERY_POLL_SECONDS: Final = 0.05
+IDLE_POLL_SECONDS: Final = 5.0
+THREAD_EXIT_SECONDS: Final = 0.25
+WORKER_THREADS: Final = 16
+_RUNNING = frozenset({"PENDING", "ENQUEUED", "DELAYED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who this process is to the engine. All three must stay the same over restarts, or nothing is recovered."""
+
+    name: str
+    executor_id: str
+    application_version: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    name: str
+    outcome: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """The run of a workflow that the engine has given to this process."""
+
+    workflow_id: str
+    owner_token: str
+
+
+class Engine:
+    """DBOS, started and stopped, with the few verbs the rest of this room is made from. Methods block unless async."""
+
+    def __init__(self, identity: Identity, database: sa.Engine) -> None:
+        self._identity, self._database = identity, database
+        self._workflows: dict[str, Body] = {}
+        self._dbos: DBOS | None = None
+        self._serializer = JsonSerializer()
+
+    def register(self, name: str, body: Body) -> None:
+        """Make a workflow known; only before launch, or its pending runs would not be recovered."""
+        if self._dbos is not None:
+            raise RuntimeError(f"The workflow {name} was registered after the launch.")
+        if name in self._workflows:
+            raise RuntimeError(f"The workflow {name} is registered twice.")
+        self._workflows[name] = body
+
+    def launch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the engine; workflows that were pending continue on the given loop."""
+        quiet_engine_log()
+        config: DBOSConfig = {
+            "name": self._identity.name,
+            "executor_id": self._identity.executor_id,
+            "application_version": self._identity.application_version,
+            "system_database_engine": self._database,
+            "dbos_system_schema": self._identity.schema,
+            "serializer": self._serializer,
+            "enable_otlp": False,
+            "log_level": "WARNING",
+            "max_executor_threads": WORKER_THREADS,
+            "notification_listener_polling_interval_sec": THREAD_EXIT_SECONDS,
+            "notification_coalesce_sec": THREAD_EXIT_SECONDS,
+        }
+        dbos = DBOS(config=config)
+        try:
+            self._workflows = {name: self._registered(name, body) for name, body in self._workflows.items()}
+            # Launched from a worker thread, so the engine can not find the loop by itself.
+            dbos._background_event_loop._main_loop = loop
+            self._poll_every(dbos, RECOVERY_POLL_SECONDS)
+            DBOS.launch()
+        except BaseException:
+            DBOS.destroy(destroy_registry=True)
+            raise
+        self._dbos = dbos
+
+    @staticmethod
+    def _registered(name: str, body: Body) -> Body:
+        # Without a limit on recoveries: a turn that many crashes hit is still owed an answer.
+        decorate = cast("Callable[[Body], Body]", DBOS.workflow(name=name, max_recovery_attempts=None))
+        return decorate(body)
+
+    @staticmethod
+    def _poll_every(dbos: DBOS, seconds: float) -> None:
+        queue: Queue = dbos._registry.get_internal_queue()
+        queue._polling_interval_sec = seconds
+
+    def settle(self) -> None:
+        """Stop looking for recovered workflows every few milliseconds; nothing else comes through the queue."""
+        self._poll_every(self._running(), IDLE_POLL_SECONDS)
+
+    def destroy(self) -> None:
+        """Stop every thread of the engine. What has not finished stays pending for the next launch."""
+        if self._dbos is not None:
+            self._dbos = None
+            DBOS.destroy(destroy_registry=True)
+
+    def tasks(self) -> set[asyncio.Task[object]]:
+        return set(self._running()._workflow_tasks)
+
+    async def start(self, name: str, workflow_id: str, argument: JsonObject) -> None:
+        """Begin a workflow unless one of this id was begun before; it is on disk when this returns."""
+        context = contextvars.copy_context()
+        # A workflow that starts another does not become its parent: ids alone make starts idempotent.
+        context.run(_dbos_context_var.set, None)
+        await asyncio.create_task(self._start(self._workflows[name], workflow_id, argument), context=context)
+
+    @staticmethod
+    async def _start(body: Body, workflow_id: str, argument: JsonObject) -> None:
+        with SetWorkflowID(workflow_id):
+            await DBOS.start_workflow_async(body, argument)  # pyright: ignore[reportArgumentType]
+
+    def execution(self) -> Execution:
+        """The execution that the calling workflow body belongs to."""
+        context = get_local_dbos_context()
+        assert context is not None, "a workflow body runs in the engine's context"
+        assert context.owner_xid is not None, "the engine gives every execution a token"
+        return Execution(context.workflow_id, context.owner_xid)
+
+    def recorded(self, workflow_id: str) -> dict[int, RecordedStep]:
+        """Every finished step of a workflow."""
+        table = SystemSchema.operation_outputs
+        query = sa.select(table.c.function_id, table.c.function_name, table.c.output).where(
+            table.c.workflow_uuid == workflow_id, table.c.output.is_not(None)
+        )
+        with self._system().engine.begin() as connection:
+            rows = connection.execute(query).all()
+        return {int(row[0]): RecordedStep(str(row[1]), cast("JsonObject", json.loads(row[2]))) for row in rows}
+
+    def record(self, run: Execution, number: int, step: RecordedStep, started_ms: int) -> None:
+        """Write a finished step down. Fails when this process no longer owns the workflow."""
+        self._system().record_operation_result(
+            {
+                "workflow_uuid": run.workflow_id,
+                "function_id": number,
+                "function_name": step.name,
+                "output": self._serializer.serialize(step.outcome),
+                "error": None,
+                "serialization": self._serializer.name(),
+                "started_at_epoch_ms": started_ms,
+                "child_workflow_id": None,
+            },
+            completed_at_epoch_ms=int(time.time() * 1000),
+            owner_xid=run.owner_token,
+        )
+
+    async def receive(self, topic: str, timeout: float) -> object:
+        return await DBOS.recv_async(topic, timeout)
+
+    async def send(self, workflow_id: str, topic: str, payload: object) -> None:
+        await DBOS.send_async(workflow_id, payload, topic)
+        # One process owns the file, so whoever waits is here and need not wait for the next poll.
+        waiting = self._system().notifications_map.get(f"{workflow_id}::{topic}")
+        if waiting is not None:
+            waiting.set()
+
+    def cancel(self, workflow_id: str) -> None:
+        self._system().cancel_workflows([workflow_id])
+
+    def state(self, workflow_id: str) -> tuple[str, JsonObject | None] | None:
+        """The engine's word for how a workflow stands, and its outcome when it has ended by itself."""
+        row = self._system()._read_workflow_result_row(workflow_id)
+        if row is None:
+            return None
+        output = cast("str | None", row[1])
+        return str(row[0]), None if output is None else cast("JsonObject", json.loads(output))
+
+    def pending(self) -> list[tuple[str, str]]:
+        """Id and name of every workflow that has not ended, oldest first."""
+        table = SystemSchema.workflow_status
+        query = (
+            sa.select(table.c.workflow_uuid, table.c.name)
+            .where(table.c.status.in_([state.value for state in WorkflowStatusString if state.value in _RUNNING]))
+            .order_by(table.c.created_at, table.c.workflow_uuid)
+        )
+        with self._system().engine.begin() as connection:
+            return [(str(row[0]), str(row[1])) for row in connection.execute(query)]
+
+    def _running(self) -> DBOS:
+        if self._dbos is None:
+            raise RuntimeError("The durable engine is not running.")
+        return self._dbos
+
+    def _system(self) -> SystemDatabase:
+        return self._running()._sys_db

@@ -1,0 +1,44 @@
+"""How a step or a workflow ended, as JSON, and back: an error keeps its class across a crash."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from annabelle.core.errors import AnnabelleError, ErrorBody, TooManyRequests
+from annabelle.core.tools import JsonObject
+
+OK, ERROR = "ok", "error"
+
+
+def success(value: object) -> JsonObject:
+    return {OK: value}
+
+
+def failure(error: AnnabelleError) -> JsonObject:
+    return {ERROR: error.body().model_dump(exclude_none=True)}
+
+
+def unwrap(outcome: JsonObject) -> object:
+    """The value, or the error raised again as what it was."""
+    if ERROR in outcome:
+        raise revive(ErrorBody.model_validate(outcome[ERROR]))
+    return outcome[OK]
+
+
+def revive(body: ErrorBody) -> AnnabelleError:
+    """The error a body was made from."""
+    kind = _classes().get(body.code, AnnabelleError)
+    if issubclass(kind, TooManyRequests):
+        return kind(body.message, hint=body.hint)
+    return kind(body.message, hint=body.hint, field=body.field)
+
+
+@cache
+def _classes() -> dict[str, type[AnnabelleError]]:
+    found: dict[str, type[AnnabelleError]] = {}
+    level: list[type[AnnabelleError]] = [AnnabelleError]
+    while level:
+        # Deeper classes come later and win: a class that keeps its parent's code says more than the parent.
+        found.update({kind.code: kind for kind in level})
+        level = [child for kind in level for child in kind.__subclasses__()]
+    return found
