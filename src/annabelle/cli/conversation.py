@@ -10,10 +10,10 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import HubClient, error_from
 from annabelle.cli.sse import ServerEvent
-from annabelle.cli.turn_view import Change, Ended, Failed, Sent, TurnView
-from annabelle.core.errors import AnnabelleError, ErrorBody
+from annabelle.cli.turn_view import Change, Ended, Failed, Sent, TurnView, failure_in
+from annabelle.core.errors import AnnabelleError
 from annabelle.core.events import StoredEvent
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
@@ -110,13 +110,14 @@ class Conversation:
 
     async def answer(self, text: str) -> str:
         """Post the text and wait for the whole answer; a turn that failed raises."""
-        found = await self.client.wait_for_message(await self.post(text))
-        for change in _closing(found, sent=False):
-            if isinstance(change, Failed):
-                raise AnnabelleError(change.error.message, hint=change.error.hint)
-            if isinstance(change, Sent):
-                return change.text
-        return ""
+        said: list[str] = []
+        async with contextlib.aclosing(self.say(text)) as changes:
+            async for change in changes:
+                if isinstance(change, Failed):
+                    raise error_from(change.error)
+                if isinstance(change, Sent):
+                    said.append(change.text)
+        return "\n".join(said)
 
 
 def _stored(event: ServerEvent) -> StoredEvent | None:
@@ -130,5 +131,10 @@ def _closing(found: JsonObject, sent: bool) -> list[Change]:
     message, reply = cast("JsonObject", found["message"]), cast("JsonObject | None", found.get("reply"))
     text = str(reply["content"]) if reply is not None else ""
     if message["state"] == "failed":
-        return [Failed(ErrorBody(code="turn_failed", message=text or "The turn failed."))]
+        return [Failed(failure_in(_metadata(reply), text))]
     return [Ended()] if sent or not text else [Sent(text), Ended()]
+
+
+def _metadata(reply: JsonObject | None) -> JsonObject:
+    found = reply.get("metadata") if reply is not None else None
+    return cast("JsonObject", found) if isinstance(found, dict) else {}

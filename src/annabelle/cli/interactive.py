@@ -81,7 +81,7 @@ def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
         client = HubClient(find_hub(home))
         prompt = Prompt(home.history_file)
         try:
-            print_line(runner.run(model_line(client)))
+            print_line(runner.run(model_line(home)))
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()
             screen = Screen(sys.stdout, colour="NO_COLOR" not in os.environ)

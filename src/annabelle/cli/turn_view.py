@@ -106,7 +106,7 @@ class TurnView:
             case "message":
                 return [Sent(_text(data, "text"))]
             case "error":
-                return [Failed(_error(data))]
+                return [Failed(failure_in(data, _text(data, "text")))]
             case "done":
                 return [Ended()]
             case _:
@@ -150,10 +150,11 @@ def _finished(data: dict[str, object]) -> ToolFinished:
     )
 
 
-def _error(data: dict[str, object]) -> ErrorBody:
+def failure_in(data: dict[str, object], text: str = "") -> ErrorBody:
+    """The error an event or a stored reply carries; its plain text when it carries no more."""
     inner = data.get("error")
     fields = cast("dict[str, object]", inner) if isinstance(inner, dict) else data
-    message = _text(fields, "message") or (inner if isinstance(inner, str) else "") or "The turn failed."
+    message = _text(fields, "message") or text or "The turn failed."
     return ErrorBody(
         code=_text(fields, "code") or "internal_error", message=message, hint=_text(fields, "hint") or None
     )

@@ -1,0 +1,182 @@
+"""`annabelle models`: which model answers, which others there are, and getting a better one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from annabelle.cli.hub_process import running_hub
+from annabelle.cli.model_line import model_line
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.settings_file import SettingsFile
+from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings, load_settings
+from annabelle.llm.providers import PROVIDERS, key_of, model_of
+from annabelle.llm.pull import pull as fetch
+from annabelle.llm.registry import PACKAGED, GgufModel, Registry, packaged_weights
+
+app = command_app("List, fetch and choose models.")
+
+
+@app.callback(invoke_without_command=True)
+def models(context: typer.Context, json: Json = False) -> None:
+    """List, fetch and choose models."""
+    if context.invoked_subcommand is None:
+        list_models(json=json)
+
+
+@app.command("list")
+def list_models(json: Json = False) -> None:
+    """Show which model answers and why, and the ones that could."""
+    home = Home.from_environment()
+    settings, registry = load_settings(home), Registry(home)
+    answering = asyncio.run(model_line(home))
+    rows = [*_embedded(registry), *_providers(settings)]
+    if json:
+        print_json(
+            {
+                "answering": answering,
+                "models": [dict(zip(("name", "kind", "state", "note"), row, strict=True)) for row in rows],
+            }
+        )
+        return
+    print_line(answering)
+    print_line("")
+    print_table(("MODEL", "KIND", "STATE", "NOTE"), rows)
+
+
+@app.command()
+def pull(
+    name: Annotated[str, typer.Argument(help="Name of a model, as `models list` shows it, or a new name with --url.")],
+    url: Annotated[str | None, typer.Option(help="Address of a GGUF file that is not in the list.")] = None,
+    sha256: Annotated[str | None, typer.Option(help="Its checksum, if its server does not state one.")] = None,
+    json: Json = False,
+) -> None:
+    """Fetch a model for the embedded engine. A broken download goes on where it stopped; the checksum is verified."""
+    home = Home.from_environment().prepare()
+    registry = Registry(home)
+    if url is not None:
+        registry.remember(_own_model(name, url, sha256))
+    model = registry.find(name)
+    with _progress(quiet=json) as progress:
+        task = progress.add_task(model.name, total=model.size)
+        path = asyncio.run(
+            fetch(registry, model, lambda done, total: progress.update(task, completed=done, total=total))
+        )
+    if json:
+        print_json({"name": name, "path": str(path), "bytes": path.stat().st_size})
+    else:
+        print_line(f"{name} is in {path}. To let it answer: annabelle models use {name}")
+
+
+@app.command()
+def use(
+    name: Annotated[
+        str, typer.Argument(help="A fetched model, a provider (groq, ollama, …), provider:model, or auto.")
+    ],
+    json: Json = False,
+) -> None:
+    """Choose the model that answers. `auto` lets Annabelle choose again."""
+    home = Home.from_environment().prepare()
+    file = SettingsFile(home.settings_file)
+    for setting, value in _choice(name, Registry(home)).items():
+        if value:
+            file.set(setting, value)
+        else:
+            file.unset(setting)
+    answering = asyncio.run(model_line(home))
+    running = running_hub(home) is not None
+    if json:
+        print_json({"answering": answering, "restart_needed": running})
+        return
+    print_line(answering)
+    if running:
+        print_line("It counts from the next start: annabelle restart")
+
+
+def _choice(name: str, registry: Registry) -> dict[str, str]:
+    """The settings a choice stands for; an empty value removes the setting."""
+    provider, _, model = name.partition(":")
+    if name == "auto":
+        return {"THINKER_LLM_PROVIDER": "", "EMBEDDED_MODEL": ""}
+    if provider == "embedded":
+        return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": model}
+    if provider in PROVIDERS:
+        known = PROVIDERS[provider]
+        return {"THINKER_LLM_PROVIDER": provider} | ({known.model_variable: model} if model else {})
+    if name == PACKAGED:
+        return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": ""}
+    try:
+        found = registry.find(name)
+    except NotFound as error:
+        raise NotFound(
+            f"{name} is neither a provider nor a model of the list.", hint="annabelle models shows what there is."
+        ) from error
+    if not registry.file_of(found).exists():
+        raise CallerMistake(f"{name} is not fetched yet.", hint=f"Fetch it first: annabelle models pull {name}")
+    return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": name}
+
+
+def _embedded(registry: Registry) -> list[tuple[str, str, str, str]]:
+    packaged = (
+        PACKAGED,
+        "embedded",
+        "ready" if packaged_weights() else "not installed",
+        "Came with the install; small.",
+    )
+    rest = [
+        (
+            model.name,
+            "embedded",
+            "ready" if registry.file_of(model).exists() else _size(model),
+            model.note or model.title,
+        )
+        for model in registry.models()
+        if model.name != PACKAGED
+    ]
+    return [packaged, *rest]
+
+
+def _size(model: GgufModel) -> str:
+    return f"to pull, {model.size / 1e6:.0f} MB" if model.size else "to pull"
+
+
+def _providers(settings: Settings) -> list[tuple[str, str, str, str]]:
+    rows: list[tuple[str, str, str, str]] = []
+    for provider in PROVIDERS.values():
+        if provider.name != "embedded":
+            has_key = key_of(settings, provider) is not None
+            state = "ready" if has_key else f"needs {provider.key_variable}" if provider.needs_key else "if it runs"
+            rows.append(
+                (f"{provider.name}:{model_of(settings, provider)}".rstrip(":"), "provider", state, provider.label)
+            )
+    return rows
+
+
+def _own_model(name: str, url: str, sha256: str | None) -> GgufModel:
+    try:
+        return GgufModel(name=name, title=name, url=url, sha256=sha256.lower() if sha256 else None)
+    except ValueError as error:
+        raise ConfigMistake(
+            "This can not be a model of the list: the name is short and lower case, the address begins with http, "
+            "the checksum has 64 hexadecimal digits."
+        ) from error
+
+
+def _progress(*, quiet: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+        disable=quiet or not sys.stderr.isatty(),
+    )
