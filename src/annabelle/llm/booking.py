@@ -1,0 +1,133 @@
+"""Books one model call: reserved before it is made, settled after it however it ended (LLM-07, CST-09)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable
+from typing import Literal, TypeVar
+
+from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.errors import AgentPaused, AnnabelleError, HubUnreachable
+from annabelle.core.ports import Ledger
+from annabelle.llm.estimate import estimated_tokens
+from annabelle.llm.prices import cost_of
+from annabelle.llm.providers import Endpoint
+from annabelle.llm.types import ModelRequest
+
+_log = logging.getLogger(__name__)
+_LEDGER_SECONDS = 30.0
+_T = TypeVar("_T")
+
+
+class Bookkeeper:
+    """Speaks to the ledger for one agent. What could not be settled is settled before the next reservation."""
+
+    def __init__(self, ledger: Ledger, agent_id: str) -> None:
+        self._ledger, self._agent_id = ledger, agent_id
+        self._owed: deque[ModelCall] = deque(maxlen=1000)
+        self._settling: set[asyncio.Task[None]] = set()
+
+    async def open(self, request: ModelRequest, place: Endpoint, model: str) -> Booking:
+        """Reserve; a ledger that says no, or can not be asked, means no call."""
+        while self._owed:
+            await _bounded(self._ledger.settle(self._owed[0]))
+            self._owed.popleft()
+        booking = Booking(self._agent_id, request, place, model)
+        try:
+            reservation = await _bounded(self._ledger.reserve(booking.reserve()))
+        except asyncio.CancelledError:
+            await self.settle(booking.record(Usage(), "cancelled"))  # it may have been reserved already
+            raise
+        if not reservation.allowed:
+            raise AgentPaused(
+                reservation.reason or "The cost limit is reached, so the model was not asked.",
+                hint="Look at the costs, and resume the agent when it may go on.",
+            )
+        return booking
+
+    async def settle(self, call: ModelCall) -> None:
+        """Write the call down. The answer was paid for: a ledger that is away for a moment must not lose it."""
+        task = asyncio.create_task(self._settle(call))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+        await asyncio.shield(task)  # a cancelled turn still owes what it used
+
+    async def drain(self) -> None:
+        """Wait for what is being settled."""
+        if self._settling:
+            await asyncio.wait(self._settling, timeout=_LEDGER_SECONDS)
+
+    async def _settle(self, call: ModelCall) -> None:
+        try:
+            await _bounded(self._ledger.settle(call))
+        except AnnabelleError as error:
+            _log.warning("model call %s could not be settled yet: %s", call.call_id, error.message)
+            self._owed.append(call)
+
+
+async def _bounded(action: Awaitable[_T]) -> _T:
+    try:
+        async with asyncio.timeout(_LEDGER_SECONDS):
+            return await action
+    except TimeoutError as error:
+        raise HubUnreachable(f"The ledger did not answer within {_LEDGER_SECONDS:g} s.") from error
+
+
+class Booking:
+    """One call from its reservation to its record."""
+
+    def __init__(self, agent_id: str, request: ModelRequest, place: Endpoint, model: str) -> None:
+        self._agent_id, self._request, self._place, self._model = agent_id, request, place, model
+        self._began = time.perf_counter()
+        self._estimate = estimated_tokens(request.messages, request.tools)
+        self._streamed = 0
+
+    def reserve(self) -> Reserve:
+        request = self._request
+        return Reserve(
+            call_id=request.call_id,
+            agent_id=self._agent_id,
+            user_id=request.user_id,
+            message_id=request.message_id,
+            purpose=request.purpose,
+            provider=self._place.provider.name,
+            model=self._model,
+            estimated_input_tokens=self._estimate,
+            max_output_tokens=request.max_tokens,
+        )
+
+    def saw(self, text: str) -> None:
+        """Count what was streamed: of a call that breaks off, it is all that is known of its cost."""
+        self._streamed += len(text)
+
+    def usage_so_far(self) -> Usage:
+        """Zero as long as the provider said nothing; else an estimate of what it will charge."""
+        if not self._streamed:
+            return Usage()
+        return Usage(input_tokens=self._estimate, output_tokens=self._streamed // 4 + 1)
+
+    def priced(self, usage: Usage, stated: float | None = None) -> Usage:
+        cost = stated if stated is not None else cost_of(self._place, self._model, usage)
+        return usage.model_copy(update={"cost_usd": cost})
+
+    def record(
+        self, usage: Usage, outcome: Literal["ok", "error", "cancelled"], error_code: str | None = None
+    ) -> ModelCall:
+        request = self._request
+        return ModelCall(
+            call_id=request.call_id,
+            agent_id=self._agent_id,
+            user_id=request.user_id,
+            message_id=request.message_id,
+            trace_id=request.trace_id,
+            purpose=request.purpose,
+            provider=self._place.provider.name,
+            model=self._model,
+            usage=usage,
+            duration_ms=round((time.perf_counter() - self._began) * 1000, 1),
+            outcome=outcome,
+            error_code=error_code,
+        )

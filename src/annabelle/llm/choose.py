@@ -1,0 +1,164 @@
+"""Decides which model answers, and says why (LLM-02, LLM-03)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from annabelle.core.contract import AgentProfile
+from annabelle.core.errors import ConfigMistake, ProviderDown
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+from annabelle.llm.embedded.weights import Weights, weights_for
+from annabelle.llm.probe import listed_models
+from annabelle.llm.providers import PROVIDERS, Endpoint, Provider, endpoint_of, key_of, model_of
+from annabelle.llm.registry import PACKAGED
+from annabelle.llm.types import ModelChoice, Purpose, ToolMode
+
+_BY_KEY = ("groq", "anthropic", "openai", "openrouter")
+_LOCAL = ("ollama", "lmstudio")
+_ASK_SECONDS = 5.0
+
+BETTER = (
+    "For a better one set a key (GROQ_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY), "
+    "start Ollama or LM Studio, or run: annabelle models pull qwen2.5-1.5b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A choice, and where to call it."""
+
+    choice: ModelChoice
+    place: Endpoint
+    weights: Weights | None = None
+
+
+class Chooser:
+    """Configured provider, else a configured key, else a local server that runs, else the embedded engine."""
+
+    def __init__(self, settings: Settings, home: Home, agent: AgentProfile) -> None:
+        self._settings, self._home, self._agent = settings, home, agent
+
+    async def choose(self) -> Selection:
+        named = self._agent.provider or self._settings.thinker_llm_provider
+        if named:
+            origin = f"agent {self._agent.agent_id}" if self._agent.provider else "THINKER_LLM_PROVIDER"
+            return await self._configured(_known(named, origin), f"set by {origin}")
+        for name in _BY_KEY:
+            if key_of(self._settings, PROVIDERS[name]) is not None:
+                return await self._configured(PROVIDERS[name], f"{PROVIDERS[name].key_variable} is set")
+        if self._settings.compatible_base_url:
+            return await self._configured(PROVIDERS["compatible"], "COMPATIBLE_BASE_URL is set")
+        return await self._running() or self._embedded("no key is set and no local server runs")
+
+    def for_purpose(self, chat: Selection, purpose: Purpose) -> Selection:
+        """The model for this purpose; `provider:model` in the setting may even name another provider (LLM-05)."""
+        wanted = {
+            "chat": "",
+            "summary": self._settings.llm_summary_model,
+            "thinking": self._settings.llm_thinking_model,
+        }[purpose]
+        if not wanted:
+            return chat
+        prefix, colon, rest = wanted.partition(":")
+        reason = f"set by LLM_{purpose.upper()}_MODEL"
+        if colon and rest and prefix in PROVIDERS:
+            provider = PROVIDERS[prefix]
+            if provider.name == "embedded":
+                return self._embedded(reason, rest)
+            return self._select(provider, rest, reason)
+        if chat.choice.provider == "embedded":
+            return self._embedded(reason, wanted)
+        return self._select(chat.place.provider, wanted, reason)
+
+    async def _configured(self, provider: Provider, reason: str) -> Selection:
+        if provider.name == "embedded":
+            return self._embedded(reason, self._agent.model)
+        if provider.name == "compatible" and not self._settings.compatible_base_url:
+            raise ConfigMistake(
+                "The provider is compatible, but its address is not set.",
+                hint="Set COMPATIBLE_BASE_URL, as in http://127.0.0.1:8080/v1",
+                field="COMPATIBLE_BASE_URL",
+            )
+        model = self._agent.model or model_of(self._settings, provider)
+        if not model and not (provider.needs_key and key_of(self._settings, provider) is None):
+            model = await self._first_listed(provider)
+        return self._select(provider, model, reason)
+
+    async def _first_listed(self, provider: Provider) -> str:
+        place = endpoint_of(self._settings, provider)
+        models = await listed_models(place, _ASK_SECONDS)
+        if models is None:
+            raise ProviderDown(
+                f"{provider.label} does not answer at {place.base_url}, so its model can not be found out.",
+                hint=f"Start it, or set {provider.model_variable} and {provider.url_variable}.",
+            )
+        if not models:
+            raise ConfigMistake(
+                f"{provider.label} runs, but has no model loaded.",
+                hint=f"Load one there, or set {provider.model_variable}.",
+                field=provider.model_variable,
+            )
+        return models[0]
+
+    async def _running(self) -> Selection | None:
+        """The first local server that answers and has a model."""
+        places = [endpoint_of(self._settings, PROVIDERS[name]) for name in _LOCAL]
+        found = await asyncio.gather(*(listed_models(place) for place in places))
+        for place, models in zip(places, found, strict=True):
+            if not models:
+                continue
+            wanted = self._agent.model or model_of(self._settings, place.provider)
+            fitting = next((name for name in models if name == wanted or name.startswith(f"{wanted}:")), None)
+            model = fitting if wanted and fitting else models[0]
+            return self._select(place.provider, model, f"it runs at {place.base_url}, and no key is set")
+        return None
+
+    def _select(self, provider: Provider, model: str, reason: str) -> Selection:
+        place = endpoint_of(self._settings, provider)
+        if provider.needs_key and place.key is None:
+            raise ConfigMistake(
+                f"{provider.label} was chosen ({reason}), but {provider.key_variable} is not set.",
+                hint=f"Set {provider.key_variable}, or choose another provider.",
+                field=provider.key_variable,
+            )
+        if not model:
+            raise ConfigMistake(
+                f"{provider.label} was chosen ({reason}), but no model is named.",
+                hint=f"Set {provider.model_variable}.",
+                field=provider.model_variable,
+            )
+        explanation = f"{model} at {provider.label} answers: {reason}."
+        return Selection(ModelChoice(provider.name, model, self._mode("native"), explanation), place)
+
+    def _embedded(self, reason: str, name: str | None = None) -> Selection:
+        weights = weights_for(name or self._settings.embedded_model, self._home)
+        mode = self._mode(weights.tool_mode)
+        what = f"The embedded model {weights.name} answers, on this machine and offline: {reason}."
+        if weights.name == PACKAGED:
+            able = "it can chat a little but not use tools" if mode == "none" else "it often picks wrong tools"
+            what = f"{what} It is very small: {able}. {BETTER}"
+        choice = ModelChoice("embedded", weights.name, mode, what)
+        return Selection(choice, Endpoint(PROVIDERS["embedded"], ""), weights)
+
+    def _mode(self, usual: ToolMode) -> ToolMode:
+        configured = self._settings.model_tool_mode
+        return usual if configured == "auto" else configured
+
+
+def _known(name: str, origin: str) -> Provider:
+    for provider in PROVIDERS.values():
+        if provider.name == name.strip().lower():
+            return provider
+    raise ConfigMistake(
+        f"{origin} names the provider {name}, which does not exist.",
+        hint=f"Choose one of {', '.join(PROVIDERS)}.",
+        field="THINKER_LLM_PROVIDER" if origin == "THINKER_LLM_PROVIDER" else "provider",
+    )
+
+
+def with_tool_mode(selection: Selection, mode: ToolMode, why: str) -> Selection:
+    """The same model, given tools in another way; the change is told."""
+    choice = selection.choice
+    return replace(selection, choice=replace(choice, tool_mode=mode, explanation=f"{choice.explanation} {why}"))

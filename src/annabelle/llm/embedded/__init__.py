@@ -1,0 +1,1 @@
+"""The engine inside: a small model that answers with no key, no server and no network (LLM-03)."""

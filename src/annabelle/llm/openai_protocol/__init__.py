@@ -1,0 +1,1 @@
+"""The OpenAI chat-completions protocol over plain HTTP: seven of the eight providers speak it."""

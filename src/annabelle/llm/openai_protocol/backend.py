@@ -1,0 +1,177 @@
+"""Asks a model over the OpenAI chat-completions protocol.
+
+Why not the `openai` SDK: with 20 messages and 15 tools one streamed request through it costs 11.5 ms of CPU (Groq's SDK
+13.9 ms), this file 2.4 ms, and leaving the SDK out saves 15 MB and a fifth of the import time of every thinker. The
+protocol is small, and the same for Groq, OpenAI, OpenRouter, Ollama, LM Studio, the embedded engine and the rest.
+Nothing is retried here: retries are durable, and above.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import cast
+
+import httpx
+from pydantic_ai.profiles.openai import openai_model_profile
+
+from annabelle.core.errors import ProviderTrouble
+from annabelle.core.tools import JsonObject
+from annabelle.llm.backend import Answer, Ask, BackendEvent
+from annabelle.llm.failures import broken_off, reason_in, refused_status, timed_out, unreachable
+from annabelle.llm.openai_protocol.messages import wire_messages, wire_tool_choice, wire_tools
+from annabelle.llm.openai_protocol.reader import ChunkReader
+from annabelle.llm.providers import Endpoint, is_loopback
+
+_CONNECT_SECONDS = 10
+_LONGEST_ERROR = 20_000
+# Fields a server or model may not know; one that is complained about is left out from then on.
+_OPTIONAL = ("temperature", "stream_options", "tool_choice", "top_p", "repeat_penalty")
+
+
+class OpenAiBackend:
+    """One provider, one connection pool. `extra` goes into every request as it is."""
+
+    def __init__(self, place: Endpoint, *, keep_alive: bool = True, extra: JsonObject | None = None) -> None:
+        self._place, self._extra = place, extra or {}
+        self._unwanted: dict[str, set[str]] = {}
+        plain = place.base_url.startswith("http://")
+        self._client = httpx.AsyncClient(
+            # Without TLS the trust store, 30 ms to load, would never be used: an empty one trusts nobody.
+            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
+            trust_env=not is_loopback(place.base_url),
+            limits=httpx.Limits(max_keepalive_connections=20 if keep_alive else 0, keepalive_expiry=30),
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[BackendEvent]:
+        body = self._body(ask)
+        while True:
+            request = self._request(body, ask.timeout)
+            try:
+                response = await self._client.send(request, stream=True)
+            except httpx.TimeoutException as error:
+                raise timed_out(self._place, ask.timeout) from error
+            except httpx.HTTPError as error:
+                raise unreachable(self._place, type(error).__name__) from error
+            try:
+                if response.status_code == 200:
+                    async for event in self._read(response, ask, len(request.content) // 4):
+                        yield event
+                    return
+                trouble, unwanted = await self._refusal(response, ask, body)
+            finally:
+                await response.aclose()
+            if unwanted is None:
+                raise trouble
+            self._unwanted.setdefault(ask.model, set()).add(unwanted)
+            del body[unwanted]
+
+    def _body(self, ask: Ask) -> JsonObject:
+        provider = self._place.provider
+        one_system = provider.local or provider.name == "compatible"
+        body: JsonObject = {
+            "model": ask.model,
+            "messages": wire_messages(ask.messages, one_system=one_system),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self._extra,
+        }
+        if ask.tools:
+            choice, tools = wire_tool_choice(ask.tool_choice, ask.tools)
+            body["tools"] = wire_tools(tools)
+            if choice != "auto":
+                body["tool_choice"] = choice
+        if ask.temperature is not None and not (provider.name == "openai" and _reasons(ask.model)):
+            body["temperature"] = ask.temperature
+        if ask.max_tokens is not None:
+            body["max_completion_tokens" if provider.name == "openai" else "max_tokens"] = ask.max_tokens
+        if ask.answer_schema is not None:
+            shape = {"name": ask.answer_schema.name, "schema": ask.answer_schema.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": shape}
+        for name in self._unwanted.get(ask.model, ()):
+            body.pop(name, None)
+        return body
+
+    def _request(self, body: JsonObject, timeout: float) -> httpx.Request:
+        headers = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+        if self._place.key_text:
+            headers["authorization"] = f"Bearer {self._place.key_text}"
+        return self._client.build_request(
+            "POST",
+            f"{self._place.base_url}/chat/completions",
+            content=json.dumps(body, ensure_ascii=False).encode(),
+            headers=headers,
+            timeout=httpx.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+        )
+
+    async def _refusal(
+        self, response: httpx.Response, ask: Ask, body: JsonObject
+    ) -> tuple[ProviderTrouble, str | None]:
+        """The error, and the field of the request it complains about if we can do without that field."""
+        try:
+            text = (await response.aread())[:_LONGEST_ERROR].decode(errors="replace")
+        except httpx.HTTPError as error:
+            return broken_off(self._place, type(error).__name__), None
+        after = response.headers.get("retry-after")
+        trouble = refused_status(response.status_code, text, self._place, ask.model, after)
+        unwanted = None
+        if response.status_code in (400, 422):
+            message, _ = reason_in(text)
+            unwanted = next((name for name in _OPTIONAL if name in body and name in message), None)
+        return trouble, unwanted
+
+    async def _read(self, response: httpx.Response, ask: Ask, estimated_input: int) -> AsyncGenerator[BackendEvent]:
+        reader = ChunkReader()
+        try:
+            async for chunk in _chunks(response):
+                if chunk.get("error"):
+                    raise self._error_within(chunk, ask.model)
+                for event in reader.feed(chunk):
+                    yield event
+        except httpx.TimeoutException as error:
+            raise timed_out(self._place, ask.timeout) from error
+        except httpx.HTTPError as error:
+            raise broken_off(self._place, type(error).__name__) from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise broken_off(self._place, "it is not in the expected format") from error
+        if not reader.finished:
+            raise broken_off(self._place, "the stream ended early")
+        response_whole = reader.response(self._place.provider.name, ask.model, estimated_input)
+        yield Answer(response_whole, reader.stated_cost)
+
+    def _error_within(self, chunk: JsonObject, model: str) -> ProviderTrouble:
+        """An error in the middle of a stream; its code is a status at some providers and a word at others."""
+        _, code = reason_in(chunk)
+        status = int(code) if code.isdigit() else (429 if "rate_limit" in code else 500)
+        return refused_status(status, chunk, self._place, model)
+
+
+def _reasons(model: str) -> bool:
+    """Whether this OpenAI model reasons, and so takes no temperature."""
+    return bool(openai_model_profile(model).get("openai_supports_reasoning", False))
+
+
+async def _chunks(response: httpx.Response) -> AsyncIterator[JsonObject]:
+    if "json" in response.headers.get("content-type", ""):
+        yield cast("JsonObject", json.loads(await response.aread()))  # a server that does not stream
+        return
+    async for line in _lines(response):
+        if line.startswith(b"data:") and not line.endswith(b"[DONE]"):
+            value = json.loads(line[5:])
+            if isinstance(value, dict):
+                yield cast("JsonObject", value)
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Lines as the protocol means them. The client's own splitter also cuts at U+2028, in the middle of a text."""
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            yield line.rstrip()
+    if rest.strip():
+        yield rest.rstrip()

@@ -1,0 +1,93 @@
+"""The providers Annabelle knows, and where each of them is to be found under the present settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from annabelle.core.settings import Settings
+from annabelle.llm.types import ProviderName
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What is fixed about one provider. `url` and `key` are the names of the settings that change it."""
+
+    name: ProviderName
+    label: str
+    protocol: Literal["openai", "anthropic"]
+    address: str = ""
+    needs_key: bool = False
+    local: bool = False
+
+    @property
+    def key_variable(self) -> str:
+        return f"{self.name.upper()}_API_KEY"
+
+    @property
+    def model_variable(self) -> str:
+        return f"{self.name.upper()}_MODEL"
+
+    @property
+    def url_variable(self) -> str:
+        return f"{self.name.upper()}_BASE_URL"
+
+
+PROVIDERS: dict[ProviderName, Provider] = {
+    provider.name: provider
+    for provider in (
+        Provider("groq", "Groq", "openai", "https://api.groq.com/openai/v1", needs_key=True),
+        Provider("anthropic", "Anthropic", "anthropic", "https://api.anthropic.com", needs_key=True),
+        Provider("openai", "OpenAI", "openai", "https://api.openai.com/v1", needs_key=True),
+        Provider("openrouter", "OpenRouter", "openai", "https://openrouter.ai/api/v1", needs_key=True),
+        Provider("ollama", "Ollama", "openai", "http://127.0.0.1:11434/v1", local=True),
+        Provider("lmstudio", "LM Studio", "openai", "http://127.0.0.1:1234/v1", local=True),
+        Provider("compatible", "the OpenAI-compatible server", "openai", "http://127.0.0.1/v1"),
+        Provider("embedded", "the embedded engine", "openai", local=True),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One provider with its address and key, ready to be called."""
+
+    provider: Provider
+    base_url: str
+    key: SecretStr | None = None
+
+    @property
+    def key_text(self) -> str:
+        return self.key.get_secret_value() if self.key is not None else ""
+
+
+def _setting(settings: Settings, name: str) -> object:
+    return cast("object", getattr(settings, name, None))
+
+
+def key_of(settings: Settings, provider: Provider) -> SecretStr | None:
+    """The key that is set for a provider, if one is."""
+    value = _setting(settings, provider.key_variable.lower())
+    return value if isinstance(value, SecretStr) and value.get_secret_value().strip() else None
+
+
+def model_of(settings: Settings, provider: Provider) -> str:
+    """The model that is set for a provider; may be empty for those that can be asked what they have."""
+    return str(_setting(settings, provider.model_variable.lower()) or "")
+
+
+def endpoint_of(settings: Settings, provider: Provider) -> Endpoint:
+    """Where a provider is called. An address without a path gets the path its protocol is usually found under."""
+    address = str(_setting(settings, provider.url_variable.lower()) or provider.address).rstrip("/")
+    if provider.protocol == "anthropic":
+        address = address.removesuffix("/v1")  # its SDK adds the version itself
+    elif urlsplit(address).path in ("", "/"):
+        address += urlsplit(provider.address).path
+    return Endpoint(provider, address, key_of(settings, provider))
+
+
+def is_loopback(url: str) -> bool:
+    return urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
