@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from annabelle.cli.hub_client import HubClient, error_from
 from annabelle.cli.sse import ServerEvent
 from annabelle.cli.turn_view import Change, Ended, Failed, Sent, TurnView, failure_in
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, CallerMistake
 from annabelle.core.events import StoredEvent
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
@@ -46,6 +46,7 @@ class Conversation:
             body["agentId"] = self.agent_id
         accepted = await self.client.post("/message", body)
         self.thread_id, self.message_id = str(accepted["threadId"]), str(accepted["messageId"])
+        self.last_id = str(accepted["lastEventId"]) if accepted.get("lastEventId") is not None else self.last_id
         return self.message_id
 
     async def say(self, text: str) -> AsyncGenerator[Change]:
@@ -103,10 +104,15 @@ class Conversation:
             with contextlib.suppress(asyncio.CancelledError, AnnabelleError):
                 await outcome
 
-    async def cancel(self) -> None:
-        """Stop the running answer."""
-        if self.message_id is not None:
+    async def cancel(self) -> bool:
+        """Stop the running answer; False when it is beyond stopping."""
+        if self.message_id is None:
+            return False
+        try:
             await self.client.post(f"/messages/{self.message_id}/cancel", {})
+        except CallerMistake:
+            return False
+        return True
 
     async def answer(self, text: str) -> str:
         """Post the text and wait for the whole answer; a turn that failed raises."""
@@ -128,13 +134,10 @@ def _stored(event: ServerEvent) -> StoredEvent | None:
 
 
 def _closing(found: JsonObject, sent: bool) -> list[Change]:
-    message, reply = cast("JsonObject", found["message"]), cast("JsonObject | None", found.get("reply"))
-    text = str(reply["content"]) if reply is not None else ""
-    if message["state"] == "failed":
-        return [Failed(failure_in(_metadata(reply), text))]
-    return [Ended()] if sent or not text else [Sent(text), Ended()]
-
-
-def _metadata(reply: JsonObject | None) -> JsonObject:
-    found = reply.get("metadata") if reply is not None else None
-    return cast("JsonObject", found) if isinstance(found, dict) else {}
+    """What the stored message says about the end of its turn."""
+    replies = cast("list[JsonObject]", found.get("replies") or [])
+    if found["state"] == "failed":
+        last = replies[-1] if replies else JsonObject()
+        return [Failed(failure_in(cast("JsonObject", last.get("metadata") or {}), str(last.get("text") or "")))]
+    said = [] if sent else [Sent(str(reply["text"])) for reply in replies]
+    return [*said, Ended()]

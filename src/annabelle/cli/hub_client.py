@@ -98,8 +98,7 @@ class HubClient:
         """The message and its reply, once its turn is over, however long that takes."""
         while True:
             found = await self.get(f"/messages/{message_id}", wait=WAIT_SECONDS)
-            message = cast("JsonObject", found["message"])
-            if message["state"] in ("done", "failed"):
+            if found["state"] in ("done", "failed"):
                 return found
             await asyncio.sleep(0)
 

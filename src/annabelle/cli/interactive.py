@@ -67,12 +67,13 @@ class _Talk:
 
     def _stop(self) -> None:
         try:
-            self.runner.run(self.conversation.cancel())
-            print_line("Stopped.")
+            stopped = self.runner.run(self.conversation.cancel())
+        except KeyboardInterrupt:
+            stopped = False
         except AnnabelleError as error:
             tell(error.body())
-        except KeyboardInterrupt:
-            print_line("Annabelle finishes this answer in the background.")
+            return
+        print_line("Stopped." if stopped else "Annabelle finishes this answer in the background.")
 
 
 def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
