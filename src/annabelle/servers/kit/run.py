@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
 from collections.abc import Callable
 
-from mcp.server.stdio import stdio_server
-
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.logs import configure_logging
 from annabelle.core.redact import Redactor
+from annabelle.servers.kit.pipes import standard_pipes
 from annabelle.servers.kit.server import ToolServer
 
 _log = logging.getLogger(__name__)
@@ -28,11 +28,12 @@ def run(build: Callable[[], ToolServer]) -> None:
     except AnnabelleError as error:
         _log.error("%s %s", error.message, error.hint or "")
         sys.exit(error.exit_code)
-    asyncio.run(serve(server))
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C in a terminal reaches servers too; they just end
+        asyncio.run(serve(server))
 
 
 async def serve(server: ToolServer) -> None:
     """Answer requests until standard input ends."""
-    async with stdio_server() as (read_stream, write_stream):
+    async with standard_pipes() as (read_stream, write_stream):
         _log.debug("%s serves %d tools", server.name, len(server.tools))
-        await server.protocol.run(read_stream, write_stream, server.protocol.create_initialization_options())
+        await server.protocol.serve(read_stream, write_stream)

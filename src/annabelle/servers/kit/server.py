@@ -7,8 +7,6 @@ import logging
 from collections.abc import Iterable
 
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
 
 from annabelle import __version__
 from annabelle.core.errors import AnnabelleError, UnknownTool
@@ -17,14 +15,13 @@ from annabelle.core.trace import accept_trace, traced
 from annabelle.servers.kit.call import enter_call, read_call
 from annabelle.servers.kit.declare import DeclaredTool, collect
 from annabelle.servers.kit.failpoints import FAILPOINTS
+from annabelle.servers.kit.registry import Context, Entry, Registry
 from annabelle.servers.kit.result import failure, success
 
 _log = logging.getLogger(__name__)
 _BEFORE, _AFTER = FAILPOINTS
 
 MAX_RESULT_BYTES = 1_000_000
-
-Context = ServerRequestContext[dict[str, object], object]
 
 
 class ToolServer:
@@ -37,15 +34,13 @@ class ToolServer:
         self.tools = collect(tools)
         self._max_result_bytes = max_result_bytes
         self._listing: types.ListToolsResult | None = None
-        self.protocol = Server[dict[str, object]](
-            name,
-            version=__version__,
-            instructions=instructions or None,
-            on_list_tools=self._list,
-            on_call_tool=self._call,
-        )
+        methods = {
+            "tools/list": Entry(types.PaginatedRequestParams, self._list),
+            "tools/call": Entry(types.CallToolRequestParams, self._call),
+        }
+        self.protocol = Registry(name, __version__, instructions or None, methods)
 
-    async def _list(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def _list(self, context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
         if self._listing is None:
             self._listing = types.ListToolsResult(tools=[_spec(tool) for tool in self.tools.values()])
         return self._listing
