@@ -13,9 +13,9 @@ PRELOADED = (
     "mcp.server.lowlevel",
     "mcp.server.stdio",
     "annabelle.servers.kit",
-    "annabelle.toolbox.processes.rehearsal",
+    "annabelle.toolbox.nursery.rehearsal",
 )
-"""What the nursery imports before it forks; the rehearsal runs the shared code once, so children need not warm it up."""
+"""What the nursery imports before it forks. The rehearsal runs the shared code once, so no child has to warm it up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class ToolboxConfig:
         environment: Mapping[str, str],
         manifest_folders: tuple[ManifestFolder, ...] | None = None,
     ) -> ToolboxConfig:
-        """The configuration the hub runs with. `environment` is the hub's own, with the values of settings.env in it."""
+        """What the hub runs with. `environment` is the hub's own, with the values of settings.env added to it."""
         agents_file = settings.agents_config_path or home.config / "agents.json"
         return cls(
             home=home,

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from annabelle.core.contract import ToolList
-from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.external.known import KnownServers
+from annabelle.toolbox.external.reload import Apply, ExternalServers
+from annabelle.toolbox.external.watcher import FileWatcher
 from annabelle.toolbox.journal import CallJournal
-from annabelle.toolbox.native import NativeTool
-from annabelle.toolbox.notices import ChangeListener, NoticeListener
+from annabelle.toolbox.manifest import find_builtins
+from annabelle.toolbox.native import NATIVE, NativeTool
+from annabelle.toolbox.notices import ChangeListener, Notice, NoticeListener
 from annabelle.toolbox.policy import AgentPolicy
+from annabelle.toolbox.processes.forked import ForkedLauncher
+from annabelle.toolbox.processes.launch import Launcher
+from annabelle.toolbox.processes.plain import PlainLauncher
+from annabelle.toolbox.processes.warm import WarmNursery, nursery_possible
+from annabelle.toolbox.router import Router
 from annabelle.toolbox.status import ServerStatus
+from annabelle.toolbox.supervision.supervisor import Supervisor
+
+_log = logging.getLogger(__name__)
 
 
 class Toolbox:
@@ -21,47 +35,106 @@ class Toolbox:
     TurnCancelled; a tool that ran and failed comes back as a result with `is_error`.
     """
 
-    def __init__(self, config: ToolboxConfig, journal: CallJournal) -> None:
-        raise NotImplementedError
+    def __init__(self, config: ToolboxConfig, journal: CallJournal, warm: WarmNursery | None = None) -> None:
+        """`warm` is a nursery the hub started early, before its own imports (processes/warm.py)."""
+        self._config = config
+        self._change_listeners: list[ChangeListener] = []
+        self._notice_listeners: list[NoticeListener] = []
+        self._unheard: list[Notice] = []
+        self._natives: dict[str, NativeTool] = {}
+        self._catalogue = Catalogue(self._changed, self._hidden)
+        self._router = Router(self._catalogue, journal)
+        self._launcher = _launcher(config, warm)
+        self._supervisor = Supervisor(config, self._launcher, self._catalogue, self._notify)
+        self._external = ExternalServers(
+            config.external_file, config.environment, config.pace.call_seconds, self._notify
+        )
+        self._known = KnownServers(config.home.known_servers_file)
+        self._watcher = FileWatcher(config.external_file, config.pace.reload_quiet_ms, self._reload)
+        self._builtin_names: frozenset[str] = frozenset()
 
     async def start(self) -> None:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
-        raise NotImplementedError
+        config = self._config
+        builtins = find_builtins(config.manifest_folders, config.environment, config.pace.call_seconds)
+        self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
+        externals = self._external.load(self._builtin_names)
+        await self._supervisor.start(builtins, externals.values())
+        names = [status.name for status in self.servers()]
+        diff = self._known.compare(names)
+        if diff:
+            self._notify(Notice("startup_diff", diff.sentence()))
+        self._known.remember(names)
+        self._watcher.start()
 
     async def stop(self) -> None:
         """Stop every server and leave no process behind. May be called twice, and after a failed start."""
-        raise NotImplementedError
+        await self._watcher.stop()
+        await self._router.recorder.drain(self._config.pace.stop_grace_seconds)
+        await self._supervisor.stop()
 
     def tools(self, policy: AgentPolicy | None = None) -> ToolList:
         """The tools a caller may use; without a policy, all of them."""
-        raise NotImplementedError
+        return self._catalogue.listing(policy)
 
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None = None
     ) -> ToolResult:
         """Call one tool. An agent must come with its policy; only people and the hub itself may come without one."""
-        raise NotImplementedError
+        return await self._router.call(name, arguments, context, policy)
 
     async def cancel(self, call_id: str) -> bool:
         """Stop a call that is under way, at the server too; False when there is none of this id."""
-        raise NotImplementedError
+        return await self._router.recorder.cancel(call_id)
 
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""
-        raise NotImplementedError
+        return self._supervisor.statuses()
 
     async def restart(self, name: str) -> ServerStatus:
         """Start a server again now, also one that was given up; NotFound for an unknown name."""
-        raise NotImplementedError
+        return await self._supervisor.restart(name)
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""
-        raise NotImplementedError
+        self._natives |= {tool.name: tool for tool in tools}
+        default = self._config.pace.call_seconds
+        offers = [Offer(tool.spec(), tool, tool.timeout_seconds or default) for tool in self._natives.values()]
+        self._catalogue.offer(NATIVE, offers)
 
     def on_change(self, listener: ChangeListener) -> None:
         """Be told the new version whenever the list of tools changes."""
-        raise NotImplementedError
+        self._change_listeners.append(listener)
 
     def on_notice(self, listener: NoticeListener) -> None:
         """Be told what a person should know; what happened before the first listener came is told to it at once."""
-        raise NotImplementedError
+        self._notice_listeners.append(listener)
+        unheard, self._unheard = self._unheard, []
+        for notice in unheard:
+            listener(notice)
+
+    async def _reload(self) -> None:
+        apply = Apply(add=self._supervisor.add_external, remove=self._supervisor.remove)
+        await self._external.reload(self._builtin_names, apply)
+        self._known.remember(status.name for status in self.servers())
+
+    def _changed(self, version: str) -> None:
+        for listener in self._change_listeners:
+            listener(version)
+
+    def _hidden(self, spec: ToolSpec) -> None:
+        text = f"The tool {spec.original_name} of {spec.server} is hidden: another tool is called {spec.name} already."
+        self._notify(Notice("tool_hidden", text, spec.server))
+
+    def _notify(self, notice: Notice) -> None:
+        _log.info("%s: %s", notice.kind, notice.text)
+        if not self._notice_listeners:
+            self._unheard.append(notice)
+        for listener in self._notice_listeners:
+            listener(notice)
+
+
+def _launcher(config: ToolboxConfig, warm: WarmNursery | None) -> Launcher:
+    if config.nursery and nursery_possible():
+        return ForkedLauncher(config.preload, config.python_path, config.home.logs / "nursery.log", warm)
+    return PlainLauncher(config.python_path)

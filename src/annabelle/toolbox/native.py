@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 
@@ -20,7 +20,7 @@ class NativeTool:
     description: str
     input_schema: JsonObject
     handler: NativeHandler
-    annotations: ToolAnnotations = ToolAnnotations()
+    annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
     group: str = "Core"
     timeout_seconds: float | None = None
 

@@ -1,0 +1,97 @@
+"""Every tool there is, by the name it is called with (RTR-01)."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from annabelle.core.contract import ToolList
+from annabelle.core.errors import UnknownTool
+from annabelle.core.ports import ToolClient
+from annabelle.core.tools import ToolSpec
+from annabelle.toolbox.policy import AgentPolicy
+
+_CLOSEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One tool, who serves it and how long a call may take."""
+
+    spec: ToolSpec
+    client: ToolClient
+    timeout_seconds: float
+
+
+class Catalogue:
+    """Names are unique: where two tools would share one, the first keeps it and `on_hidden` is told of the other."""
+
+    def __init__(self, on_change: Callable[[str], None], on_hidden: Callable[[ToolSpec], None]) -> None:
+        self._by_server: dict[str, tuple[Offer, ...]] = {}
+        self._by_name: dict[str, Offer] = {}
+        self._lists: dict[AgentPolicy | None, ToolList] = {}
+        self._on_change, self._on_hidden = on_change, on_hidden
+        self._told: set[tuple[str, str]] = set()
+        self.version = _fingerprint([])
+
+    def offer(self, server: str, offers: Iterable[Offer]) -> None:
+        """What this server offers from now on, instead of what it offered before."""
+        self._by_server[server] = tuple(offers)
+        self._rebuild()
+
+    def withdraw(self, server: str) -> None:
+        if self._by_server.pop(server, None):
+            self._rebuild()
+
+    def find(self, name: str, policy: AgentPolicy | None) -> Offer:
+        """The tool of this name. The closest names are those the caller may use; the others stay unknown to it."""
+        offer = self._by_name.get(name)
+        if offer is None:
+            close = self._closest(name, policy)
+            hint = f"Did you mean {' or '.join(close)}?" if close else None
+            raise UnknownTool(f"There is no tool called {name}.", hint=hint)
+        return offer
+
+    def listing(self, policy: AgentPolicy | None) -> ToolList:
+        if policy not in self._lists:
+            specs = [offer.spec for name, offer in self._by_name.items() if policy is None or policy.permits(name)]
+            self._lists[policy] = ToolList(version=_fingerprint(specs), tools=tuple(specs))
+        return self._lists[policy]
+
+    def count(self, server: str) -> int:
+        return sum(1 for offer in self._by_name.values() if offer.spec.server == server)
+
+    def _closest(self, name: str, policy: AgentPolicy | None) -> list[str]:
+        names = [known for known in self._by_name if policy is None or policy.permits(known)]
+        unprefixed = [known for known in names if known.endswith(f"_{name}")]
+        similar = difflib.get_close_matches(name.lower(), names, n=_CLOSEST, cutoff=0.5)
+        return list(dict.fromkeys([*unprefixed, *similar]))[:_CLOSEST]
+
+    def _rebuild(self) -> None:
+        by_name: dict[str, Offer] = {}
+        for server in self._by_server:
+            for offer in self._by_server[server]:
+                if offer.spec.name in by_name:
+                    self._tell_hidden(offer.spec)
+                    continue
+                by_name[offer.spec.name] = offer
+        self._by_name = dict(sorted(by_name.items()))
+        self._lists.clear()
+        version = _fingerprint([offer.spec for offer in self._by_name.values()])
+        if version != self.version:
+            self.version = version
+            self._on_change(version)
+
+    def _tell_hidden(self, spec: ToolSpec) -> None:
+        if (spec.server, spec.name) not in self._told:
+            self._told.add((spec.server, spec.name))
+            self._on_hidden(spec)
+
+
+def _fingerprint(specs: list[ToolSpec]) -> str:
+    digest = hashlib.sha256()
+    for spec in specs:
+        digest.update(spec.model_dump_json().encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""One living conversation with one server, over pipes or over HTTP."""

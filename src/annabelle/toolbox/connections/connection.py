@@ -1,0 +1,51 @@
+"""What the supervisor needs of a conversation, however it is carried."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from annabelle.core.tools import CallContext, JsonObject
+from annabelle.toolbox.protocol.rpc import Answer
+
+
+class Connection(Protocol):
+    """A server that has agreed on a protocol and answers. `ended` resolves with the reason when it no longer does."""
+
+    @property
+    def pid(self) -> int | None: ...
+
+    @property
+    def protocol(self) -> str | None: ...
+
+    @property
+    def garbage_lines(self) -> int: ...
+
+    @property
+    def ended(self) -> asyncio.Future[str]: ...
+
+    async def list_tools(self) -> list[JsonObject]: ...
+
+    async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer: ...
+
+    async def ping(self) -> None: ...
+
+    async def close(self, grace: float) -> None: ...
+
+
+Connect = Callable[[Callable[[], None]], Awaitable[Connection]]
+"""Opens a conversation; the argument is called whenever the server says that its tools changed."""
+
+
+def call_meta(context: CallContext) -> JsonObject:
+    """Who calls, as the server gets to know it in the request's `_meta`."""
+    facts = {
+        "trace_id": context.trace_id,
+        "agent_id": context.agent_id,
+        "user_id": context.user_id,
+        "chat_id": context.chat_id,
+        "call_id": context.call_id,
+        "message_id": context.message_id,
+    }
+    return {"annabelle": {key: value for key, value in facts.items() if value is not None}}

@@ -1,0 +1,119 @@
+"""A conversation with a server reached by address, carried by the SDK's own HTTP client.
+
+The SDK is imported when the first such server is connected: most installs have none, and it costs a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from annabelle.core.tools import CallContext, JsonObject
+from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
+from annabelle.toolbox.protocol.errors import ConnectionLost, RpcError
+from annabelle.toolbox.protocol.rpc import Answer
+
+
+class SdkSession(Protocol):
+    """The part of the SDK we use, behind `connections/sdk.py`."""
+
+    protocol: str | None
+
+    async def list_tools(self) -> list[JsonObject]: ...
+
+    async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> JsonObject: ...
+
+    async def ping(self) -> None: ...
+
+
+class OpenSession(Protocol):
+    def __call__(
+        self, url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]
+    ) -> contextlib.AbstractAsyncContextManager[SdkSession]: ...
+
+
+class HttpConnection:
+    """Keeps the SDK's session in a task of its own, because it must be left by the task that entered it."""
+
+    pid = None
+    garbage_lines = 0
+
+    def __init__(self, url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]) -> None:
+        self._url, self._headers, self._on_tools_changed = url, headers, on_tools_changed
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[str] = loop.create_future()
+        self._session: asyncio.Future[SdkSession] = loop.create_future()
+        self._leave = asyncio.Event()
+        self._task = asyncio.create_task(self._hold())
+        self.protocol: str | None = None
+
+    async def open(self) -> None:
+        session = await self._session
+        self.protocol = session.protocol
+
+    async def list_tools(self) -> list[JsonObject]:
+        return await self._session.result().list_tools()
+
+    async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer:
+        if self.ended.done():
+            raise ConnectionLost(self.ended.result(), sent=False)
+        try:
+            result = await self._session.result().call_tool(name, arguments, call_meta(context))
+        except RpcError:
+            raise
+        except OSError as error:
+            raise ConnectionLost(f"the connection broke: {error}", sent=True) from error
+        return Answer(result, len(json.dumps(result, ensure_ascii=False).encode()))
+
+    async def ping(self) -> None:
+        await self._session.result().ping()
+
+    async def close(self, grace: float) -> None:
+        self._leave.set()
+        await asyncio.wait([self._task], timeout=grace)
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=1)
+        self._end("it was closed")
+
+    def _end(self, reason: str) -> None:
+        if not self.ended.done():
+            self.ended.set_result(reason)
+
+    async def _hold(self) -> None:
+        try:
+            sdk = await asyncio.to_thread(importlib.import_module, "annabelle.toolbox.connections.sdk")
+            open_session = cast("OpenSession", sdk.open_session)
+            async with open_session(self._url, self._headers, self._on_tools_changed) as session:
+                self._session.set_result(session)
+                await self._leave.wait()
+        except Exception as error:  # noqa: BLE001  the edge to the SDK: whatever broke it, the server is not reachable
+            trouble = ConnectionLost(f"{type(error).__name__}: {_first(error)}", sent=False)
+            if not self._session.done():
+                self._session.set_exception(trouble)
+            self._end(trouble.reason)
+        finally:
+            self._end("it was closed")
+
+
+def _first(error: BaseException) -> BaseException:
+    """The SDK wraps what went wrong in groups of one."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+    return error
+
+
+def http_connect(url: str, headers: dict[str, str]) -> Connect:
+    async def connect(on_tools_changed: Callable[[], None]) -> Connection:
+        connection = HttpConnection(url, headers, on_tools_changed)
+        try:
+            await connection.open()
+        except BaseException:
+            await connection.close(1)
+            raise
+        return connection
+
+    return connect

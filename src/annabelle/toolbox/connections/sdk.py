@@ -1,0 +1,106 @@
+"""The SDK's HTTP client in the shape we need. Imported by name, and only when a server is reached by address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from typing import cast
+
+import mcp_types as types
+from mcp import Client
+from mcp.client.session import IncomingMessage
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client  # the only public maker of the client the SDK wants
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from annabelle import __version__
+from annabelle.core.tools import JsonObject
+from annabelle.toolbox.protocol.errors import ConnectionLost, RpcError, WireTrouble
+
+_INTERNAL = -32603
+_GONE = types.CONNECTION_CLOSED
+
+
+class Session:
+    """Lists and calls tools; what the SDK raises becomes our kinds of trouble."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.protocol: str | None = client.protocol_version
+
+    async def list_tools(self) -> list[JsonObject]:
+        tools: list[JsonObject] = []
+        cursor: str | None = None
+        with _translated(sent=False):
+            while True:
+                page = await self._client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+                tools += [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in page.tools]
+                cursor = page.next_cursor
+                if not cursor:
+                    return tools
+
+    async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> JsonObject:
+        with _translated(sent=True):
+            result = await self._client.session.call_tool(
+                name, arguments, meta=cast("types.RequestParamsMeta", meta), allow_input_required=True
+            )
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+    async def ping(self) -> None:
+        with _translated(sent=False):
+            if self.protocol in MODERN_PROTOCOL_VERSIONS:
+                await self._client.session.send_discover(self.protocol)
+            else:
+                await self._client.session.send_ping()
+
+
+@contextlib.contextmanager
+def _translated(*, sent: bool):
+    try:
+        yield
+    except MCPError as error:
+        if error.code == _GONE:
+            raise ConnectionLost(str(error), sent=sent) from error
+        raise RpcError(error.code, error.error.message, error.error.data) from error
+    except WireTrouble:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise RpcError(_INTERNAL, str(error)) from error
+
+
+@contextlib.asynccontextmanager
+async def open_session(
+    url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]
+) -> AsyncGenerator[Session]:
+    """A session with the server at this address, negotiated with modern and older servers alike."""
+
+    async def on_message(message: IncomingMessage) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            on_tools_changed()
+
+    async with create_mcp_http_client(headers) as http:
+        client = Client(
+            streamable_http_client(url, http_client=http),
+            cache=None,
+            message_handler=on_message,
+            client_info=types.Implementation(name="annabelle", version=__version__),
+        )
+        async with client:
+            listening = asyncio.create_task(_listen(client, on_tools_changed))
+            try:
+                yield Session(client)
+            finally:
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
+
+
+async def _listen(client: Client, on_tools_changed: Callable[[], None]) -> None:
+    """Modern servers tell of changes only to those who ask."""
+    tools = client.server_capabilities.tools
+    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
+        return
+    async with client.listen(tools_list_changed=True) as subscription:
+        async for _ in subscription:
+            on_tools_changed()

@@ -1,0 +1,102 @@
+"""A conversation with a server process over its pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from annabelle.core.tools import CallContext, JsonObject
+from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
+from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
+from annabelle.toolbox.protocol.errors import ConnectionLost, WireTrouble
+from annabelle.toolbox.protocol.rpc import Answer, Rpc
+from annabelle.toolbox.protocol.session import Session
+
+_TOOLS_CHANGED = "notifications/tools/list_changed"
+
+
+class StdioConnection:
+    """Ends when the process ends or closes its pipes; closing it ends the process."""
+
+    def __init__(self, child: Child, rpc: Rpc, session: Session, log: Path) -> None:
+        self._child, self._rpc, self._session = child, rpc, session
+        self._log = log
+        child.exited.add_done_callback(self._on_exit)
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid
+
+    @property
+    def protocol(self) -> str | None:
+        return self._session.protocol
+
+    @property
+    def garbage_lines(self) -> int:
+        return self._rpc.garbage_lines
+
+    @property
+    def ended(self) -> asyncio.Future[str]:
+        return self._rpc.ended
+
+    async def list_tools(self) -> list[JsonObject]:
+        return await self._session.list_tools()
+
+    async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer:
+        return await self._session.call_tool(name, arguments, call_meta(context))
+
+    async def ping(self) -> None:
+        await self._session.ping()
+
+    async def close(self, grace: float) -> None:
+        """Close its input, which asks it to end; then TERM, then KILL."""
+        self._rpc.hang_up()
+        if not await self._child.wait(grace / 2):
+            await self._child.end(grace / 2)
+        self._rpc.end("it was stopped")
+
+    def _on_exit(self, exited: asyncio.Future[int | None]) -> None:
+        code = exited.result()
+        how = "" if code is None else f" with code {code}" if code >= 0 else f" by signal {-code}"
+        self._rpc.end(f"its process ended{how}")
+
+
+def stdio_connect(launcher: Launcher, order: Launch, limit: int, probe_seconds: float) -> Connect:
+    """How to start this server's process and come to terms with it."""
+
+    async def connect(on_tools_changed: Callable[[], None]) -> Connection:
+        def on_notification(method: str, params: JsonObject) -> None:
+            if method == _TOOLS_CHANGED:
+                on_tools_changed()
+
+        log_size = order.log.stat().st_size if order.log.exists() else 0
+        child = await launcher.launch(order)
+        rpc = Rpc(order.name, limit, on_notification)
+        try:
+            await rpc.open(child.stdin, child.stdout)
+            session = Session(rpc, probe_seconds)
+            connection = StdioConnection(child, rpc, session, order.log)
+            await session.negotiate()
+            await session.listen()
+        except WireTrouble as error:
+            await child.end(0.5)
+            rpc.end("it did not start")
+            reason = error.reason if isinstance(error, ConnectionLost) else str(error)
+            said = last_words(order.log) if _grown(order.log, log_size) else ""
+            raise ConnectionLost(f"{reason}{f'; it said: {said}' if said else ''}", sent=False) from error
+        except BaseException:
+            child.signal(9)
+            rpc.end("it did not start")
+            raise
+        return connection
+
+    return connect
+
+
+def _grown(log: Path, size: int) -> bool:
+    try:
+        return os.stat(log).st_size > size
+    except OSError:
+        return False

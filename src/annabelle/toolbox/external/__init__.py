@@ -1,0 +1,1 @@
+"""Servers the user adds in `external-mcps.json`: read, resolved, watched and remembered."""

@@ -1,0 +1,1 @@
+"""How server processes come to life and end, seen from the hub."""

@@ -1,0 +1,30 @@
+"""One server as the rest of the toolbox knows it, wherever it was configured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from annabelle.toolbox.status import Scan
+
+ServerKind = Literal["builtin", "external", "http"]
+ServerRole = Literal["guardian", "channel"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProfile:
+    """Its names, what it is for, how far it is trusted and how long a call may take."""
+
+    name: str
+    label: str
+    kind: ServerKind
+    timeout_seconds: float
+    group: str = ""
+    role: ServerRole | None = None
+    sensitive: bool = False
+    scan: Scan = field(default_factory=Scan)
+
+    @property
+    def tag(self) -> str:
+        """What stands before each of its tools' descriptions (RTR-02)."""
+        return f"[{self.label} | {self.group}]" if self.group else f"[{self.label}]"

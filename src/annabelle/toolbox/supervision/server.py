@@ -1,0 +1,251 @@
+"""One server's whole life: started, asked for its tools, pinged, restarted, called, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+
+from annabelle.core.errors import AnnabelleError, ErrorBody, OutcomeUnknown, RetryByModel, ServerDown
+from annabelle.core.messages import now
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.toolbox.config import Pace
+from annabelle.toolbox.connections.connection import Connect, Connection
+from annabelle.toolbox.profile import ServerProfile
+from annabelle.toolbox.protocol.convert import to_result, to_spec
+from annabelle.toolbox.protocol.errors import AnswerTooLarge, ConnectionLost, RpcError, WireTrouble
+from annabelle.toolbox.status import ServerState, ServerStatus
+from annabelle.toolbox.supervision.patience import Patience
+
+_log = logging.getLogger(__name__)
+_INVALID_PARAMS = -32602
+_MAX_ATTEMPTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Ears:
+    """Who is told what: the tools of a server are these now; a server was given up."""
+
+    tools: Callable[[ManagedServer, list[ToolSpec]], None]
+    given_up: Callable[[ManagedServer], None]
+
+
+class ManagedServer:
+    """Serves calls through whatever connection lives at the moment; callers never see that it was replaced."""
+
+    def __init__(self, profile: ServerProfile, connect: Connect, pace: Pace, ears: Ears, result_max_bytes: int) -> None:
+        self.profile = profile
+        self._connect, self._pace, self._ears = connect, pace, ears
+        self._result_max_bytes = result_max_bytes
+        self._patience = Patience(
+            pace.restart_base_seconds, pace.restart_cap_seconds, pace.max_restarts, pace.restart_window_seconds
+        )
+        self._connection: Connection | None = None
+        self._changed = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._settled = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._state: ServerState = "starting"
+        self._restarts = self._missed = self._tools = 0
+        self._started_at: datetime | None = None
+        self._last_error: str | None = None
+
+    async def start(self) -> None:
+        """Begin, and return when the first attempt has succeeded or failed."""
+        self._settled.clear()
+        self._state = "starting"
+        self._task = asyncio.create_task(self._live(), name=f"server-{self.profile.name}")
+        await self._settled.wait()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=self._pace.stop_grace_seconds * 2 + 5)
+            self._task = None
+        await self._move("stopped")
+
+    async def restart(self) -> None:
+        """Start again now, with new patience, whatever happened before."""
+        await self.stop()
+        self._patience.reset()
+        self._restarts += 1
+        await self.start()
+
+    def status(self) -> ServerStatus:
+        connection, profile = self._connection, self.profile
+        return ServerStatus(
+            name=profile.name,
+            label=profile.label,
+            group=profile.group,
+            kind=profile.kind,
+            role=profile.role,
+            state=self._state,
+            available=self._state == "ready",
+            sensitive=profile.sensitive,
+            scan=profile.scan,
+            tools=self._tools,
+            pid=connection.pid if connection else None,
+            restarts=self._restarts,
+            missed_pings=self._missed,
+            garbage_lines=connection.garbage_lines if connection else 0,
+            protocol=connection.protocol if connection else None,
+            timeout_seconds=profile.timeout_seconds,
+            started_at=self._started_at,
+            last_error=self._last_error,
+        )
+
+    async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """Call one of its tools. If it dies under the call, a repeatable one is made again; others are unknown."""
+        repeated = False
+        for _ in range(_MAX_ATTEMPTS):
+            connection = self._connection if self._state == "ready" else None
+            if connection is None:
+                connection = await self._wait_until_ready()
+            try:
+                answer = await connection.call_tool(tool.original_name, arguments, context)
+            except ConnectionLost as lost:
+                if lost.sent and not tool.annotations.repeatable:
+                    raise OutcomeUnknown(
+                        f"The server of {tool.name} ended while the call was under way ({lost.reason}).",
+                        hint="Whether it took effect is not known; look before you repeat it.",
+                    ) from lost
+                if lost.sent and repeated:
+                    raise ServerDown(f"The server of {tool.name} ended twice during the call: {lost.reason}.") from lost
+                repeated = repeated or lost.sent
+                await self._forget(connection)
+            except AnswerTooLarge as large:
+                return ToolResult.failure(_too_large(tool, large))
+            except RpcError as error:
+                return ToolResult.failure(_refusal(tool, error))
+            else:
+                return to_result(answer, tool, self._result_max_bytes)
+        raise ServerDown(f"{self.profile.label} keeps ending before it can be called.", hint=self._last_error)
+
+    async def _wait_until_ready(self) -> Connection:
+        def decided() -> bool:
+            return self._state not in ("starting", "restarting")
+
+        async with self._moved:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.wait_for_restart_seconds):
+                    await self._moved.wait_for(decided)
+        if self._connection is None or self._state != "ready":
+            raise ServerDown(f"{self.profile.label} is not running ({self._state}).", hint=self._last_error)
+        return self._connection
+
+    async def _forget(self, connection: Connection) -> None:
+        """A connection a caller found broken is not offered to the next one."""
+        if self._connection is connection and self._state == "ready":
+            await self._move("restarting")
+
+    async def _move(self, state: ServerState) -> None:
+        async with self._moved:
+            self._state = state
+            self._moved.notify_all()
+
+    async def _live(self) -> None:
+        try:
+            while True:
+                self._last_error = await self._one_life() or self._last_error
+                wait = self._patience.next_wait()
+                if wait is None:
+                    break
+                await self._move("restarting")
+                self._settled.set()
+                _log.warning("%s: %s; restarting in %.1f s", self.profile.name, self._last_error, wait)
+                await asyncio.sleep(wait)
+                self._restarts += 1
+            await self._move("down")
+            _log.error("%s is given up after %d restarts: %s", self.profile.name, self._restarts, self._last_error)
+            self._ears.given_up(self)
+        finally:
+            self._settled.set()
+
+    async def _one_life(self) -> str | None:
+        """Connect, serve until it ends, and say why it did."""
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(self._pace.start_seconds):
+                connection = await self._connect(self._changed.set)
+                self._take_tools(await connection.list_tools())
+            self._connection, self._started_at, self._missed = connection, now(), 0
+            await self._move("ready")
+            self._settled.set()
+            return await self._serve(connection)
+        except TimeoutError:
+            return f"it did not list its tools within {self._pace.start_seconds:g} seconds"
+        except ConnectionLost as lost:
+            return lost.reason
+        except (WireTrouble, AnnabelleError, OSError) as error:
+            return str(error)
+        finally:
+            self._connection = None
+            if connection is not None:
+                await _finish(connection.close(self._pace.stop_grace_seconds))
+
+    async def _serve(self, connection: Connection) -> str:
+        """Ping and re-list until the connection ends; the reason."""
+        ping_at = asyncio.get_running_loop().time() + self._pace.ping_every_seconds
+        changed = asyncio.create_task(self._changed.wait())
+        try:
+            while True:
+                left = max(0.0, ping_at - asyncio.get_running_loop().time())
+                done, _ = await asyncio.wait(
+                    [connection.ended, changed], timeout=left, return_when=asyncio.FIRST_COMPLETED
+                )
+                if connection.ended in done:
+                    return connection.ended.result()
+                if changed in done:
+                    self._changed.clear()
+                    changed = asyncio.create_task(self._changed.wait())
+                    async with asyncio.timeout(self._pace.start_seconds):
+                        self._take_tools(await connection.list_tools())
+                else:
+                    ping_at = asyncio.get_running_loop().time() + self._pace.ping_every_seconds
+                    if not await self._answers(connection):
+                        return f"it missed {self._missed} health checks in a row"
+        finally:
+            changed.cancel()
+
+    async def _answers(self, connection: Connection) -> bool:
+        try:
+            async with asyncio.timeout(self._pace.ping_seconds):
+                await connection.ping()
+        except (TimeoutError, AnswerTooLarge):
+            self._missed += 1
+            _log.warning("%s missed health check %d", self.profile.name, self._missed)
+            return self._missed < self._pace.pings_missed
+        except RpcError:
+            pass  # it answered, if only that it does not know the question
+        self._missed = 0
+        return True
+
+    def _take_tools(self, listed: list[JsonObject]) -> None:
+        specs = [spec for spec in (to_spec(self.profile, tool) for tool in listed) if spec is not None]
+        self._tools = len(specs)
+        self._ears.tools(self, specs)
+
+
+async def _finish(closing: Coroutine[object, object, None]) -> None:
+    """Close to the end even when whoever closes is being cancelled: a half-closed server is an orphan."""
+    task = asyncio.create_task(closing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=15)
+        raise
+
+
+def _too_large(tool: ToolSpec, error: AnswerTooLarge) -> ErrorBody:
+    return RetryByModel(
+        f"The result of {tool.name} was too large: {error.size} bytes, and at most {error.limit} are read.",
+        hint="It ran; ask for less: a filter, a range or a smaller limit.",
+    ).body()
+
+
+def _refusal(tool: ToolSpec, error: RpcError) -> ErrorBody:
+    code = "invalid_arguments" if error.code == _INVALID_PARAMS else "tool_failed"
+    return ErrorBody(code=code, message=f"{tool.name} failed: {error.message or 'no reason given'} ({error.code}).")

@@ -1,0 +1,146 @@
+"""All servers of this install: which there are, how each is started, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterable
+
+from annabelle.core.errors import NotFound, ServerDown
+from annabelle.core.tools import ToolSpec
+from annabelle.toolbox.catalogue import Catalogue, Offer
+from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.connections.connection import Connect, Connection
+from annabelle.toolbox.connections.http import http_connect
+from annabelle.toolbox.connections.stdio import stdio_connect
+from annabelle.toolbox.environment import builtin_environment, external_environment
+from annabelle.toolbox.external.entries import External
+from annabelle.toolbox.manifest import Builtin
+from annabelle.toolbox.notices import Notice
+from annabelle.toolbox.nursery.parcel import Parcel
+from annabelle.toolbox.processes.launch import Launch, Launcher
+from annabelle.toolbox.status import ServerStatus
+from annabelle.toolbox.supervision.server import Ears, ManagedServer
+
+_PROBE_SHARE = 3
+
+
+class Supervisor:
+    """Starts and stops servers and keeps the catalogue equal to what they offer."""
+
+    def __init__(
+        self, config: ToolboxConfig, launcher: Launcher, catalogue: Catalogue, notify: Callable[[Notice], None]
+    ) -> None:
+        self._config, self._launcher, self._catalogue = config, launcher, catalogue
+        self._notify = notify
+        self._servers: dict[str, ManagedServer] = {}
+        self._disabled: dict[str, External] = {}
+        self._ears = Ears(tools=self._offer, given_up=self._give_up)
+
+    async def start(self, builtins: Iterable[Builtin], externals: Iterable[External]) -> None:
+        """The guardian before all others, because it must judge what they say; then everyone at once."""
+        guardians = [server for server in builtins if server.profile.role == "guardian"]
+        others = [server for server in builtins if server.profile.role != "guardian"]
+        await asyncio.gather(*(self.add_builtin(server) for server in guardians))
+        await asyncio.gather(
+            *(self.add_builtin(server) for server in others), *(self.add_external(server) for server in externals)
+        )
+
+    async def stop(self) -> None:
+        servers, self._servers = list(self._servers.values()), {}
+        await asyncio.gather(*(server.stop() for server in servers))
+        await self._launcher.stop()
+
+    async def add_builtin(self, server: Builtin) -> None:
+        config, name = self._config, server.profile.name
+        environment = builtin_environment(server.variables, config.environment, config.home, config.log_level)
+        parcel = Parcel(environment, folder=str(config.home.root))
+        order = Launch(name, parcel, config.home.logs / f"{name}.log", module=server.module)
+        await self._add(ManagedServer(server.profile, self._stdio(order), config.pace, self._ears, self._cut))
+
+    async def add_external(self, server: External) -> None:
+        config, name = self._config, server.profile.name
+        if server.problem is not None:
+            self._disabled[name] = server
+            return
+        if server.url is not None:
+            connect = http_connect(server.url, dict(server.headers))
+        else:
+            environment = external_environment(dict(server.env), config.environment)
+            parcel = Parcel(environment, server.argv, str(config.home.root))
+            order = Launch(name, parcel, config.home.logs / f"{name}.log")
+            connect = _existing(server.argv[0], environment.get("PATH"), self._stdio(order))
+        await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut))
+
+    async def remove(self, name: str) -> None:
+        self._disabled.pop(name, None)
+        server = self._servers.pop(name, None)
+        if server is not None:
+            self._catalogue.withdraw(name)
+            await server.stop()
+
+    async def restart(self, name: str) -> ServerStatus:
+        server = self._servers.get(name)
+        if server is None:
+            raise NotFound(f"There is no running server called {name}.")
+        await server.restart()
+        return server.status()
+
+    def statuses(self) -> list[ServerStatus]:
+        running = [server.status() for server in self._servers.values()]
+        disabled = [
+            ServerStatus(
+                name=server.profile.name,
+                label=server.profile.label,
+                group=server.profile.group,
+                kind=server.profile.kind,
+                state="disabled",
+                available=False,
+                sensitive=server.profile.sensitive,
+                scan=server.profile.scan,
+                timeout_seconds=server.profile.timeout_seconds,
+                last_error=server.problem,
+            )
+            for server in self._disabled.values()
+        ]
+        return sorted((*running, *disabled), key=lambda status: status.name)
+
+    @property
+    def _cut(self) -> int:
+        return self._config.result_max_bytes
+
+    def _stdio(self, order: Launch) -> Connect:
+        pace = self._config.pace
+        return stdio_connect(self._launcher, order, self._config.message_max_bytes, pace.start_seconds / _PROBE_SHARE)
+
+    async def _add(self, server: ManagedServer) -> None:
+        self._servers[server.profile.name] = server
+        await server.start()
+
+    def _offer(self, server: ManagedServer, specs: list[ToolSpec]) -> None:
+        if self._servers.get(server.profile.name) is server:  # not one that was just removed
+            seconds = server.profile.timeout_seconds
+            self._catalogue.offer(server.profile.name, [Offer(spec, server, seconds) for spec in specs])
+
+    def _give_up(self, server: ManagedServer) -> None:
+        status = server.status()
+        self._catalogue.withdraw(status.name)
+        self._notify(
+            Notice(
+                "flapping",
+                f"{status.label} ended {status.restarts + 1} times and stays down now: {status.last_error}. "
+                f"Its log is {status.name}.log.",
+                status.name,
+            )
+        )
+
+
+def _existing(command: str, path: str | None, connect: Connect) -> Connect:
+    """Say that a command does not exist in those words, instead of by the exit code of a failed start."""
+
+    async def checked(on_tools_changed: Callable[[], None]) -> Connection:
+        if shutil.which(command, path=path) is None:
+            raise ServerDown(f"the command {command} was not found")
+        return await connect(on_tools_changed)
+
+    return checked

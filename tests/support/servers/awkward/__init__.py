@@ -1,0 +1,1 @@
+"""Prints garbage, answers with far too much, goes deaf, and changes its tools."""
