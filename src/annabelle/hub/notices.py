@@ -10,8 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.messages import now
+from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.notices import Notice as ServerNotice
 
 _log = logging.getLogger(__name__)
+STARTUP = "startup"
 Level = Literal["info", "warning", "error"]
 _LEVELS: dict[Level, int] = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -38,9 +41,28 @@ class Notices:
         self._notices.append(Notice(topic=topic, level=level, text=text))
         _log.log(_LEVELS[level], "%s: %s", topic, text)
 
+    def startup(self, version: str, tools: int, servers: int) -> None:
+        """The one start-up notification: what is there, and what came or went since the last start."""
+        changes = [notice.text for notice in self._notices if notice.topic == STARTUP]
+        self.add(STARTUP, " ".join([f"Annabelle {version} is ready: {tools} tools, {servers} servers.", *changes]))
+
     def clear(self, topic: str) -> None:
         for notice in [notice for notice in self._notices if notice.topic == topic]:
             self._notices.remove(notice)
 
     def all(self) -> list[Notice]:
         return list(self._notices)
+
+
+def tell_of_servers(toolbox: Toolbox, notices: Notices) -> None:
+    """Pass on what the toolbox wants a person to know."""
+
+    def heard(notice: ServerNotice) -> None:
+        if notice.kind == "startup_diff":
+            notices.add(STARTUP, notice.text)
+            return
+        level: Level = "info" if notice.kind in ("servers_changed", "tool_hidden") else "warning"
+        topic = notice.kind if notice.server is None else f"{notice.kind}:{notice.server}"
+        notices.add(topic, notice.text, level)
+
+    toolbox.on_notice(heard)

@@ -70,6 +70,14 @@ class AgentManager:
         assert self._config is not None, "the manager was not started"
         return self._config
 
+    @property
+    def spare_ready(self) -> bool:
+        return self._launcher.spare.ready
+
+    def prepare_spare(self) -> None:
+        """Have a process ready for the next agent that starts, as soon as the hub is idle."""
+        self._launcher.spare.prepare()
+
     async def start(self) -> None:
         """Register the agents, and begin to look for idle ones and for changes of agents.json."""
         self._apply(self._file.load())

@@ -83,8 +83,6 @@ class AgentRunner:
         finally:
             self.turns -= 1
             self._touch()
-            if self.turns == 0 and self.outdated:
-                self._later(self.restart())
 
     async def ensure(self) -> ThinkerClient:
         """The running agent; started when it is not, after the backoff when it has just died."""

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
@@ -20,6 +20,15 @@ from annabelle.store.database import Database
 _log = logging.getLogger(__name__)
 _BACKLOG = 5000
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[T]):
+    """What a transaction gave, and the events it wrote for one user."""
+
+    result: T
+    user_id: str
+    events: Sequence[StoredEvent] = ()
 
 
 @dataclass(slots=True)
@@ -74,12 +83,12 @@ class EventLog:
                 batch.written.set_exception(error if isinstance(error, Exception) else asyncio.CancelledError())
                 raise
 
-    async def transact(self, user_id: str, change: Callable[[Connection], tuple[T, Sequence[StoredEvent]]]) -> T:
+    async def transact(self, change: Callable[[Connection], Written[T]]) -> T:
         """Run a change that also writes events, in one transaction, and tell the events once it is committed."""
         async with self._lock:
-            result, events = await self._database.write(change)
-            self._fanout.tell(user_id, events)
-        return result
+            written = await self._database.write(change)
+            self._fanout.tell(written.user_id, written.events)
+        return written.result
 
     async def close(self, timeout: float = 5) -> None:
         """Wait for what is being written."""

@@ -1,0 +1,66 @@
+"""`python -m annabelle.hub`: take the home, start the nursery, and only then load what is heavy.
+
+The nursery imports its libraries in another process while this one imports its own; that is half the time to boot.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.home import Home
+from annabelle.core.logs import configure_logging
+from annabelle.core.redact import Redactor
+from annabelle.core.settings import Settings, load_settings
+from annabelle.hub.listening import bind
+from annabelle.hub.lock import take_home
+from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.processes.warm import WarmNursery, nursery_possible, start_nursery
+
+
+def main() -> int:
+    """Run the hub; the exit code says who has to act (core.errors)."""
+    try:
+        home = Home.from_environment().prepare()
+        settings = load_settings(home)
+        redact = Redactor.from_environment()
+        configure_logging("hub", home.logs, settings.log_level, redact, to_stderr=sys.stderr.isatty())
+        lock = take_home(home)
+        try:
+            _run(home, settings, redact)
+        finally:
+            lock.release()
+    except AnnabelleError as error:
+        logging.getLogger(__name__).error("%s", error.message)
+        sys.stderr.write(f"{error.message}{' ' + error.hint if error.hint else ''}\n")
+        return error.exit_code
+    except Exception:  # the edge of the process
+        logging.getLogger(__name__).exception("The hub failed")
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _run(home: Home, settings: Settings, redact: Redactor) -> None:
+    with bind(settings.annabelle_port) as sock:
+        nursery = _start_nursery(home, settings)
+        try:
+            from annabelle.hub.boot import Start, run  # noqa: PLC0415  imported while the nursery does the same
+        except BaseException:
+            if nursery is not None:
+                nursery.process.kill()
+            raise
+        run(Start(home, settings, redact, sock, nursery))
+
+
+def _start_nursery(home: Home, settings: Settings) -> WarmNursery | None:
+    if not settings.nursery_enabled or not nursery_possible():
+        return None
+    config = ToolboxConfig.from_settings(settings, home, {})
+    return start_nursery(config.preload, config.python_path, home.logs / "nursery.log")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

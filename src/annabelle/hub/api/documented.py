@@ -1,0 +1,70 @@
+"""What every resource says about itself in the OpenAPI document, and how it reads its body."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar, cast
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from annabelle.hub.errors import ErrorAnswer, invalid
+from annabelle.hub.security.identities import Identity
+from annabelle.hub.services import Hub
+
+B = TypeVar("B", bound=BaseModel)
+Responses = dict[int | str, dict[str, object]]
+
+_MEANINGS = {
+    401: "No token, or a wrong one",
+    403: "Known, but not permitted: policy, Host or Origin",
+    404: "There is no such thing",
+    409: "It does not fit what is there",
+    413: "The request body is too large",
+    422: "The request does not fit its schema; the field is named",
+    429: "Too many requests, or the queue is full; Retry-After says when to come back",
+    500: "A mistake inside Annabelle; the trace id finds it in the logs",
+    502: "It is not known whether the call took effect",
+    503: "Not available now; try again",
+    504: "The tool did not answer in time",
+    507: "The disk is full or a database is damaged",
+}
+_ALWAYS = (401, 403, 413, 422, 429, 500, 503, 507)
+
+
+class Answer(BaseModel):
+    """Answers are camelCase."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+def failures(*more: int) -> Responses:
+    """The errors an operation can answer with, beside those that all of them can."""
+    return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in sorted({*_ALWAYS, *more})}
+
+
+def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, object]:
+    """Documents a body that is read with `read_body`, which is faster and stricter than the framework's way."""
+    schema = model.model_json_schema(by_alias=True)
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+async def read_body(request: Request, model: type[B]) -> B:
+    """The body as the model wants it; an empty one stands for an empty object."""
+    blob = await request.body()
+    try:
+        return model.model_validate_json(blob or b"{}")
+    except ValidationError as error:
+        raise invalid(error) from error
+
+
+def _hub(request: Request) -> Hub:
+    return cast("Hub", request.app.state.hub)
+
+
+def _identity(request: Request) -> Identity:
+    return cast("Identity", request.state.identity)
+
+
+TheHub = Annotated[Hub, Depends(_hub)]
+Caller = Annotated[Identity, Depends(_identity)]

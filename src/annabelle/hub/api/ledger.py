@@ -1,0 +1,37 @@
+"""The ledger as thinkers use it: reserve before a model call, settle after (CST-09). Not for people."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request, Response
+
+from annabelle.core.contract import ModelCall, Reservation, Reserve
+from annabelle.hub.api.documented import read_body
+from annabelle.hub.security.identities import Identity
+from annabelle.hub.services import Hub
+
+router = APIRouter(prefix="/internal/ledger", include_in_schema=False)
+
+
+@router.post("/reserve", response_model=Reservation)
+async def reserve(request: Request) -> Response:
+    """Whether a model call may be made."""
+    hub: Hub = request.app.state.hub
+    asked = await read_body(request, Reserve)
+    reservation = await hub.ledger.reserve(asked.model_copy(update={"agent_id": _agent(request)}))
+    return Response(reservation.model_dump_json(), media_type="application/json")
+
+
+@router.post("/settle", status_code=204)
+async def settle(request: Request) -> Response:
+    """What a model call used."""
+    hub: Hub = request.app.state.hub
+    call = await read_body(request, ModelCall)
+    await hub.ledger.settle(call.model_copy(update={"agent_id": _agent(request)}))
+    return Response(status_code=204)
+
+
+def _agent(request: Request) -> str:
+    # The door lets only agents come here; the book names the one that asked, not the one it claims to be.
+    caller: Identity = request.state.identity
+    assert caller.agent_id is not None
+    return caller.agent_id

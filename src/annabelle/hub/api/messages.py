@@ -1,0 +1,107 @@
+"""`POST /message` and `GET /messages/{id}`: say something, and get the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from sqlalchemy import Connection
+
+from annabelle.core.errors import NotFound
+from annabelle.core.messages import InboundMessage, Name
+from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
+from annabelle.hub.api.views import MessageProgress, MessageView
+from annabelle.hub.services import Hub
+from annabelle.store import messages
+from annabelle.store.messages import StoredMessage
+
+router = APIRouter(tags=["messages"])
+_WAIT_MAX = 600
+_REPLIES_READ = 200
+
+Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so many seconds for the answer")]
+MessageId = Annotated[str, Path(max_length=100, examples=["msg_01k9zq3v7k0000000000000000"])]
+
+
+class NewMessage(BaseModel):
+    """Something to say to an agent."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        json_schema_extra={"examples": [{"text": "What is in my workspace?", "channel": "api", "chatId": "main"}]},
+    )
+
+    text: str = Field(min_length=1, pattern=r"\S")
+    channel: Name = "api"
+    chat_id: Name = "main"
+    sender_id: Name = "owner"
+    external_id: Name | None = Field(default=None, description="Your own id of it; sending it twice is sending it once")
+    agent_id: Name | None = Field(default=None, description="This agent instead of the one the chat is bound to")
+
+
+@router.post(
+    "/message",
+    operation_id="send_message",
+    status_code=202,
+    response_model=MessageProgress,
+    responses=failures(404) | {200: {"model": MessageProgress, "description": "With `wait`: it is answered"}},
+    openapi_extra=body_of(NewMessage),
+    summary="Say something to an agent",
+)
+async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait = 0) -> Response:
+    """Takes a message in: it is on disk when this answers, and will be answered exactly once."""
+    new = await read_body(request, NewMessage)
+    inbound = InboundMessage(
+        channel=new.channel,
+        chat_id=new.chat_id,
+        sender_id=new.sender_id,
+        user_id=caller.user_id,
+        text=new.text,
+        external_id=new.external_id,
+        agent_id=new.agent_id,
+    )
+    entered = await hub.gate.receive(inbound)
+    progress = await _progress(hub, entered.message.id, caller.user_id, wait)
+    progress = progress.model_copy(update={"duplicate": entered.duplicate, "last_event_id": entered.last_event_id})
+    over = wait > 0 and progress.state in ("done", "failed")
+    return Response(progress.model_dump_json(by_alias=True), 200 if over else 202, media_type="application/json")
+
+
+@router.get(
+    "/messages/{message_id}", operation_id="get_message", responses=failures(404), summary="What came of a message?"
+)
+async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
+    """The state of a message and its answer; with `wait`, as soon as it is answered."""
+    return await _progress(hub, message_id, caller.user_id, wait)
+
+
+async def _progress(hub: Hub, message_id: str, user_id: str, wait: float) -> MessageProgress:
+    def look(conn: Connection) -> tuple[StoredMessage, list[StoredMessage]]:
+        message = messages.get(conn, message_id, user_id)
+        if message.kind != "inbound":
+            raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
+        if message.state in ("queued", "running"):
+            return message, []
+        behind = messages.listing(conn, message.thread_id, user_id, message.position, _REPLIES_READ)
+        return message, [reply for reply in behind if reply.reply_to == message_id]
+
+    with hub.finished.watch(message_id) as finished:
+        message, replies = await hub.database.read(look)
+        if wait > 0 and message.state in ("queued", "running"):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(finished.wait(), wait)
+            message, replies = await hub.database.read(look)
+    shown = [MessageView.of(reply) for reply in replies]
+    return MessageProgress(
+        message_id=message.id,
+        thread_id=message.thread_id,
+        state=message.state,
+        reply=shown[-1] if shown else None,
+        replies=shown,
+    )

@@ -1,0 +1,194 @@
+"""Puts a hub together, runs it until it is told to stop, and takes it apart again.
+
+Everything heavy is imported here and below; `__main__` has started the nursery before it imports this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import uvloop
+from dotenv import dotenv_values
+
+from annabelle import __version__
+from annabelle.core.errors import Unavailable
+from annabelle.core.home import Home
+from annabelle.core.redact import Redactor, is_secret_name
+from annabelle.core.settings import Settings
+from annabelle.core.trace import TraceFile
+from annabelle.durable.durable import Durable
+from annabelle.durable.lanes import Lanes
+from annabelle.hub.agents.config_file import AgentsFile
+from annabelle.hub.agents.launcher import Launcher, LaunchRules
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.app import make_app
+from annabelle.hub.events.fanout import Fanout
+from annabelle.hub.events.log import EventLog
+from annabelle.hub.finished import Finished
+from annabelle.hub.flows.handle_message import HANDLE_MESSAGE, FlowServices, HandleMessage
+from annabelle.hub.gate import Gate
+from annabelle.hub.journal import StoredJournal
+from annabelle.hub.ledger import StoredLedger
+from annabelle.hub.listening import address
+from annabelle.hub.notices import Notices, tell_of_servers
+from annabelle.hub.run_file import announce, withdraw
+from annabelle.hub.security.identities import Identities
+from annabelle.hub.security.token import owner_token
+from annabelle.hub.seed import seed_home
+from annabelle.hub.server import HttpServer
+from annabelle.hub.services import Hub, Progress
+from annabelle.hub.signals import StopSignal
+from annabelle.hub.tools.get_status import get_status_tool
+from annabelle.hub.tools.get_tool_catalog import get_tool_catalog_tool
+from annabelle.hub.tools.send_message import send_message_tools
+from annabelle.hub.turns import Turns
+from annabelle.store.database import Database, sqlite_url
+from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.processes.warm import WarmNursery
+
+_log = logging.getLogger(__name__)
+_CLAIMS_OWNER = "hub"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What `__main__` has prepared before the heavy imports."""
+
+    home: Home
+    settings: Settings
+    redact: Redactor
+    socket: socket.socket
+    nursery: WarmNursery | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """A hub and what keeps it running."""
+
+    hub: Hub
+    durable: Durable
+    lanes: Lanes
+    http: HttpServer
+
+
+def run(start: Start) -> None:
+    """Run the hub until SIGTERM or SIGINT."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_live(start))
+
+
+async def _live(start: Start) -> None:
+    with StopSignal() as stop:
+        async with AsyncExitStack() as stack:
+            machine = await _assemble(start, stack)
+            if await stop.unless(_bring_up(machine)):
+                announce(start.home, machine.hub.address, machine.hub.progress.started_at)
+                stack.callback(withdraw, start.home)
+                await stop.wait()
+            await _wind_down(machine.hub, stop)
+    _log.info("The hub has stopped")
+
+
+async def _assemble(start: Start, stack: AsyncExitStack) -> _Machine:
+    """Make every part and decide the order in which they stop. Only the database is opened here."""
+    home, settings = start.home, start.settings
+    environment = _environment(home)
+    start.redact.learn(value for name, value in environment.items() if is_secret_name(name))
+    identities = Identities(owner_token(home, settings))
+    seed_home(home)
+    url = settings.database_url.get_secret_value() if settings.database_url is not None else None
+    database = await Database.open(
+        url or sqlite_url(home.database_file), synchronous=settings.sqlite_synchronous, backups=home.backups
+    )
+    stack.push_async_callback(database.close)
+
+    notices, fanout, finished, progress = Notices(), Fanout(), Finished(), Progress()
+    traces = TraceFile(home.traces_file, "hub", start.redact)
+    events, turns = EventLog(database, fanout), Turns(database)
+    durable = Durable(
+        name="annabelle",
+        executor_id=_CLAIMS_OWNER,
+        database_url=url or sqlite_url(home.flows_file),
+        schema="flows",
+        synchronous=settings.sqlite_synchronous,
+    )
+    toolbox = Toolbox(ToolboxConfig.from_settings(settings, home, environment), StoredJournal(database), start.nursery)
+    rules = LaunchRules(
+        home=home,
+        environment=environment,
+        hub_url=address(start.socket),
+        start_seconds=settings.agent_start_timeout_seconds,
+        warm_spare=settings.thinker_warm_spare and settings.thinker_enabled,
+    )
+    launcher = Launcher(rules, identities, idle=lambda: turns.running == 0)
+    agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices)
+    flow = HandleMessage(FlowServices(database, durable, agents, events, turns, finished, traces, progress.wait_ready))
+    lanes = _lanes(settings, database, durable, progress, flow)
+    gate = Gate(settings, agents, events, lanes, traces)
+    hub = Hub(
+        home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
+        fanout, events, turns, finished, StoredLedger(database), gate,
+    )  # fmt: skip
+    toolbox.add_native(
+        [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
+    )
+    tell_of_servers(toolbox, notices)
+    http = HttpServer(make_app(hub), start.socket)
+    # Stopped from the last to the first: flows, agents, servers, and only then the HTTP that they talk over.
+    for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close):
+        stack.push_async_callback(closing)
+    return _Machine(hub, durable, lanes, http)
+
+
+def _lanes(settings: Settings, database: Database, durable: Durable, progress: Progress, flow: HandleMessage) -> Lanes:
+    async def begin(message_id: str) -> None:
+        if progress.phase == "stopping":
+            raise Unavailable("Annabelle is shutting down; the message is taken up at the next start.")
+        await durable.start(HANDLE_MESSAGE, message_id, {"message_id": message_id})
+
+    lanes = Lanes(database, durable, _CLAIMS_OWNER, settings.max_concurrent_turns, begin)
+    durable.workflow(HANDLE_MESSAGE)(flow.then(lanes.finished))
+    return lanes
+
+
+async def _bring_up(machine: _Machine) -> None:
+    """Start the parts: servers beside the engine, HTTP as soon as it can answer."""
+    hub = machine.hub
+    await hub.agents.start()
+    servers = asyncio.create_task(hub.toolbox.start())
+    try:
+        await machine.durable.launch()
+        await machine.http.start()
+        await servers
+    finally:
+        servers.cancel()
+    hub.progress.ready()
+    status = hub.status()
+    _log.info("The hub is ready at %s", hub.address)
+    hub.notices.startup(__version__, status.tool_count, len(status.servers))
+    await machine.lanes.resume()
+    hub.agents.prepare_spare()
+
+
+async def _wind_down(hub: Hub, stop: StopSignal) -> None:
+    """Let no message in and let turns in flight end; what does not end in time goes on at the next start."""
+    hub.progress.phase = "stopping"
+    hub.gate.close()
+    grace = hub.settings.annabelle_shutdown_grace_seconds
+    if hub.turns.running:
+        _log.info("Waiting up to %g s for %d turns", grace, hub.turns.running)
+        await stop.hurried(hub.turns.all_over(grace))
+    hub.finished.tell_all()
+    hub.fanout.close()
+
+
+def _environment(home: Home) -> dict[str, str]:
+    """The hub's environment with what settings.env adds to it."""
+    kept = dotenv_values(home.settings_file) if home.settings_file.exists() else {}
+    return {name: value for name, value in kept.items() if value is not None} | dict(os.environ)

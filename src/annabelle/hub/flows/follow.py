@@ -1,0 +1,98 @@
+"""Follows one turn at the agent's thinker to its end, whatever happens to the thinker meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.hub.agents.client import ThinkerClient, ThinkerRefused
+from annabelle.hub.agents.process import ThinkerFailed
+from annabelle.hub.agents.runner import AgentRunner
+from annabelle.hub.events.log import EventLog
+
+_log = logging.getLogger(__name__)
+_DEATHS = 12
+_REFUSALS = 3
+_DISK_PAUSE_SECONDS = 1.0
+# The hub writes these itself when it delivers, in one transaction with the answer.
+_WRITTEN_AT_DELIVERY = frozenset({"message", "error", "done"})
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far the thinker's stream was read. A new process has a new stream, and is read from its start."""
+
+    after: int = 0
+    stream: str | None = None
+    troubles: int = 0
+    refusals: int = 0
+
+
+class Follower:
+    """Posts a brief and reads its events into the log until the turn has a result."""
+
+    def __init__(self, brief: TurnBrief, runner: AgentRunner, log: EventLog) -> None:
+        self._brief, self._runner, self._log = brief, runner, log
+
+    async def follow(self) -> TurnResult:
+        """How the turn ended. A thinker that dies is started again and given the same brief, to go on where it was."""
+        progress = _Progress()
+        while True:
+            try:
+                client = await self._runner.ensure()
+                await client.begin(self._brief)
+                await self._read(client, progress)
+                state = await client.state(self._brief.message_id)
+                if state.result is not None:
+                    self._runner.restarts.worked()
+                    return state.result
+            except StorageTrouble as trouble:
+                # Keys keep facts from being doubled, so reading again from the start loses and doubles nothing.
+                progress.after, progress.stream = 0, None
+                await self._pause(trouble, progress)
+            except ThinkerFailed as failed:
+                if failed.lasting:
+                    return failure(self._brief.message_id, failed)
+                progress.refusals += 1
+                await self._pause(failed, progress)
+            except ThinkerRefused as refused:
+                progress.refusals += 1
+                await self._pause(refused, progress)
+            except Unavailable as gone:
+                await self._pause(gone, progress)
+            if progress.troubles > _DEATHS or progress.refusals > _REFUSALS:
+                return failure(
+                    self._brief.message_id,
+                    Unavailable(
+                        "The agent failed again and again while it worked on this message.",
+                        hint=f"Its log is thinker-{self._runner.agent_id}.log; send the message again to retry.",
+                    ),
+                )
+
+    async def _read(self, client: ThinkerClient, progress: _Progress) -> None:
+        stored: asyncio.Future[None] | None = None
+        async for streamed in client.events(self._brief, progress.after, progress.stream):
+            progress.after, progress.stream = streamed.n, streamed.stream
+            if streamed.event.type in _WRITTEN_AT_DELIVERY or streamed.event.message_id != self._brief.message_id:
+                continue
+            stored = self._log.add(self._brief.thread_id, self._brief.user_id, streamed.event)
+            failpoint("hub.during_turn")
+            if self._log.crowded:
+                await stored
+        if stored is not None:
+            await stored
+
+    async def _pause(self, trouble: AnnabelleError, progress: _Progress) -> None:
+        progress.troubles += 1
+        _log.warning("Turn %s: %s It is tried again.", self._brief.message_id, trouble.message)
+        if isinstance(trouble, StorageTrouble):
+            await asyncio.sleep(_DISK_PAUSE_SECONDS)
+
+
+def failure(message_id: str, error: AnnabelleError) -> TurnResult:
+    """A turn that ended before it began, or could not go on."""
+    return TurnResult(message_id=message_id, success=False, error=error.body())

@@ -1,0 +1,95 @@
+"""The gate: every message of every channel enters here, is stored once, and starts its turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from annabelle.core.contract import TurnResult
+from annabelle.core.errors import AgentPaused, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import InboundMessage
+from annabelle.core.settings import Settings
+from annabelle.core.trace import TraceFile, current_trace
+from annabelle.durable.lanes import Lanes
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.events.log import EventLog, Written
+from annabelle.hub.flows.deliver import deliver
+from annabelle.store import events, messages, threads
+from annabelle.store.messages import QueueLimits, StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A message that is stored. Its events come after number `last_event_id`."""
+
+    message: StoredMessage
+    duplicate: bool
+    last_event_id: int
+
+
+class Gate:
+    """Lets messages in, unless there is nobody to answer them."""
+
+    def __init__(
+        self, settings: Settings, agents: AgentManager, log: EventLog, lanes: Lanes, traces: TraceFile
+    ) -> None:
+        self._agents, self._log, self._lanes, self._traces = agents, log, lanes, traces
+        self._enabled = settings.thinker_enabled
+        self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
+        self._closing = False
+
+    def close(self) -> None:
+        """Let no more messages in: the hub is stopping."""
+        self._closing = True
+
+    async def receive(self, message: InboundMessage) -> Entered:
+        """Store a message once and see to it that it is answered."""
+        if not self._enabled:
+            raise Unavailable(
+                "Conversations are left to an MCP client here (THINKER_ENABLED=false).",
+                hint="Use the tools, or set THINKER_ENABLED=true and restart.",
+            )
+        if self._closing:
+            raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
+        agent_id = self._agent_for(message)
+        paused = self._paused(agent_id, message.id)
+        trace_id = current_trace()
+
+        def store(conn: Connection) -> Written[Entered]:
+            last = events.last_seq(conn, message.user_id)
+            thread = threads.find_or_create(
+                conn, channel=message.channel, chat_id=message.chat_id, user_id=message.user_id, agent_id=agent_id
+            )
+            received = messages.receive(conn, thread, message, self._limits, trace_id=trace_id)
+            if paused is None or received.duplicate:
+                return Written(Entered(received.message, received.duplicate, last), message.user_id)
+            refused = deliver(conn, message.id, paused)
+            return Written(Entered(refused.result.message, False, last), message.user_id, refused.events)
+
+        entered = await self._log.transact(store)
+        failpoint("hub.after_receive")
+        stored = entered.message
+        self._traces.write(
+            "message.received", {"message_id": stored.id, "agent_id": agent_id, "channel": stored.channel}
+        )
+        if stored.state == "queued":
+            await self._lanes.offer(stored.thread_id)
+            failpoint("hub.after_claim")
+        return entered
+
+    def _agent_for(self, message: InboundMessage) -> str:
+        if message.agent_id is None:
+            return self._agents.config.bound(message.channel, message.chat_id).agent_id
+        agent = self._agents.agent(message.agent_id)
+        if not agent.enabled:
+            raise Unavailable(f"The agent {agent.agent_id} is disabled.", hint="Enable it in agents.json.")
+        return agent.agent_id
+
+    def _paused(self, agent_id: str, message_id: str) -> TurnResult | None:
+        try:
+            self._agents.check_paused(agent_id)
+        except AgentPaused as paused:
+            return TurnResult(message_id=message_id, success=False, error=paused.body(current_trace()))
+        return None

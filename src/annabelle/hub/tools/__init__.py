@@ -1,0 +1,1 @@
+"""Tools the hub serves itself, under plain names (RTR-05)."""

@@ -1,0 +1,92 @@
+"""The turns this hub is working on: what a thinker's tool call may claim to act for is looked up here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import NotAllowed, NotFound
+from annabelle.core.tools import CallContext
+from annabelle.store import messages, threads
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
+from annabelle.store.threads import Thread
+
+
+def context_of(message: StoredMessage, thread: Thread) -> CallContext:
+    """On whose behalf the tools of a turn are called: facts of the stored message, nothing the caller says."""
+    return CallContext(
+        caller="agent",
+        agent_id=thread.agent_id,
+        user_id=message.user_id,
+        thread_id=thread.id,
+        chat_id=message.chat_id,
+        channel=message.channel,
+        message_id=message.id,
+        trace_id=message.trace_id,
+    )
+
+
+class Turns:
+    """Turns in flight, by message."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._contexts: dict[str, CallContext] = {}
+        self._busy = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def running(self) -> int:
+        """Messages being worked on now, from the start of their turn to their delivery."""
+        return self._busy
+
+    @contextlib.contextmanager
+    def busy(self) -> Generator[None]:
+        """Around the whole work on one message."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._changed.set()
+
+    @contextlib.contextmanager
+    def open(self, context: CallContext) -> Generator[None]:
+        assert context.message_id is not None
+        self._contexts[context.message_id] = context
+        try:
+            yield
+        finally:
+            del self._contexts[context.message_id]
+
+    async def context(self, message_id: str, agent_id: str) -> CallContext:
+        """The turn an agent calls for; only its own, and only while it runs."""
+        context = self._contexts.get(message_id) or await self._stored(message_id)
+        if context is None or context.agent_id != agent_id:
+            raise NotAllowed("This is not a running turn of this agent.")
+        return context
+
+    async def _stored(self, message_id: str) -> CallContext | None:
+        # After a crash of both, a thinker may take a turn up again before this process has come to it.
+        def load(conn: Connection) -> tuple[StoredMessage, Thread]:
+            message = messages.load(conn, message_id)
+            return message, threads.load(conn, message.thread_id)
+
+        try:
+            message, thread = await self._database.read(load)
+        except NotFound:
+            return None
+        return context_of(message, thread) if message.state == "running" else None
+
+    async def all_over(self, timeout: float) -> bool:
+        """Wait until no message is being worked on; False when some still are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._busy:
+                    self._changed.clear()
+                    await self._changed.wait()
+        return not self._busy
