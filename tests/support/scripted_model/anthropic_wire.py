@@ -81,5 +81,9 @@ def error(failure: Failure) -> Json:
     return {"type": "error", "error": {"type": kinds.get(failure.status, "api_error"), "message": failure.message}}
 
 
+def error_event(failure: Failure) -> bytes:
+    return _event(error(failure))
+
+
 def _event(data: Json) -> bytes:
     return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()

@@ -106,12 +106,15 @@ class ScriptedModel:
             await asyncio.sleep(reply.delay)
         if reply.hang:
             await _until_gone(receive)
-        elif reply.error is not None:
+        elif reply.error is not None and reply.error_after is None:
             after = reply.error.retry_after
             extra = [] if after is None else [(b"retry-after", str(after).encode())]
             await _json(send, wire.error(reply.error), reply.error.status, extra)
-        elif talk.stream:
-            await _stream(reply, wire.chunks(reply, talk, number), receive, send)
+        elif talk.stream and not reply.whole:
+            body, end = wire.chunks(reply, talk, number)
+            if reply.error is not None:
+                body, end = body[: reply.error_after], [wire.error_event(reply.error)]
+            await _stream(reply, (body, end), receive, send)
         else:
             await _json(send, wire.whole(reply, talk, number))
 

@@ -29,12 +29,13 @@ def output_tokens(reply: Reply) -> int:
 def _usage(reply: Reply, talk: Conversation) -> Json:
     given = reply.input_tokens if reply.input_tokens is not None else talk.input_tokens
     made = output_tokens(reply)
-    return {
+    usage: Json = {
         "prompt_tokens": given,
         "completion_tokens": made,
         "total_tokens": given + made,
         "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
     }
+    return usage if reply.cost is None else {**usage, "cost": reply.cost}
 
 
 def _finish(reply: Reply) -> str:
@@ -82,7 +83,8 @@ def chunks(reply: Reply, talk: Conversation, number: int) -> tuple[list[bytes], 
                 "created": 1_700_000_000,
                 "model": talk.model,
                 "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-            }
+            },
+            reply.raw_unicode,
         )
 
     body = [chunk({"role": "assistant", "reasoning": piece}) for piece in pieces(reply.think, reply.chunks)]
@@ -96,13 +98,18 @@ def chunks(reply: Reply, talk: Conversation, number: int) -> tuple[list[bytes], 
             for piece in pieces(arguments, 2)
         ]
     usage = {**json.loads(chunk({})[6:]), "choices": [], "usage": _usage(reply, talk)}
-    return body, [chunk({}, _finish(reply)), _event(usage), b"data: [DONE]\n\n"]
+    counted = [] if reply.no_usage else [_event(usage)]
+    return body, [chunk({}, _finish(reply)), *counted, b"data: [DONE]\n\n"]
 
 
 def error(failure: Failure) -> Json:
-    kind = {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(failure.status, "scripted")
+    kind = failure.code or {401: "invalid_api_key", 429: "rate_limit_exceeded"}.get(failure.status, "scripted")
     return {"error": {"message": failure.message, "type": kind, "code": kind, "param": None}}
 
 
-def _event(data: Json) -> bytes:
-    return b"data: " + json.dumps(data).encode() + b"\n\n"
+def error_event(failure: Failure) -> bytes:
+    return _event(error(failure))
+
+
+def _event(data: Json, raw: bool = False) -> bytes:
+    return b"data: " + json.dumps(data, ensure_ascii=not raw).encode() + b"\n\n"

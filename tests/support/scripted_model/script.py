@@ -22,6 +22,7 @@ class Failure(BaseModel):
     status: int
     message: str = "scripted failure"
     retry_after: float | None = None
+    code: str | None = Field(default=None, description="Error code instead of the usual one")
 
 
 class Reply(BaseModel):
@@ -44,6 +45,15 @@ class Reply(BaseModel):
     hang_after: int | None = Field(default=None, description="Stop sending after this many pieces, connection open")
     drop_after: int | None = Field(default=None, description="Break the connection after this many pieces")
     cut_after: int | None = Field(default=None, description="End the stream cleanly, but too early")
+    whole: bool = Field(default=False, description="Answer in one piece even when a stream was asked for")
+    error_after: int | None = Field(default=None, description="Send `error` inside the stream, after so many pieces")
+    no_usage: bool = Field(default=False, description="Count no tokens (OpenAI protocol)")
+    cost: float | None = Field(default=None, description="State a price in the usage, as OpenRouter does")
+    raw_unicode: bool = Field(default=False, description="Send characters as they are instead of escaped")
+
+    @classmethod
+    def failing(cls, status: int, message: str = "scripted failure", retry_after: float | None = None) -> Reply:
+        return cls(error=Failure(status=status, message=message, retry_after=retry_after))
 
 
 class Rule(BaseModel):
