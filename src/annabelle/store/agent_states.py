@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, select
 
 from annabelle.core.messages import now
-from annabelle.store.statements import insert
+from annabelle.store.statements import InsertOrUpdate
 from annabelle.store.tables import agent_states
+
+_put_row = InsertOrUpdate(agent_states, "agent_id", ["paused", "reason", "paused_at"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,5 @@ def resume(connection: Connection, agent_id: str) -> AgentState:
 
 
 def _put(connection: Connection, state: AgentState) -> AgentState:
-    values = {"paused": state.paused, "reason": state.reason, "paused_at": state.paused_at}
-    statement = insert(connection, agent_states).values(agent_id=state.agent_id, **values)
-    connection.execute(statement.on_conflict_do_update(index_elements=[agent_states.c.agent_id], set_=values))
+    _put_row(connection, asdict(state))
     return state

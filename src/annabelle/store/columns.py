@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from sqlalchemy import Dialect, Text, TypeDecorator
-from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy import TIMESTAMP, Dialect, Text, TypeDecorator
 from sqlalchemy.types import TypeEngine
 
 

@@ -11,8 +11,10 @@ from sqlalchemy import Connection, select, update
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import now
 from annabelle.store.messages import StoredMessage
-from annabelle.store.statements import insert_new
+from annabelle.store.statements import InsertNew
 from annabelle.store.tables import deliveries
+
+_insert = InsertNew(deliveries, ["message_id"])
 
 DeliveryState = Literal["pending", "sending", "sent", "unknown"]
 
@@ -40,7 +42,7 @@ def create(connection: Connection, message: StoredMessage) -> Delivery:
         "created_at": at,
         "updated_at": at,
     }
-    insert_new(connection, deliveries, values, [deliveries.c.message_id])
+    _insert.one(connection, values)
     return get(connection, message.id)
 
 

@@ -10,8 +10,25 @@ from sqlalchemy import ColumnElement, Connection, Text, func, select
 from annabelle.core.contract import ModelCall, Reserve, Usage
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store.statements import insert, insert_new
+from annabelle.store.statements import InsertNew, InsertOrUpdate
 from annabelle.store.tables import model_calls
+
+_SETTLED = [
+    "state",
+    "trace_id",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "cost_usd",
+    "provider",
+    "model",
+    "duration_ms",
+    "outcome",
+    "error_code",
+    "settled_at",
+]
+_insert = InsertNew(model_calls, ["call_id"])
+_settle = InsertOrUpdate(model_calls, "call_id", _SETTLED, only_if=model_calls.c.state == "reserved")
 
 Grouping = Literal["day", "agent", "model"]
 
@@ -36,12 +53,12 @@ def reserve(connection: Connection, request: Reserve) -> bool:
         "cached_tokens": 0,
         "reserved_at": now(),
     }
-    return insert_new(connection, model_calls, values, [model_calls.c.call_id])
+    return _insert.one(connection, values) is not None
 
 
 def settle(connection: Connection, call: ModelCall) -> None:
     """Write down how a call ended, reserved or not; the first settlement stays."""
-    settled: JsonObject = {
+    values: JsonObject = {
         "state": "settled",
         "trace_id": call.trace_id,
         "input_tokens": call.usage.input_tokens,
@@ -54,8 +71,6 @@ def settle(connection: Connection, call: ModelCall) -> None:
         "outcome": call.outcome,
         "error_code": call.error_code,
         "settled_at": now(),
-    }
-    identity: JsonObject = {
         "call_id": call.call_id,
         "agent_id": call.agent_id,
         "user_id": call.user_id,
@@ -64,12 +79,7 @@ def settle(connection: Connection, call: ModelCall) -> None:
         "estimated_input_tokens": 0,
         "reserved_at": now(),
     }
-    statement = insert(connection, model_calls).values(identity | settled)
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[model_calls.c.call_id], set_=settled, where=model_calls.c.state == "reserved"
-        )
-    )
+    _settle(connection, values)
 
 
 def totals(connection: Connection, user_id: str, by: Grouping = "day") -> list[Total]:

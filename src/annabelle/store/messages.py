@@ -6,17 +6,46 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select, update
 
-from annabelle.core.errors import NotFound, TooManyRequests
+from annabelle.core.errors import Conflict, NotFound, TooManyRequests
 from annabelle.core.ids import new_id
 from annabelle.core.messages import InboundMessage, MessageSource, MessageState, ThreadMessage, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import threads
-from annabelle.store.statements import insert, insert_new
+from annabelle.store.statements import InsertNew
 from annabelle.store.tables import messages
 
 Kind = Literal["inbound", "answer", "said"]
+
+_insert = InsertNew(messages, whole_rows=True)
+_by_id = select(messages).where(messages.c.id == bindparam("id"))
+_own = _by_id.where(messages.c.user_id == bindparam("user_id"))
+_by_external_id = select(messages).where(
+    messages.c.channel == bindparam("channel"),
+    messages.c.chat_id == bindparam("chat_id"),
+    messages.c.user_id == bindparam("user_id"),
+    messages.c.external_id == bindparam("external_id"),
+)
+_answer = select(messages).where(messages.c.reply_to == bindparam("id"), messages.c.kind == "answer")
+_said = select(messages).where(messages.c.call_id == bindparam("call_id"))
+_queued = select(func.count()).select_from(messages).where(messages.c.state == "queued")
+_queued_here = _queued.where(messages.c.thread_id == bindparam("thread_id"))
+_move = (
+    update(messages)
+    .where(messages.c.id == bindparam("message"), messages.c.state.in_(("queued", "running")))
+    .values(state=bindparam("new_state"))
+)
+_listing = (
+    select(messages)
+    .where(
+        messages.c.thread_id == bindparam("thread_id"),
+        messages.c.user_id == bindparam("user_id"),
+        messages.c.position > bindparam("after"),
+    )
+    .order_by(messages.c.position)
+    .limit(bindparam("limit"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,36 +125,31 @@ def receive(
         "trace_id": trace_id,
         "created_at": message.sent_at,
     }
-    statement = insert(connection, messages).on_conflict_do_nothing()
-    inserted = connection.execute(statement, values | _of_thread(thread)).rowcount == 1
-    stored = _known(connection, message)
-    assert stored is not None, "what could not be inserted is there already"
-    return Received(stored, duplicate=not inserted)
+    inserted = _insert.one(connection, values | _of_thread(thread))
+    if inserted is not None:
+        return Received(stored(inserted), duplicate=False)
+    known = _known(connection, message)
+    if known is None:
+        raise Conflict(f"The id {message.id} belongs to another message.")
+    return Received(known, duplicate=True)
 
 
 def _known(connection: Connection, message: InboundMessage) -> StoredMessage | None:
     if message.external_id is not None:
-        row = _first(
-            connection,
-            messages.c.channel == message.channel,
-            messages.c.chat_id == message.chat_id,
-            messages.c.user_id == message.user_id,
-            messages.c.external_id == message.external_id,
-        )
-        if row is not None:
-            return row
-    return _first(connection, messages.c.id == message.id, messages.c.user_id == message.user_id)
+        key = message.model_dump(include={"channel", "chat_id", "user_id", "external_id"})
+        if found := _first(connection, _by_external_id, key):
+            return found
+    return _first(connection, _own, {"id": message.id, "user_id": message.user_id})
 
 
 def _check_limits(connection: Connection, thread_id: str, limits: QueueLimits) -> None:
-    queued = select(func.count()).select_from(messages).where(messages.c.state == "queued")
-    if connection.execute(queued.where(messages.c.thread_id == thread_id)).scalar_one() >= limits.per_thread:
+    if connection.execute(_queued_here, {"thread_id": thread_id}).scalar_one() >= limits.per_thread:
         raise TooManyRequests(
             f"{limits.per_thread} messages already wait in this thread.",
             hint="Wait for an answer, then send it again.",
             retry_after=5,
         )
-    if connection.execute(queued).scalar_one() >= limits.total:
+    if connection.execute(_queued).scalar_one() >= limits.total:
         raise TooManyRequests(
             f"{limits.total} messages already wait in all threads together.", hint="Try again later.", retry_after=10
         )
@@ -152,15 +176,15 @@ def add_reply(
         "reply_to": reply_to,
         "trace_id": trace_id or asked.trace_id,
     }
-    connection.execute(insert(connection, messages).on_conflict_do_nothing(), _outgoing(asked) | values)
-    answer = answer_to(connection, reply_to)
+    inserted = _insert.one(connection, _outgoing(asked) | values)
+    answer = answer_to(connection, reply_to) if inserted is None else stored(inserted)
     assert answer is not None, "an answer that was not inserted is there already"
     return answer
 
 
 def answer_to(connection: Connection, message_id: str) -> StoredMessage | None:
     """The answer to a message, if it has one."""
-    return _first(connection, messages.c.reply_to == message_id, messages.c.kind == "answer")
+    return _first(connection, _answer, {"id": message_id})
 
 
 def add_agent_message(
@@ -189,8 +213,8 @@ def add_agent_message(
         "trace_id": trace_id,
         "created_at": now(),
     }
-    insert_new(connection, messages, values | _of_thread(thread), [messages.c.call_id])
-    said = _first(connection, messages.c.call_id == call_id)
+    inserted = _insert.one(connection, values | _of_thread(thread))
+    said = _first(connection, _said, {"call_id": call_id}) if inserted is None else stored(inserted)
     assert said is not None, "a message that was not inserted is there already"
     return said
 
@@ -218,17 +242,12 @@ def _outgoing(asked: StoredMessage) -> JsonObject:
 
 def set_state(connection: Connection, message_id: str, state: MessageState) -> bool:
     """Move a message on; a finished one stays as it ended. Whether it moved."""
-    change = (
-        update(messages)
-        .where(messages.c.id == message_id, messages.c.state.in_(("queued", "running")))
-        .values(state=state)
-    )
-    return connection.execute(change).rowcount == 1
+    return connection.execute(_move, {"message": message_id, "new_state": state}).rowcount == 1
 
 
 def get(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
     """A person's own message; another person's is not found either."""
-    found = _first(connection, messages.c.id == message_id, messages.c.user_id == user_id)
+    found = _first(connection, _own, {"id": message_id, "user_id": user_id})
     if found is None:
         raise NotFound(f"There is no message {message_id}.")
     return found
@@ -236,7 +255,7 @@ def get(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
 
 def load(connection: Connection, message_id: str) -> StoredMessage:
     """A message by its id alone, for the flow that works on it; never to answer a person's request."""
-    found = _first(connection, messages.c.id == message_id)
+    found = _first(connection, _by_id, {"id": message_id})
     if found is None:
         raise NotFound(f"There is no message {message_id}.")
     return found
@@ -246,17 +265,12 @@ def listing(
     connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
 ) -> list[StoredMessage]:
     """A person's thread in order, from behind the position `after`."""
-    rows = connection.execute(
-        select(messages)
-        .where(messages.c.thread_id == thread_id, messages.c.user_id == user_id, messages.c.position > after)
-        .order_by(messages.c.position)
-        .limit(limit)
-    ).mappings()
-    return [stored(row) for row in rows]
+    parameters: JsonObject = {"thread_id": thread_id, "user_id": user_id, "after": after, "limit": limit}
+    return [stored(row) for row in connection.execute(_listing, parameters).mappings()]
 
 
-def _first(connection: Connection, *conditions: ColumnElement[bool]) -> StoredMessage | None:
-    row = connection.execute(select(messages).where(*conditions)).mappings().first()
+def _first(connection: Connection, query: Select[*tuple[object, ...]], parameters: JsonObject) -> StoredMessage | None:
+    row = connection.execute(query, parameters).mappings().first()
     return None if row is None else stored(row)
 
 

@@ -1,21 +1,49 @@
-"""The few statements that both engines spell alike but SQLAlchemy does not."""
+"""Statements that are built once and run often, spelled for the engine at hand.
+
+Building a statement costs more than running it, so the frequent ones are module constants with named parameters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Column, Connection, Table
+from sqlalchemy import ColumnElement, Connection, RowMapping, Table
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import Insert
 
-Values = dict[str, object]
-
-
-def insert(connection: Connection, table: Table) -> sqlite.Insert | postgresql.Insert:
-    """An INSERT that can say what happens on conflict, for the engine at hand."""
-    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
+Values = Mapping[str, object]
 
 
-def insert_new(connection: Connection, table: Table, values: Values, conflict: Sequence[Column[str]]) -> bool:
-    """Insert a row unless one with the same key is there; whether it was new."""
-    statement = insert(connection, table).on_conflict_do_nothing(index_elements=list(conflict))
-    return connection.execute(statement, values).rowcount == 1
+class InsertNew:
+    """INSERT of a row unless one with the same key is there; tells what was really inserted."""
+
+    def __init__(self, table: Table, key: Sequence[str] = (), *, whole_rows: bool = False) -> None:
+        returning = list(table.c) if whole_rows else list(table.primary_key.columns)
+        target = list(key) or None  # without one: any unique key
+        self._by_engine = {
+            "sqlite": sqlite.insert(table).on_conflict_do_nothing(index_elements=target).returning(*returning),
+            "postgresql": postgresql.insert(table).on_conflict_do_nothing(index_elements=target).returning(*returning),
+        }
+
+    def one(self, connection: Connection, values: Values) -> RowMapping | None:
+        """The row as it was inserted; None when it was there already."""
+        return connection.execute(self._by_engine[connection.dialect.name], values).mappings().first()
+
+    def many(self, connection: Connection, rows: Sequence[Values]) -> Sequence[RowMapping]:
+        """The rows that were inserted, in no particular order."""
+        return connection.execute(self._by_engine[connection.dialect.name], rows).mappings().all()
+
+
+class InsertOrUpdate:
+    """INSERT of a row, or an update of the one with the same key, as far as `only_if` allows."""
+
+    def __init__(
+        self, table: Table, key: str, changed: Sequence[str], only_if: ColumnElement[bool] | None = None
+    ) -> None:
+        self._by_engine: dict[str, Insert] = {}
+        for name, statement in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
+            new = {column: statement.excluded[column] for column in changed}
+            self._by_engine[name] = statement.on_conflict_do_update(index_elements=[key], set_=new, where=only_if)
+
+    def __call__(self, connection: Connection, values: Values) -> None:
+        connection.execute(self._by_engine[connection.dialect.name], values)

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from annabelle.core.errors import NotFound
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
-from annabelle.store.statements import insert_new
+from annabelle.store.statements import InsertNew
 from annabelle.store.tables import threads
+
+_insert = InsertNew(threads, ["channel", "chat_id", "user_id", "agent_id"])
+_find = select(threads).where(
+    threads.c.channel == bindparam("channel"),
+    threads.c.chat_id == bindparam("chat_id"),
+    threads.c.user_id == bindparam("user_id"),
+    threads.c.agent_id == bindparam("agent_id"),
+)
+_touch = update(threads).where(threads.c.id == bindparam("thread")).values(updated_at=bindparam("at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +36,12 @@ class Thread:
 
 def find_or_create(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
     """The thread of this chat, person and agent; made at their first message."""
-    wanted = select(threads).where(
-        threads.c.channel == channel,
-        threads.c.chat_id == chat_id,
-        threads.c.user_id == user_id,
-        threads.c.agent_id == agent_id,
-    )
-    row = connection.execute(wanted).mappings().first()
+    key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
+    row = connection.execute(_find, key).mappings().first()
     if row is None:
         at = now()
-        values: dict[str, object] = {
-            "id": new_id("thr"),
-            "channel": channel,
-            "chat_id": chat_id,
-            "user_id": user_id,
-            "agent_id": agent_id,
-            "created_at": at,
-            "updated_at": at,
-        }
-        insert_new(
-            connection, threads, values, [threads.c.channel, threads.c.chat_id, threads.c.user_id, threads.c.agent_id]
-        )
-        row = connection.execute(wanted).mappings().one()
+        _insert.one(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
+        row = connection.execute(_find, key).mappings().one()
     return _thread(row)
 
 
@@ -85,7 +78,7 @@ def listing(connection: Connection, user_id: str, limit: int = 50) -> list[Threa
 
 def touch(connection: Connection, thread_id: str, at: datetime) -> None:
     """Note that something was said; on PostgreSQL this also makes the writers of one thread wait for each other."""
-    connection.execute(update(threads).where(threads.c.id == thread_id).values(updated_at=at))
+    connection.execute(_touch, {"thread": thread_id, "at": at})
 
 
 def _thread(row: RowMapping) -> Thread:

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store.statements import insert_new
+from annabelle.store.statements import InsertNew
 from annabelle.store.tables import tool_calls
+
+_insert = InsertNew(tool_calls, ["call_id"])
+_get = select(tool_calls).where(tool_calls.c.call_id == bindparam("call_id"))
+_finish = (
+    update(tool_calls)
+    .where(tool_calls.c.call_id == bindparam("call"), tool_calls.c.state == "started")
+    .values(state=bindparam("new_state"), result=bindparam("new_result"), finished_at=bindparam("at"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +56,9 @@ def begin(connection: Connection, call: NewCall) -> Begun:
         "trace_id": call.trace_id,
         "started_at": now(),
     }
-    if insert_new(connection, tool_calls, values, [tool_calls.c.call_id]):
+    if _insert.one(connection, values) is not None:
         return Begun("fresh")
-    row = connection.execute(select(tool_calls).where(tool_calls.c.call_id == call.call_id)).mappings().one()
+    row = connection.execute(_get, {"call_id": call.call_id}).mappings().one()
     if (row["tool"], row["arguments_hash"], row["user_id"]) != (call.tool, call.arguments_hash, call.user_id):
         raise Conflict(f"The call {call.call_id} was already made with another tool or other arguments.")
     if row["state"] == "started":
@@ -69,14 +77,10 @@ def mark_unknown(connection: Connection, call_id: str, result: JsonObject) -> No
 
 
 def _end(connection: Connection, call_id: str, state: str, result: JsonObject) -> None:
-    change = (
-        update(tool_calls)
-        .where(tool_calls.c.call_id == call_id, tool_calls.c.state == "started")
-        .values(state=state, result=result, finished_at=now())
-    )
-    if connection.execute(change).rowcount == 1:
+    change: JsonObject = {"call": call_id, "new_state": state, "new_result": result, "at": now()}
+    if connection.execute(_finish, change).rowcount == 1:
         return
-    if connection.execute(select(tool_calls.c.call_id).where(tool_calls.c.call_id == call_id)).first() is None:
+    if connection.execute(_get, {"call_id": call_id}).first() is None:
         raise NotFound(f"There is no call {call_id}.")
 
 
