@@ -72,11 +72,11 @@ def test_secrets_of_the_environment_are_known_by_their_names(monkeypatch: pytest
     assert Redactor.from_environment()("correct horse battery, correct horse stable") == f"{MASK}, correct horse stable"
 
 
-@pytest.mark.parametrize("name", ["GROQ_API_KEY", "token", "TELEGRAM_SESSION", "db_password", "APIKEY"])
+@pytest.mark.parametrize("name", ["GROQ_API_KEY", "token", "TELEGRAM_SESSION", "db_password", "APIKEY", "DB_PWD"])
 def test_these_names_hold_secrets(name: str):
     assert is_secret_name(name)
 
 
-@pytest.mark.parametrize("name", ["KEYBOARD", "TOKEN_LIMIT", "USER_NAME", "MONKEY"])
+@pytest.mark.parametrize("name", ["KEYBOARD", "TOKEN_LIMIT", "USER_NAME", "MONKEY", "PWD", "OLDPWD"])
 def test_these_names_hold_none(name: str):
     assert not is_secret_name(name)

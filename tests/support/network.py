@@ -19,13 +19,20 @@ def is_local(address: object) -> bool:
 
 
 def is_local_host(host: object) -> bool:
-    text = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host or "")
-    if text in LOCAL_NAMES:
-        return True
+    text = _text(host)
+    address = _address(text)
+    return text in LOCAL_NAMES or (address is not None and address.is_loopback)
+
+
+def _text(host: object) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, bytes) else str(host or "")
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(text.split("%")[0]).is_loopback
+        return ipaddress.ip_address(text.split("%")[0])
     except ValueError:
-        return False
+        return None
 
 
 def guard(replace: Callable[[object, str, object], None] = setattr) -> None:
@@ -41,7 +48,8 @@ def guard(replace: Callable[[object, str, object], None] = setattr) -> None:
             raise OSError(errno.ENETUNREACH, f"Network is unreachable (tests keep to loopback): {address}")
 
     def guarded_resolve(host, *arguments, **options):
-        if not is_local_host(host):
+        # A number needs no looking up; connecting to it is another matter.
+        if not is_local_host(host) and _address(_text(host)) is None:
             raise socket.gaierror(socket.EAI_AGAIN, f"Name not resolved (tests keep to loopback): {host}")
         return resolve(host, *arguments, **options)
 

@@ -111,9 +111,8 @@ def _failure(hub: HubProcess) -> AnnabelleError:
     kind = kinds.get(code)
     if kind is None or not words:
         return Unavailable(f"Annabelle ended while it started (exit code {code}).", hint=f"Look into {hub.words}.")
-    # The hub's own way to fail is one sentence and one hint, too.
-    message, _, hint = words.partition("\n")
-    return kind(message, hint=hint.strip() or None)
+    # The hub's own last words are a sentence and a hint, too.
+    return kind(words.splitlines()[-1])
 
 
 def stop_hub(home: Home, grace: float) -> bool:

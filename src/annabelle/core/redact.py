@@ -9,7 +9,10 @@ from typing import cast
 
 MASK = "«redacted»"
 
-_SECRET_NAME = re.compile(r"(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD|CREDENTIALS?|SESSION|API_HASH)$", re.I)
+# PWD alone is every shell's current folder; DB_PWD is a password.
+_SECRET_NAME = re.compile(
+    r"(?:(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|SESSION|API_HASH)|_PWD)$", re.I
+)
 _SHAPES = re.compile(
     r"""
       sk-(?:ant-|or-|proj-)?[A-Za-z0-9_-]{16,}          # OpenAI, Anthropic, OpenRouter

@@ -1,0 +1,151 @@
+"""Write the references that are made from code: docs/settings.md and docs/cli.md. `--check` only says what is stale."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import Literal, get_args, get_origin
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from typer import Context
+from typer.core import TyperCommand, TyperGroup
+
+from annabelle.cli.app import load
+from annabelle.cli.commands import COMMANDS
+from annabelle.core.settings import Settings
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+WIDTH = 100
+NOTE = "<!-- Made by scripts/gen_docs.py; `make docs` writes it anew. -->"
+
+
+def settings_page() -> str:
+    """Every setting with its default, what it may be, and what it is for."""
+    lines = [
+        "# Settings",
+        "",
+        NOTE,
+        "",
+        "A setting comes from the environment, else from `config/settings.env` in the home, else from its default.",
+        "`annabelle config list` shows the values in force and where they come from, `annabelle config set NAME VALUE`",
+        "changes one after checking it. `ANNABELLE_HOME` names the home itself (`~/.annabelle` when unset). A server's",
+        "own time limit is `NAME_MCP_TIMEOUT`, in seconds, with the server's name in capitals.",
+    ]
+    for title, names in _groups():
+        lines += [
+            "",
+            f"## {title.capitalize()}",
+            "",
+            "| setting | default | allowed | what it is for |",
+            "|---|---|---|---|",
+        ]
+        for name in names:
+            field = Settings.model_fields[name]
+            cells = (f"`{name.upper()}`", _default(field), _allowed(field), field.description or "")
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _groups() -> list[tuple[str, list[str]]]:
+    """The fields under the headings their source gives them."""
+    groups: list[tuple[str, list[str]]] = []
+    for line in inspect.getsource(Settings).splitlines():
+        if heading := re.fullmatch(r"    # (.+)", line):
+            groups.append((heading[1], []))
+        elif (field := re.match(r"    (\w+):", line)) and field[1] in Settings.model_fields:
+            groups[-1][1].append(field[1])
+    assert sum(len(names) for _, names in groups) == len(Settings.model_fields), "a setting stands under no heading"
+    return groups
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is None or field.default == "":
+        return "–"
+    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+
+
+def _allowed(field: FieldInfo) -> str:
+    kinds = [kind for kind in (get_args(field.annotation) or (field.annotation,)) if kind is not type(None)]
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(f"`{choice}`" for choice in get_args(field.annotation))
+    words = {
+        bool: "true or false",
+        int: "whole number",
+        float: "number",
+        str: "text",
+        Path: "path",
+        SecretStr: "secret",
+    }
+    bounds = [
+        f"{sign} {getattr(rule, name):g}"
+        for rule in field.metadata
+        for name, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<"))
+        if getattr(rule, name, None) is not None
+    ]
+    return " ".join([words.get(kinds[0], "text"), ", ".join(bounds)]).strip()
+
+
+def cli_page() -> str:
+    """Every command with its help, as it prints it."""
+    lines = [
+        "# Commands",
+        "",
+        NOTE,
+        "",
+        "`annabelle` alone starts everything and opens a chat. Every command has `--help`; those a machine may read",
+        "have `--json`, which prints one JSON document on stdout. An error is one sentence and a hint on stderr; the",
+        "exit code says who has to act:",
+        "",
+        "| exit code | meaning |",
+        "|---|---|",
+        "| 0 | it worked |",
+        "| 1 | it failed; the sentence says why |",
+        "| 2 | the command or a setting is wrong |",
+        "| 3 | the disk or the database is in trouble |",
+        "| 4 | another process owns this home |",
+        "| 5 | Annabelle does not run or can not be reached |",
+        "| 130 | interrupted |",
+    ]
+    for command in COMMANDS:
+        loaded = load(command.name)
+        lines += ["", f"## annabelle {command.name}", "", *_help(loaded, f"annabelle {command.name}")]
+        if isinstance(loaded, TyperGroup):
+            for name, inner in loaded.commands.items():
+                assert isinstance(inner, TyperCommand)
+                lines += [
+                    "",
+                    f"### annabelle {command.name} {name}",
+                    "",
+                    *_help(inner, f"annabelle {command.name} {name}"),
+                ]
+    return "\n".join(lines) + "\n"
+
+
+def _help(command: TyperCommand | TyperGroup, name: str) -> list[str]:
+    context = Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
+    return ["```text", *(line.rstrip() for line in command.get_help(context).splitlines()), "```"]
+
+
+PAGES = {"settings.md": settings_page, "cli.md": cli_page}
+
+
+def main(check: bool) -> int:
+    stale = [name for name, page in PAGES.items() if _read(DOCS / name) != page()]
+    if check:
+        for name in stale:
+            sys.stderr.write(f"docs/{name} is out of date. Write it anew: make docs\n")
+        return 1 if stale else 0
+    for name in stale:
+        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
+    return 0
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

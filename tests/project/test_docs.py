@@ -1,0 +1,69 @@
+"""Docs can not lie: references are made from code, links lead somewhere, every dependency has its reason."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from annabelle import __version__
+
+
+@pytest.fixture
+def gen_docs(root: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gen_docs", root / "scripts" / "gen_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["settings.md", "cli.md"])
+def test_a_generated_page_is_up_to_date(root: Path, gen_docs: ModuleType, page: str):
+    assert (root / "docs" / page).read_text() == gen_docs.PAGES[page](), "write it anew: make docs"
+
+
+def test_every_dependency_has_a_line_that_says_why(root: Path):
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    named = [
+        *project["project"]["dependencies"],
+        *(need for extra in project["project"]["optional-dependencies"].values() for need in extra),
+        *(need for group in project["dependency-groups"].values() for need in group),
+    ]
+    page = (root / "docs" / "dependencies.md").read_text()
+    names = [re.match(r"[\w.-]+", need) for need in named]
+    assert [name[0] for name in names if name and f"`{name[0]}`" not in page] == []
+
+
+def test_links_between_pages_lead_to_files(root: Path):
+    broken = [
+        f"{page.relative_to(root)}: {target}"
+        for page in [root / "README.md", root / "CHANGELOG.md", *(root / "docs").rglob("*.md")]
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text())
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+@pytest.mark.req("PKG-01")
+def test_the_first_screen_of_the_readme_has_the_two_commands(root: Path):
+    first_screen = "\n".join((root / "README.md").read_text().splitlines()[:25])
+    assert "make run" in first_screen
+    assert "make test" in first_screen
+
+
+def test_the_version_is_the_same_everywhere_and_in_the_changelog(root: Path):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
+    assert f"## {__version__}" in (root / "CHANGELOG.md").read_text()
+
+
+def test_the_licence_is_the_official_text(root: Path):
+    text = (root / "LICENSE").read_text()
+    assert text.lstrip().startswith("Apache License\n                           Version 2.0, January 2004")
+    assert "END OF TERMS AND CONDITIONS" in text
