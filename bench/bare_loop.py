@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import aclosing
 
 import httpx
+from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelRequest as Said
+
 from annabelle.core.contract import AgentProfile, ModelCall, Reservation, Reserve, ToolList
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.settings import load_settings
 from annabelle.llm.service import ModelService
 from annabelle.llm.types import Completed, ModelRequest
-from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
-from pydantic_ai.messages import ModelRequest as Said
 
 
 class NoLedger:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from bare_loop import BareLoop
 from measure import ROOT, Hub, Report, cpu_seconds, median, percentile, running_hub, wait_until
 
 CALL = {"name": "filer_list_grants", "arguments": {}}
