@@ -1,0 +1,60 @@
+"""The chat on a terminal shows every change once and lets no model or tool steer the terminal."""
+
+from __future__ import annotations
+
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annabelle.cli.screen import Screen, clean
+from annabelle.cli.turn_view import Added, Ended, Failed, Noticed, Replaced, Sent, Thinking, ToolFinished, ToolStarted
+from annabelle.core.errors import ErrorBody
+
+
+def shown(*changes: Added | Ended | Failed | Noticed | Replaced | Sent | Thinking | ToolFinished | ToolStarted) -> str:
+    out = io.StringIO()
+    screen = Screen(out, colour=False)
+    for change in changes:
+        screen.show(change)
+    return out.getvalue()
+
+
+def test_a_streamed_answer_is_not_repeated_when_it_is_delivered():
+    assert shown(Added("Hello "), Added("you"), Sent("Hello you"), Ended()) == "Hello you\n"
+
+
+def test_an_answer_that_was_not_streamed_is_shown_when_it_is_delivered():
+    assert shown(Sent("Hello"), Ended()) == "Hello\n"
+
+
+def test_tool_activity_stands_between_the_steps():
+    started = ToolStarted("c", "filer_read", {"path": "a.txt"})
+    finished = ToolFinished("c", "filer_read", True, "", 12.3)
+    assert shown(Added("Let me see."), started, finished, Added("It says hi."), Sent("It says hi."), Ended()) == (
+        'Let me see.\n⚙ filer_read path="a.txt"\n✓ filer_read 12 ms\nIt says hi.\n'
+    )
+
+
+def test_a_failed_tool_says_why():
+    assert "✗ filer_read 1 ms: No such file." in shown(ToolFinished("c", "filer_read", False, "No such\nfile.", 1))
+
+
+def test_an_error_is_a_sentence_and_a_hint():
+    assert shown(Failed(ErrorBody(code="x", message="The key is wrong.", hint="Set it."))) == (
+        "The key is wrong.\nSet it.\n"
+    )
+
+
+def test_without_a_terminal_to_erase_on_a_new_attempt_says_so():
+    assert shown(Added("Half"), Replaced("Whole"), Ended()) == "Half\n(once more)\nWhole\n"
+
+
+@given(st.text())
+def test_no_control_sequence_of_a_model_reaches_the_terminal(text: str):
+    painted = shown(Added(text + "\x1b]0;title\x07\x9b31m"), Sent(text), Noticed(text), Ended())
+    assert not {char for char in painted if (char < " " and char not in "\n\t") or "\x7f" <= char <= "\x9f"}
+
+
+def test_ordinary_text_is_left_as_it_is():
+    assert clean("Grüße, 世界 🎉\n\tok") == "Grüße, 世界 🎉\n\tok"
