@@ -31,7 +31,7 @@ from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.handle_message import HANDLE_MESSAGE, FlowServices, HandleMessage
-from annabelle.hub.gate import Gate
+from annabelle.hub.gate import Gate, GateParts
 from annabelle.hub.journal import StoredJournal
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.listening import address
@@ -130,7 +130,7 @@ async def _assemble(start: Start, stack: AsyncExitStack) -> _Machine:
     agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices)
     flow = HandleMessage(FlowServices(database, durable, agents, events, turns, finished, traces, progress.wait_ready))
     lanes = _lanes(settings, database, durable, progress, flow)
-    gate = Gate(settings, agents, events, lanes, traces)
+    gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
         fanout, events, turns, finished, StoredLedger(database), gate,

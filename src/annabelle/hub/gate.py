@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
-from annabelle.core.errors import AgentPaused, Unavailable
+from annabelle.core.errors import AgentPaused, NotFound, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import InboundMessage
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile, current_trace
 from annabelle.durable.lanes import Lanes
+from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.events.log import EventLog, Written
+from annabelle.hub.finished import Finished
 from annabelle.hub.flows.deliver import deliver
+from annabelle.hub.turns import Turns
 from annabelle.store import events, messages, threads
 from annabelle.store.messages import QueueLimits, StoredMessage
+from annabelle.store.threads import Thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +34,24 @@ class Entered:
     last_event_id: int
 
 
+@dataclass(frozen=True, slots=True)
+class GateParts:
+    """What the gate works with."""
+
+    agents: AgentManager
+    events: EventLog
+    lanes: Lanes
+    turns: Turns
+    finished: Finished
+    traces: TraceFile
+
+
 class Gate:
     """Lets messages in, unless there is nobody to answer them."""
 
-    def __init__(
-        self, settings: Settings, agents: AgentManager, log: EventLog, lanes: Lanes, traces: TraceFile
-    ) -> None:
-        self._agents, self._log, self._lanes, self._traces = agents, log, lanes, traces
+    def __init__(self, settings: Settings, parts: GateParts) -> None:
+        self._agents, self._log, self._lanes = parts.agents, parts.events, parts.lanes
+        self._turns, self._finished, self._traces = parts.turns, parts.finished, parts.traces
         self._enabled = settings.thinker_enabled
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
         self._closing = False
@@ -78,6 +94,32 @@ class Gate:
             await self._lanes.offer(stored.thread_id)
             failpoint("hub.after_claim")
         return entered
+
+    async def cancel(self, message_id: str, user_id: str) -> None:
+        """Stop a person's message: one that waits is finished here, one that runs is interrupted at its thinker."""
+        stopped = TurnResult(
+            message_id=message_id, success=False, error=TurnCancelled("The turn was stopped.").body(current_trace())
+        )
+
+        def look(conn: Connection) -> Written[tuple[StoredMessage, Thread]]:
+            message = messages.get(conn, message_id, user_id)
+            if message.kind != "inbound":
+                raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
+            thread = threads.load(conn, message.thread_id)
+            written = deliver(conn, message_id, stopped).events if message.state == "queued" else ()
+            return Written((message, thread), user_id, written)
+
+        message, thread = await self._log.transact(look)
+        if message.state == "queued":
+            self._finished.tell(message_id)
+        if message.state != "running":
+            return
+        self._turns.cancel(message_id)
+        client = self._agents.running(thread.agent_id)
+        if client is not None:
+            # A thinker that does not know the turn yet, or is gone, is told by whoever follows the turn.
+            with contextlib.suppress(ThinkerGone, ThinkerRefused):
+                await client.cancel(message_id)
 
     def _agent_for(self, message: InboundMessage) -> str:
         if message.agent_id is None:

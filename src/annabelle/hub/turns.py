@@ -36,6 +36,7 @@ class Turns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._contexts: dict[str, CallContext] = {}
+        self._cancelled: set[str] = set()
         self._busy = 0
         self._changed = asyncio.Event()
 
@@ -62,6 +63,15 @@ class Turns:
             yield
         finally:
             del self._contexts[context.message_id]
+            self._cancelled.discard(context.message_id)
+
+    def cancel(self, message_id: str) -> None:
+        """Note that a running turn is not wanted any more; whoever follows it looks here."""
+        if message_id in self._contexts:
+            self._cancelled.add(message_id)
+
+    def cancelled(self, message_id: str) -> bool:
+        return message_id in self._cancelled
 
     async def context(self, message_id: str, agent_id: str) -> CallContext:
         """The turn an agent calls for; only its own, and only while it runs."""

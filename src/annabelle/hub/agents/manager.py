@@ -133,10 +133,15 @@ class AgentManager:
         await self._database.write(lambda conn: agent_states.resume(conn, agent_id))
         self._paused.pop(agent_id, None)
         self._notices.clear(f"agent_paused:{agent_id}")
-        client = self._running(agent_id)
+        client = self.running(agent_id)
         if client is not None:
             await client.resume_costs(reset_window)
         return self.status(agent_id)
+
+    def running(self, agent_id: str) -> ThinkerClient | None:
+        """The agent's thinker, if one runs."""
+        runner = self._runners.get(agent_id)
+        return runner.running_client() if runner is not None else None
 
     async def restart(self, agent_id: str) -> AgentStatus:
         """Start the agent's process again; one that does not run stays stopped until its next message."""
@@ -175,9 +180,6 @@ class AgentManager:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
         await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
-
-    def _running(self, agent_id: str) -> ThinkerClient | None:
-        return self._runners[agent_id].running_client()
 
     def _apply(self, config: AgentsConfig) -> None:
         self._config = config

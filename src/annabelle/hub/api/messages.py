@@ -12,11 +12,12 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Connection
 
 from annabelle.core.errors import NotFound
+from annabelle.core.events import StoredEvent
 from annabelle.core.messages import InboundMessage, Name
 from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
 from annabelle.hub.api.views import MessageProgress, MessageView
 from annabelle.hub.services import Hub
-from annabelle.store import messages
+from annabelle.store import events, messages
 from annabelle.store.messages import StoredMessage
 
 router = APIRouter(tags=["messages"])
@@ -43,6 +44,10 @@ class NewMessage(BaseModel):
     sender_id: Name = "owner"
     external_id: Name | None = Field(default=None, description="Your own id of it; sending it twice is sending it once")
     agent_id: Name | None = Field(default=None, description="This agent instead of the one the chat is bound to")
+
+
+class EventList(BaseModel):
+    events: list[StoredEvent]
 
 
 @router.post(
@@ -78,6 +83,34 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
 )
 async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
     """The state of a message and its answer; with `wait`, as soon as it is answered."""
+    return await _progress(hub, message_id, caller.user_id, wait)
+
+
+@router.get(
+    "/messages/{message_id}/events",
+    operation_id="message_events",
+    responses=failures(404),
+    summary="What happened in the turn of a message",
+)
+async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> EventList:
+    """Every event of the turn so far, in order."""
+
+    def look(conn: Connection) -> list[StoredEvent]:
+        messages.get(conn, message_id, caller.user_id)
+        return events.of_message(conn, message_id, caller.user_id)
+
+    return EventList(events=await hub.database.read(look))
+
+
+@router.post(
+    "/messages/{message_id}/cancel",
+    operation_id="cancel_message",
+    responses=failures(404),
+    summary="Stop the turn of a message",
+)
+async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 2) -> MessageProgress:
+    """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
+    await hub.gate.cancel(message_id, caller.user_id)
     return await _progress(hub, message_id, caller.user_id, wait)
 
 

@@ -13,6 +13,7 @@ from annabelle.hub.security.identities import Identity
 from annabelle.hub.services import Hub
 
 router = APIRouter(tags=["tools"])
+TOOLS_VERSION_HEADER = "X-Tools-Version"
 
 
 @router.get(
@@ -22,7 +23,8 @@ async def list_tools(hub: TheHub, caller: Caller) -> Response:
     """The tools this caller may use: all for the owner, those its policy allows for an agent."""
     await hub.progress.wait_ready()
     policy = hub.agents.policy(caller.agent_id) if caller.agent_id is not None else None
-    return Response(hub.toolbox.tools(policy).model_dump_json(), media_type="application/json")
+    tools = hub.toolbox.tools(policy)
+    return _json(tools.model_dump_json(), tools.version)
 
 
 @router.post(
@@ -52,7 +54,12 @@ async def call_tool(request: Request) -> Response:
         "tool.finished",
         {"tool": call.name, "call_id": call.call_id, "is_error": result.is_error, "duration_ms": result.duration_ms},
     )
-    return Response(result.model_dump_json(), media_type="application/json")
+    # With each answer comes the version of the list, so that an agent sees at once when it changes (RTR-06).
+    return _json(result.model_dump_json(), hub.toolbox.tools(policy).version)
+
+
+def _json(text: str, tools_version: str) -> Response:
+    return Response(text, headers={TOOLS_VERSION_HEADER: tools_version}, media_type="application/json")
 
 
 async def _context(hub: Hub, caller: Identity, call: ToolCall) -> CallContext:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from annabelle.core.contract import TurnBrief, TurnResult
-from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
+from annabelle.core.errors import AnnabelleError, StorageTrouble, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.hub.agents.client import ThinkerClient, ThinkerRefused
 from annabelle.hub.agents.process import ThinkerFailed
@@ -35,8 +36,8 @@ class _Progress:
 class Follower:
     """Posts a brief and reads its events into the log until the turn has a result."""
 
-    def __init__(self, brief: TurnBrief, runner: AgentRunner, log: EventLog) -> None:
-        self._brief, self._runner, self._log = brief, runner, log
+    def __init__(self, brief: TurnBrief, runner: AgentRunner, log: EventLog, cancelled: Callable[[], bool]) -> None:
+        self._brief, self._runner, self._log, self._cancelled = brief, runner, log, cancelled
 
     async def follow(self) -> TurnResult:
         """How the turn ended. A thinker that dies is started again and given the same brief, to go on where it was."""
@@ -44,7 +45,11 @@ class Follower:
         while True:
             try:
                 client = await self._runner.ensure()
+                if self._cancelled() and progress.stream is None:
+                    return failure(self._brief.message_id, TurnCancelled("The turn was stopped before it began."))
                 await client.begin(self._brief)
+                if self._cancelled():
+                    await client.cancel(self._brief.message_id)
                 await self._read(client, progress)
                 state = await client.state(self._brief.message_id)
                 if state.result is not None:

@@ -91,7 +91,9 @@ class HandleMessage:
             services.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
             try:
                 async with services.agents.turn(thread.agent_id) as runner:
-                    result = await Follower(_brief(message, trace_id), runner, services.events).follow()
+                    brief = _brief(message, trace_id)
+                    follower = Follower(brief, runner, services.events, lambda: services.turns.cancelled(message_id))
+                    result = await follower.follow()
             except AnnabelleError as error:
                 result = failure(message_id, error)
             services.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
