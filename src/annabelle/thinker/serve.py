@@ -25,7 +25,8 @@ from annabelle.thinker.assembly import assemble
 from annabelle.thinker.lifeline import watch_input
 
 _HOST = "127.0.0.1"
-_LONGEST_GRACE_SECONDS = 5.0
+# The hub kills what has not ended three seconds after it asked.
+_LONGEST_GRACE_SECONDS = 1.5
 
 _log = logging.getLogger(__name__)
 

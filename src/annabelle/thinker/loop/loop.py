@@ -88,7 +88,7 @@ class Loop:
             )
             return answer.to_json()
 
-        retries = Retries(bench.engine, RetryPolicy.from_settings(bench.settings), scope.live, step)
+        retries = Retries(bench.engine, RetryPolicy.from_settings(bench.settings), scope.live, step, time_left)
         recorded = await retries.run("model", ask)
         self.progress.seconds += retries.waited
         return Answer.from_json(recorded), selection

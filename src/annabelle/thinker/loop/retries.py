@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 
-from annabelle.core.errors import AnnabelleError, TurnCancelled
+from annabelle.core.errors import AnnabelleError, HubUnreachable, TurnCancelled
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.durable.retry import RetryPolicy
@@ -13,6 +13,7 @@ from annabelle.thinker.engine import CANCEL_TOPIC, Engine, Work
 from annabelle.thinker.live import LiveTurn
 
 _LONG_SECONDS = 5.0
+_HUB_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -20,8 +21,9 @@ _log = logging.getLogger(__name__)
 class Retries:
     """The tries of one model step. `waited` is what they cost on the turn's clock."""
 
-    def __init__(self, engine: Engine, policy: RetryPolicy, live: LiveTurn, step: int) -> None:
+    def __init__(self, engine: Engine, policy: RetryPolicy, live: LiveTurn, step: int, time_left: float) -> None:
         self._engine, self._policy, self._live, self._step = engine, policy, live, step
+        self._time_left = time_left
         self.waited = 0.0
 
     async def run(self, name: str, work: Work) -> JsonObject:
@@ -32,7 +34,7 @@ class Retries:
                     return await self._engine.step(name, work)
             except AnnabelleError as error:
                 failures += 1
-                delay = self._policy.wait(error, failures)
+                delay = self._delay(error, failures)
                 if delay is None:
                     raise
                 _log.warning("%s failed (%s); next try in %.1f s", name, error.message, delay)
@@ -40,6 +42,12 @@ class Retries:
             if await self._engine.wait(CANCEL_TOPIC, delay):
                 raise TurnCancelled("The turn was stopped.")
             self.waited += delay
+
+    def _delay(self, error: AnnabelleError, failures: int) -> float | None:
+        """By the error's class; a hub that is away is waited for as long as the turn has time (THK-06)."""
+        if isinstance(error, HubUnreachable):
+            return _HUB_SECONDS if self.waited < self._time_left else None
+        return self._policy.wait(error, failures)
 
     def _tell(self, error: AnnabelleError, delay: float) -> None:
         """A long wait is explained once per turn, with the time of the next try."""

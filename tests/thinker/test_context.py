@@ -1,0 +1,165 @@
+"""What the model is told: persona first, then history, then the time, then the message."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from annabelle.core.contract import AgentProfile, ToolList, TurnBrief
+from annabelle.core.errors import ConfigMistake
+from annabelle.thinker.context.clock import spoken, zone
+from annabelle.thinker.context.history import history, paired
+from annabelle.thinker.context.persona import Persona
+from annabelle.thinker.context.prompt import PlainContext, Situation
+from annabelle.thinker.loop.model_step import dump_message
+from annabelle.thinker.sanitise import clean
+from annabelle.thinker.select.selector import AllAllowed
+from annabelle.thinker.session.records import TurnRecord
+from thinker.fake_hub import tool
+from thinker.thinkers import brief
+
+NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
+
+
+def record(number: int, calls: int = 0) -> TurnRecord:
+    messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(content=f"question {number}")])]
+    for call in range(calls):
+        messages.append(ModelResponse(parts=[ToolCallPart("look", {"n": call}, f"c{call}")]))
+        messages.append(ModelRequest(parts=[ToolReturnPart("look", f"result {call}", f"c{call}")]))
+    messages.append(ModelResponse(parts=[TextPart(content=f"answer {number}")]))
+    return TurnRecord(
+        message_id=f"msg_{number}",
+        trace_id="tr_1",
+        user_id="owner",
+        user=f"question {number}",
+        messages=[dump_message(message) for message in messages],
+    )
+
+
+def contents(messages: list[ModelMessage]) -> list[list[object]]:
+    return [[getattr(part, "content", None) for part in message.parts] for message in messages]
+
+
+def situation(turns: list[TurnRecord], limit: int = 20) -> Situation:
+    return Situation("what now?", NOON, turns, limit)
+
+
+def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
+    context = PlainContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
+    prompt = context.build(situation([record(1)]))
+    messages = prompt.messages([])
+    assert isinstance(messages[0].parts[0], SystemPromptPart)
+    assert "Tess" in messages[0].parts[0].content
+    assert "Ada" in messages[0].parts[0].content
+    assert "2026" not in messages[0].parts[0].content
+    assert "question 1" in str(messages[1])
+    last = [str(part.content) for part in messages[-1].parts if isinstance(part, UserPromptPart)]
+    assert last == ["[It is Friday, 3 July 2026, 14:00 (CEST).]", "what now?"]
+
+
+def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_path: Path) -> None:
+    context = PlainContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), zone("UTC"))
+    first = context.build(situation([record(1)])).before
+    second = context.build(situation([record(1), record(2)])).before
+    assert contents(second[: len(first)]) == contents(first)
+    assert len(second) == len(first) + 2
+
+
+def test_an_instructions_file_wins_over_the_setting_and_is_read_again_when_edited(tmp_path: Path) -> None:
+    persona = Persona(tmp_path, AgentProfile(agent_id="tess", system_prompt="From the setting."), "")
+    assert persona.text() == "From the setting."
+    (tmp_path / "instructions.md").write_text("From the file.")
+    assert persona.text() == "From the file."
+    (tmp_path / "instructions.md").write_text("Edited, and longer.")
+    assert persona.text() == "Edited, and longer."
+
+
+@pytest.mark.req("THK-04")
+def test_an_unknown_time_zone_is_named() -> None:
+    with pytest.raises(ConfigMistake, match=r"USER_TIMEZONE.*Mars/Olympus"):
+        zone("Mars/Olympus")
+    assert spoken(NOON, zone("utc")) == "Friday, 3 July 2026, 12:00 (UTC)"
+
+
+def test_history_is_the_last_messages_in_whole_turns() -> None:
+    turns = [record(number) for number in range(30)]
+    messages = history(turns, 20)
+    assert len(messages) == 20
+    assert "question 20" in str(messages[0])
+    assert len(history([*turns, record(30, calls=3)], 20)) == 20
+
+
+def test_of_one_turn_that_is_too_long_the_question_and_the_end_are_kept() -> None:
+    messages = history([record(1), record(2, calls=30)], 8)
+    assert 2 <= len(messages) <= 8
+    assert "question 2" in str(messages[0])
+    assert "answer 2" in str(messages[-1])
+    assert_paired(messages)
+
+
+def test_messages_that_can_not_be_read_leave_the_users_text() -> None:
+    broken = record(1).model_copy(update={"messages": [{"kind": "nonsense"}]})
+    assert "question 1" in str(history([broken], 20))
+
+
+_ids = st.sampled_from(["a", "b", "c"])
+_responses = st.lists(
+    st.one_of(st.just(TextPart(content="t")), _ids.map(lambda i: ToolCallPart("look", {}, i))), max_size=3
+).map(lambda parts: ModelResponse(parts=parts))
+_requests = st.lists(
+    st.one_of(st.just(UserPromptPart(content="u")), _ids.map(lambda i: ToolReturnPart("look", "r", i))), max_size=3
+).map(lambda parts: ModelRequest(parts=parts))
+
+
+@given(st.lists(st.one_of(_responses, _requests), max_size=12))
+def test_whatever_a_session_holds_no_call_is_left_without_its_result(messages: list[ModelMessage]) -> None:
+    repaired = paired(messages)
+    assert_paired(repaired)
+    assert all(message.parts for message in repaired)
+
+
+def assert_paired(messages: list[ModelMessage]) -> None:
+    for index, message in enumerate(messages):
+        following = messages[index + 1] if index + 1 < len(messages) else None
+        calls = {part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)}
+        if calls:
+            assert isinstance(following, ModelRequest)
+            assert calls <= {p.tool_call_id for p in following.parts if isinstance(p, ToolReturnPart)}
+        returns = {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
+        if returns:
+            before = messages[index - 1]
+            assert isinstance(before, ModelResponse)
+            assert returns <= {p.tool_call_id for p in before.parts if isinstance(p, ToolCallPart)}
+
+
+@pytest.mark.req("LOOP-08")
+@given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 100))
+def test_no_control_character_and_no_overlong_text_passes(text: str, most: int) -> None:
+    cleaned = clean(text, most)
+    body = cleaned.text.partition("\n\n[The message was")[0] if cleaned.notice else cleaned.text
+    assert len(body) <= most
+    assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in cleaned.text)
+    cleaned.text.encode()
+
+
+def test_tools_are_listed_in_a_stable_order_and_required_ones_exactly() -> None:
+    available = ToolList(version="1", tools=(tool("b"), tool("a"), tool("c")))
+    assert AllAllowed().select(brief("x"), available).names() == ["a", "b", "c"]
+    asked: TurnBrief = brief("x", required_tools=("c", "gone"))
+    selection = AllAllowed().select(asked, available)
+    assert (selection.names(), selection.missing) == (["c"], ("gone",))
+    assert AllAllowed().select(brief("x", required_tools=()), available).names() == []

@@ -1,0 +1,117 @@
+"""Sessions: append-only, each turn once, and readable after any accident."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from annabelle.core.contract import Usage
+from annabelle.core.errors import InvalidArguments, StorageTrouble
+from annabelle.thinker.session.files import SessionFiles
+from annabelle.thinker.session.records import TurnRecord
+
+
+def turn(number: int) -> TurnRecord:
+    return TurnRecord(
+        message_id=f"msg_{number}",
+        trace_id="tr_1",
+        user_id="owner",
+        user=f"q{number}",
+        assistant=f"a{number}",
+        tools=("look",),
+        usage=Usage(input_tokens=number),
+    )
+
+
+async def filled(folder: Path, count: int) -> Path:
+    files = SessionFiles(folder, "tess")
+    for number in range(count):
+        await files.append("thr_1", turn(number))
+    return files.path("thr_1")
+
+
+async def read(folder: Path) -> list[str]:
+    return [record.message_id for record in await SessionFiles(folder, "tess").turns("thr_1")]
+
+
+@pytest.mark.req("SES-01")
+async def test_a_session_is_a_header_and_a_line_per_turn(tmp_path: Path) -> None:
+    path = await filled(tmp_path, 2)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["type"] for line in lines] == ["header", "turn", "turn"]
+    assert lines[0]["agent_id"] == "tess"
+    assert (lines[1]["user"], lines[1]["assistant"], lines[1]["tools"]) == ("q0", "a0", ["look"])
+    assert lines[2]["usage"]["input_tokens"] == 1
+
+
+@pytest.mark.req("SES-01")
+async def test_the_same_message_twice_is_one_turn_also_in_a_new_process(tmp_path: Path) -> None:
+    await filled(tmp_path, 2)
+    files = SessionFiles(tmp_path, "tess")
+    await files.append("thr_1", turn(0))
+    await files.append("thr_1", turn(1))
+    assert await read(tmp_path) == ["msg_0", "msg_1"]
+
+
+@pytest.mark.req("SES-01")
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.integers(1, 400))
+async def test_a_file_torn_anywhere_in_its_last_turn_keeps_every_turn_before(tmp_path: Path, cut: int) -> None:
+    (tmp_path / "thr_1.jsonl").unlink(missing_ok=True)
+    path = await filled(tmp_path, 3)
+    blob = path.read_bytes()
+    last = len(blob.splitlines()[-1])
+    path.write_bytes(blob[: -min(cut, last)])
+    files = SessionFiles(tmp_path, "tess")
+    before = [record.message_id for record in await files.turns("thr_1")]
+    assert before[:2] == ["msg_0", "msg_1"]
+    await files.append("thr_1", turn(2))
+    await files.append("thr_1", turn(3))
+    assert await read(tmp_path) == ["msg_0", "msg_1", "msg_2", "msg_3"]
+
+
+@pytest.mark.req("SES-01")
+async def test_of_a_damaged_file_what_is_readable_is_used_and_the_rest_kept_aside(tmp_path: Path) -> None:
+    path = await filled(tmp_path, 3)
+    lines = path.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([lines[0], b"\xff\x00garbage\n", lines[2], lines[3]])
+    path.write_bytes(damaged)
+    assert await read(tmp_path) == ["msg_1", "msg_2"]
+    aside = [file for file in tmp_path.iterdir() if ".damaged-" in file.name]
+    assert [file.read_bytes() for file in aside] == [damaged]
+
+
+async def test_a_cleared_session_starts_empty_and_deletes_nothing(tmp_path: Path) -> None:
+    path = await filled(tmp_path, 2)
+    files = SessionFiles(tmp_path, "tess")
+    await files.clear("thr_1")
+    assert await files.turns("thr_1") == []
+    await files.append("thr_1", turn(5))
+    assert await read(tmp_path) == ["msg_5"]
+    assert "q0" in path.read_text()
+
+
+async def test_a_long_session_is_held_in_memory_only_in_part(tmp_path: Path) -> None:
+    await filled(tmp_path, 60)
+    assert await read(tmp_path) == [f"msg_{number}" for number in range(20, 60)]
+
+
+async def test_a_thread_id_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArguments):
+        await SessionFiles(tmp_path, "tess").turns("../../etc/passwd")
+
+
+@pytest.mark.req("SES-01")
+async def test_a_session_that_can_not_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
+    files = SessionFiles(tmp_path, "tess")
+    await files.turns("thr_1")
+    files.path("thr_1").mkdir()
+    with pytest.raises(StorageTrouble, match=r"thr_1\.jsonl could not be written"):
+        await files.append("thr_1", turn(0))
+    files.path("thr_1").rmdir()
+    await files.append("thr_1", turn(0))
+    assert await read(tmp_path) == ["msg_0"]

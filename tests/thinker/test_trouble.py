@@ -1,0 +1,199 @@
+"""Turns on bad days: provider trouble, a hub that is away, a full disk, a person who says stop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.errors import (
+    AgentPaused,
+    AnnabelleError,
+    HubUnreachable,
+    ProviderDown,
+    ProviderFailed,
+    ProviderRateLimited,
+    ProviderRefused,
+    StorageTrouble,
+)
+from annabelle.thinker.session.records import TurnRecord
+from thinker.fakes import Bench, DictTools, ListedModel
+
+
+@pytest.mark.req("DUR-05", "LLM-09")
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (ProviderRateLimited("Slow down."), 8),
+        (ProviderDown("No answer."), 6),
+        (ProviderFailed("Odd."), 5),
+        (ProviderRefused("The key is wrong."), 1),
+        (AgentPaused("The cap is reached."), 1),
+    ],
+)
+async def test_each_class_of_trouble_is_retried_as_often_as_it_deserves(
+    tmp_path: Path, error: AnnabelleError, tries: int
+) -> None:
+    bench = Bench(tmp_path, ListedModel(error), DictTools(), wall_clock_seconds=100_000)
+    result = await bench.run()
+    assert len(bench.model.requests) == tries
+    assert (result.success, result.error.code if result.error else None) == (False, error.code)
+    assert bench.engine.waits[:2] == [1.5, 1.5][: max(0, tries - 1)]
+    assert all(earlier < later for earlier, later in zip(bench.engine.waits[2:], bench.engine.waits[3:], strict=False))
+
+
+@pytest.mark.req("DUR-05")
+async def test_a_long_wait_is_explained_once_with_the_time_of_the_next_try(tmp_path: Path) -> None:
+    trouble = ProviderRateLimited("Too many requests.")
+    bench = Bench(tmp_path, ListedModel(*[trouble] * 5, "here"), DictTools())
+    assert (await bench.run()).text == "here"
+    notices = bench.facts("notice")
+    assert len(notices) == 1
+    assert "Too many requests." in notices[0]["data"]["text"]
+    assert notices[0]["data"]["next_try_at"]
+
+
+@pytest.mark.req("DUR-05", "LLM-04")
+async def test_every_new_try_has_a_higher_attempt_and_its_own_call_id(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel(ProviderDown("x"), ProviderDown("x"), "here"), DictTools())
+    await bench.run(message_id="msg_t")
+    assert [request.call_id for request in bench.model.requests] == ["msg_t:1:m100", "msg_t:1:m101", "msg_t:1:m102"]
+    assert bench.facts("text")[0]["attempt"] == 102
+
+
+@pytest.mark.req("SES-05")
+async def test_the_users_message_is_remembered_even_when_the_model_fails(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel(ProviderRefused("Wrong key."), "Yes."), DictTools())
+    assert not (await bench.run("my name is Ada")).success
+    turn = (await bench.sessions.turns("thr_one"))[0]
+    assert (turn.user, turn.assistant, turn.error and turn.error.code) == ("my name is Ada", "", "provider_refused")
+    await bench.run("do you know my name?")
+    assert "my name is Ada" in str(bench.sent())
+    assert "Wrong key" not in str(bench.sent())
+
+
+async def test_an_empty_answer_is_tried_again_and_then_an_error(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel(""), DictTools())
+    result = await bench.run()
+    assert result.error is not None
+    assert "empty answer" in result.error.message
+    assert len(bench.model.requests) == 5
+
+
+async def test_an_empty_answer_after_tools_claims_no_more_than_they_did(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel([("write", {})], ""), DictTools(write=lambda a: "written"))
+    result = await bench.run()
+    assert result.success
+    assert "write" in result.text
+
+
+@pytest.mark.req("THK-06")
+async def test_a_ledger_that_is_away_is_waited_for_and_the_user_is_told_once(tmp_path: Path) -> None:
+    away = HubUnreachable("The ledger did not answer.")
+    bench = Bench(tmp_path, ListedModel(*[away] * 12, "back"), DictTools())
+    assert (await bench.run()).text == "back"
+    assert len(bench.engine.waits) == 12
+    assert len(bench.facts("notice")) == 1
+
+
+@pytest.mark.req("THK-06")
+async def test_a_hub_that_stays_away_ends_the_turn_when_its_time_is_over(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel(HubUnreachable("Gone.")), DictTools(), wall_clock_seconds=60)
+    result = await bench.run()
+    assert result.error is not None
+    assert result.error.code == "hub_unreachable"
+
+
+class FullDisk:
+    def __init__(self, works_after: int) -> None:
+        self.tries, self._works_after = 0, works_after
+
+    async def turns(self, thread_id: str) -> list[TurnRecord]:
+        return []
+
+    async def append(self, thread_id: str, record: TurnRecord) -> None:
+        self.tries += 1
+        if self.tries <= self._works_after:
+            raise StorageTrouble("The disk is full.", hint="Free some space.")
+
+    async def clear(self, thread_id: str) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.req("SES-01")
+async def test_a_full_disk_costs_the_memory_of_the_turn_but_not_its_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("annabelle.thinker.turn._SESSION_WAIT_SECONDS", 0)
+    bench = Bench(tmp_path, ListedModel("The answer."), DictTools())
+    disk = FullDisk(works_after=99)
+    object.__setattr__(bench.parts, "sessions", disk)
+    result = await bench.run()
+    assert result.success
+    assert result.text.startswith("The answer.")
+    assert "could not be remembered: The disk is full. Free some space." in result.text
+    assert disk.tries == 3
+
+
+@pytest.mark.req("SES-01")
+async def test_a_disk_that_has_room_again_in_a_moment_is_no_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("annabelle.thinker.turn._SESSION_WAIT_SECONDS", 0)
+    bench = Bench(tmp_path, ListedModel("The answer."), DictTools())
+    object.__setattr__(bench.parts, "sessions", FullDisk(works_after=2))
+    assert (await bench.run()).text == "The answer."
+
+
+@pytest.mark.incident("I-27")
+async def test_a_stop_ends_a_running_model_call_and_the_history_stays_valid(tmp_path: Path) -> None:
+    asked = asyncio.Event()
+
+    async def never() -> str:
+        asked.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    bench = Bench(tmp_path, ListedModel([("look", {})], lambda r: never()), DictTools(look=lambda a: "seen"))
+    turn = asyncio.create_task(bench.run("go"))
+    await asyncio.wait_for(asked.wait(), 5)
+    bench.live.cancel()
+    result = await asyncio.wait_for(turn, 1)
+    assert result.error is not None
+    assert result.error.code == "cancelled"
+    bench.model._replies = ["fine"]
+    assert (await bench.run("and now?")).text == "fine"
+    assert "seen" in str(bench.sent())
+
+
+@pytest.mark.incident("I-27")
+async def test_a_stop_in_the_middle_of_two_calls_leaves_none_without_a_result(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    async def slow(arguments: dict[str, object]) -> str:
+        begun.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    tools = DictTools(slow=slow, write=lambda a: "written")
+    bench = Bench(tmp_path, ListedModel([("write", {}), ("slow", {}), ("write", {"n": 2})], "fine"), tools)
+    turn = asyncio.create_task(bench.run("go"))
+    await asyncio.wait_for(begun.wait(), 5)
+    bench.live.cancel()
+    assert not (await asyncio.wait_for(turn, 1)).success
+    assert [call.name for call in tools.calls] == ["write", "slow"]
+    record = (await bench.sessions.turns("thr_one"))[0]
+    returned = [part for part in record.messages[2]["parts"]]  # type: ignore[union-attr]
+    assert [part["outcome"] for part in returned] == ["success", "interrupted", "interrupted"]
+
+
+@pytest.mark.incident("I-27")
+async def test_a_stop_ends_the_wait_for_the_next_try(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel(ProviderDown("x")), DictTools())
+    await bench.engine.signal("any", "cancel")
+    result = await bench.run()
+    assert result.error is not None
+    assert result.error.code == "cancelled"
+    assert len(bench.model.requests) == 1

@@ -1,0 +1,159 @@
+"""Thinker processes as a hub would have them: adopted, asked over HTTP, killed at will."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import httpx
+
+from annabelle.core.contract import TOKEN_HEADER, AgentProfile, ThinkerBoot, TurnBrief, TurnState
+from annabelle.core.ids import new_id
+
+SECRET = "the-secret-of-this-process"
+PATIENCE = 60.0
+
+
+class Incubator:
+    """One process with all imports done, from which thinkers are forked."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("incubator.py")), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+        theirs.close()
+        self._ours.settimeout(PATIENCE)
+        assert self._ours.recv(100) == b"ready"
+
+    def fork(self, environment: dict[str, str], stdin: int, stdout: int, stderr: int) -> int:
+        socket.send_fds(self._ours, [json.dumps(environment).encode()], [stdin, stdout, stderr])
+        return int(self._ours.recv(100))
+
+    def close(self) -> None:
+        self._ours.close()
+        self._process.wait(timeout=PATIENCE)
+
+
+class Thinker:
+    """One thinker process. Leaving the `with` block kills it."""
+
+    def __init__(self, incubator: Incubator, home: Path, errors: Path) -> None:
+        child_in, self._stdin = os.pipe()
+        self._stdout, child_out = os.pipe()
+        with errors.open("ab") as log:
+            bare = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+            self.pid = incubator.fork(bare, child_in, child_out, log.fileno())
+        os.close(child_in)
+        os.close(child_out)
+        self._home, self._lines = home, self._read_lines()
+        self.port = 0
+        self.client = httpx.Client()
+
+    def adopt(self, hub_url: str, settings: dict[str, str], profile: AgentProfile, *, port: int = 0) -> Thinker:
+        """Give it an agent and wait until it is ready."""
+        self.hand_over(hub_url, settings, profile, port=port)
+        line = next(self._lines)
+        assert line.startswith("LISTENING_PORT="), line
+        self.port = int(line.partition("=")[2])
+        self.client = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.port}", headers={TOKEN_HEADER: SECRET}, timeout=PATIENCE, trust_env=False
+        )
+        wait_for(lambda: self.client.get("/health").status_code == 200)
+        return self
+
+    def hand_over(self, hub_url: str, settings: dict[str, str], profile: AgentProfile, *, port: int = 0) -> None:
+        environment = {"ANNABELLE_HOME": str(self._home), **settings}
+        boot = ThinkerBoot(agent=profile, hub_url=hub_url, secret=SECRET, port=port, environment=environment)
+        os.write(self._stdin, boot.model_dump_json().encode() + b"\n")
+
+    def line(self) -> str:
+        """The next line of its standard output; empty at the end."""
+        return next(self._lines, "")
+
+    def close_input(self) -> None:
+        os.close(self._stdin)
+        self._stdin = -1
+
+    def ask(self, brief: TurnBrief, wait: float = PATIENCE) -> TurnState:
+        reply = self.client.post(f"/process-message?wait={wait}", content=brief.model_dump_json())
+        reply.raise_for_status()
+        return TurnState.model_validate_json(reply.content)
+
+    def state(self, message_id: str, wait: float = PATIENCE) -> TurnState:
+        reply = self.client.get(f"/turns/{message_id}?wait={wait}")
+        reply.raise_for_status()
+        return TurnState.model_validate_json(reply.content)
+
+    def events(self, message_id: str, after: int = 0, stream: str = "") -> list[dict[str, Any]]:
+        """All events of a turn; returns when it is over."""
+        reply = self.client.get(
+            f"/turns/{message_id}/events", params={"after": after, "stream": stream} if stream else {}
+        )
+        reply.raise_for_status()
+        return [json.loads(line) for line in reply.text.splitlines()]
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            return
+
+    def wait_until_gone(self) -> None:
+        wait_for(lambda: not Path(f"/proc/{self.pid}").exists())
+
+    def __enter__(self) -> Thinker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.client.close()
+        self.kill()
+        self.wait_until_gone()
+        if self._stdin >= 0:
+            os.close(self._stdin)
+        os.close(self._stdout)
+
+    def _read_lines(self) -> Iterator[str]:
+        pending = b""
+        while chunk := os.read(self._stdout, 65536):
+            pending += chunk
+            while b"\n" in pending:
+                line, _, pending = pending.partition(b"\n")
+                yield line.decode()
+
+
+def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
+    """Look again and again until it is so; fail when it takes too long."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if condition():
+                return
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.01)
+
+
+def brief(text: str, *, thread_id: str = "thr_one", **fields: Any) -> TurnBrief:
+    return TurnBrief(
+        message_id=fields.pop("message_id", None) or new_id("msg"),
+        thread_id=thread_id,
+        trace_id=fields.pop("trace_id", None) or new_id("tr"),
+        channel="test",
+        chat_id="chat",
+        sender_id="someone",
+        text=text,
+        **fields,
+    )
