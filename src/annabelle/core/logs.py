@@ -51,5 +51,17 @@ def configure_logging(
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(level.upper())
-    for chatty in ("httpx", "httpcore", "uvicorn.access", "dbos", "mcp", "asyncio", "watchfiles"):
+    for chatty in (
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+        "uvicorn",
+        "uvicorn.error",
+        "uvicorn.access",
+        "dbos",
+        "mcp",
+        "asyncio",
+        "watchfiles",
+    ):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
