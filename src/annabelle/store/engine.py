@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 BUSY_TIMEOUT_MS = 10_000
 CONNECT_TIMEOUT_SECONDS = 10
+POSTGRES_BOUNDS = "-c lock_timeout=15s -c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
 
 
 def sqlite_url(path: Path) -> str:
@@ -43,7 +44,9 @@ def parse_url(url: str) -> URL:
     )
 
 
-def make_engine(url: str, synchronous: str = "NORMAL", *, pool_size: int = 5, pool_timeout: float = 30) -> Engine:
+def make_engine(
+    url: str, synchronous: str = "NORMAL", *, pool_size: int = 5, pool_timeout: float = 30, read_only: bool = False
+) -> Engine:
     """An engine set up our way. On SQLite a transaction takes the write lock at its start, so none fails half-way."""
     parsed = parse_url(url)
     if parsed.drivername != "sqlite":
@@ -53,7 +56,12 @@ def make_engine(url: str, synchronous: str = "NORMAL", *, pool_size: int = 5, po
             max_overflow=pool_size,
             pool_timeout=pool_timeout,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": CONNECT_TIMEOUT_SECONDS, "application_name": "annabelle"},
+            execution_options={"postgresql_readonly": True} if read_only else {},
+            connect_args={
+                "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+                "application_name": "annabelle",
+                "options": POSTGRES_BOUNDS,
+            },
         )
     engine = create_engine(
         parsed,
@@ -63,11 +71,11 @@ def make_engine(url: str, synchronous: str = "NORMAL", *, pool_size: int = 5, po
         pool_timeout=pool_timeout,
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False, "isolation_level": None},
     )
-    prepare_sqlite(engine, synchronous)
+    _prepare_sqlite(engine, synchronous, read_only)
     return engine
 
 
-def prepare_sqlite(engine: Engine, synchronous: str) -> None:
+def _prepare_sqlite(engine: Engine, synchronous: str, read_only: bool) -> None:
     if synchronous not in ("NORMAL", "FULL"):
         raise ConfigMistake("SQLITE_SYNCHRONOUS must be NORMAL or FULL.", field="SQLITE_SYNCHRONOUS")
 
@@ -77,12 +85,11 @@ def prepare_sqlite(engine: Engine, synchronous: str) -> None:
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute(f"PRAGMA synchronous={synchronous}")
         cursor.execute("PRAGMA foreign_keys=ON")
+        cursor.execute(f"PRAGMA query_only={'ON' if read_only else 'OFF'}")
         cursor.close()
 
     def on_begin(connection: Connection) -> None:
-        connection.exec_driver_sql(
-            "BEGIN" if connection.get_execution_options().get("read_only") else "BEGIN IMMEDIATE"
-        )
+        connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     event.listen(engine, "connect", on_connect)
     event.listen(engine, "begin", on_begin)

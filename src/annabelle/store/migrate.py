@@ -74,7 +74,7 @@ def _migrate(connection: Connection, plan: Plan, at: datetime) -> None:
         create(connection, plan.newest)
         return
     if found is not None and not on_sqlite:
-        backup.copy_schema(connection, found, at)
+        importlib.import_module("annabelle.store.snapshots").take(connection, found, at)
     upgrade(connection, plan)
     if on_sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first()):
         raise StorageTrouble(f"The migration would leave rows of {broken[0]} without what they belong to.")
