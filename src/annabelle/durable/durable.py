@@ -6,19 +6,22 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final, Literal, ParamSpec, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from annabelle.core.errors import AnnabelleError, NotFound, TurnCancelled, Unavailable
+from annabelle.core.errors import AnnabelleError, Conflict, NotFound, TurnCancelled, Unavailable
+from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.durable.engine import Body, Engine, Identity
+from annabelle.durable.engine import AlreadyAnotherWorkflow, Body, Engine, EngineError, Identity
 from annabelle.durable.outcome import ERROR, failure, success, unwrap
+from annabelle.durable.recorder import Recorder
 from annabelle.durable.retry import RetryPolicy
-from annabelle.durable.run import Run, Work
+from annabelle.durable.run import FIRST_NUMBER, Run, Work
 from annabelle.store.engine import checkpoint, make_engine, parse_url
 from annabelle.store.lock import FileLock
 from annabelle.store.trouble import Place, describe
@@ -34,6 +37,10 @@ STOP_SECONDS: Final = 5.0
 DESTROY_SECONDS: Final = 15.0
 RECOVERY_SECONDS: Final = 30.0
 LOOK_AGAIN_SECONDS: Final = 0.1
+START_SECONDS: Final = 30.0
+TAKE_UP_SECONDS: Final = 5.0
+KEEP_DAYS: Final = 7
+FORGET_AT_ONCE: Final = 5000
 
 _STATES: Final[dict[str, State]] = {
     "PENDING": "running",
@@ -67,12 +74,12 @@ class Durable:
     ) -> None:
         self._place = Place(parse_url(database_url))
         self._lock = FileLock(self._place.file) if self._place.file else None
-        self._database = make_engine(database_url, synchronous, pool_size=4 if self._lock else 8)
+        self._database = make_engine(database_url, synchronous, pool_size=1 if self._lock else 8)
         self._engine = Engine(Identity(name, executor_id, application_version, schema), self._database)
         # SQLite takes one writer at a time, and waiting for a thread is cheaper than for its lock.
         self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
         self._running: dict[str, asyncio.Task[object]] = {}
-        self._settling: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._launched = False
 
     def workflow(self, name: str) -> Callable[[Workflow], Workflow]:
@@ -88,14 +95,21 @@ class Durable:
         async def body(argument: JsonObject) -> JsonObject:
             execution = self._engine.execution()
             self._note_running(execution.workflow_id)
-            # A workflow begun this moment has no steps on record; one that comes back may.
-            fresh = _just_started.get() == execution.workflow_id
-            recorded = {} if fresh else await self._call(self._engine.recorded, execution.workflow_id)
-            _run.set(Run(self._engine, self._threads, execution, recorded))
+            record = Recorder(self._engine, self._threads, execution, self._place, self._interrupt)
+            if _just_started.get() == execution.workflow_id:
+                _run.set(Run(record, {}))  # begun this moment: nothing is on record
+            else:
+                recorded, highest = await self._call(self._engine.recorded, execution.workflow_id)
+                _run.set(Run(record, recorded, max(FIRST_NUMBER, highest + 1)))
             try:
                 return success(await function(argument))
             except AnnabelleError as error:
                 return failure(error)
+            except EngineError:
+                raise
+            except Exception as error:  # noqa: BLE001  the edge of a workflow: whoever waits for it must see an end
+                _log.exception("The workflow %s failed unexpectedly", execution.workflow_id)
+                return failure(AnnabelleError(f"It failed unexpectedly: {type(error).__name__}: {error}."))
 
         return body
 
@@ -118,9 +132,7 @@ class Durable:
                 raise known from error
             raise
         self._launched = True
-        settling = asyncio.create_task(self._settle(recovering))
-        self._settling.add(settling)
-        settling.add_done_callback(self._settling.discard)
+        self._in_background(self._settle(recovering))
 
     async def _settle(self, recovering: set[str]) -> None:
         """Let the engine look for recovered workflows often until all of them run, and seldom from then on."""
@@ -129,6 +141,30 @@ class Durable:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             recovering &= {workflow_id for workflow_id, _name in await self._call(self._engine.pending)}
         self._engine.settle()
+        await self._call(self._engine.forget, now() - timedelta(days=KEEP_DAYS), FORGET_AT_ONCE)
+
+    def _interrupt(self, workflow_id: str) -> None:
+        """Stop a run that can not go on for now; it goes on from its record when the database works again."""
+        task = self._running.get(workflow_id)
+        if task is not None:
+            task.cancel()
+        self._in_background(self._take_up_again(workflow_id))
+
+    async def _take_up_again(self, workflow_id: str) -> None:
+        while self._launched:
+            await asyncio.sleep(TAKE_UP_SECONDS)
+            if workflow_id in self._running:
+                continue
+            try:
+                await self._call(self._engine.requeue, workflow_id)
+                return
+            except AnnabelleError as error:
+                _log.warning("%s can not go on yet: %s", workflow_id, error.message)
+
+    def _in_background(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
         """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
@@ -138,7 +174,16 @@ class Durable:
         context = contextvars.copy_context()
         context.run(_just_started.set, workflow_id)
         context.run(_run.set, None)
-        await asyncio.create_task(self._engine.start(workflow_name, workflow_id, argument), context=context)
+        starting = asyncio.create_task(self._engine.start(workflow_name, workflow_id, argument), context=context)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await starting
+        except TimeoutError as error:
+            raise Unavailable(f"The database {self._place.name} does not answer.", hint="Try again.") from error
+        except DBAPIError as error:
+            raise describe(error, self._place) or error from error
+        except AlreadyAnotherWorkflow as error:
+            raise Conflict(f"The id {workflow_id} belongs to another workflow.") from error
 
     async def step(
         self, name: str, fn: Work, *, retry: RetryPolicy | None = None, timeout: float | None = None
@@ -146,7 +191,7 @@ class Durable:
         """Do something with an effect, inside a workflow. Once it has finished it is not done again, whatever crashes.
 
         The result must be JSON. An AnnabelleError is recorded too, and raised again as the same class. Steps may run
-        concurrently as long as they are started in the same order every time.
+        concurrently if their names differ; the same name one after the other is told apart by order.
         """
         return await self._current().step(name, fn, retry, timeout)
 
@@ -223,7 +268,7 @@ class Durable:
         if not self._launched:
             return
         self._launched = False
-        tasks = self._engine.tasks() | set(self._running.values()) | self._settling
+        tasks = self._engine.tasks() | set(self._running.values()) | self._background
         for task in tasks:
             task.cancel()
         if tasks:

@@ -10,20 +10,28 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, cast
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 from dbos._context import _dbos_context_var, get_local_dbos_context
+from dbos._error import DBOSConflictingWorkflowError, DBOSException
 from dbos._queue import Queue
 from dbos._schemas.system_database import SystemSchema
-from dbos._sys_db import SystemDatabase, WorkflowStatusString
+from dbos._sys_db import SystemDatabase
+from dbos._utils import INTERNAL_QUEUE_NAME
 
 from annabelle.core.tools import JsonObject
 from annabelle.durable.quiet import quiet_engine_log
+from annabelle.durable.run import FIRST_NUMBER
 from annabelle.durable.serializer import JsonSerializer
 
 _log = logging.getLogger(__name__)
+
+AlreadyAnotherWorkflow = DBOSConflictingWorkflowError
+EngineError = DBOSException
+"""What the engine raises to control a workflow from outside: it must pass through a workflow's body untouched."""
 
 Body = Callable[[JsonObject], Awaitable[JsonObject]]
 
@@ -31,7 +39,7 @@ RECOVERY_POLL_SECONDS: Final = 0.05
 IDLE_POLL_SECONDS: Final = 5.0
 THREAD_EXIT_SECONDS: Final = 0.25
 WORKER_THREADS: Final = 16
-_RUNNING = frozenset({"PENDING", "ENQUEUED", "DELAYED"})
+_RUNNING: Final = ("PENDING", "ENQUEUED", "DELAYED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +53,15 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedStep:
-    name: str
-    outcome: JsonObject
-
-
-@dataclass(frozen=True, slots=True)
 class Execution:
     """The run of a workflow that the engine has given to this process."""
 
     workflow_id: str
     owner_token: str
+
+
+def _nothing(*_args: object, **_names: object) -> list[str]:
+    return []
 
 
 class Engine:
@@ -101,6 +107,10 @@ class Engine:
         except BaseException:
             DBOS.destroy(destroy_registry=True)
             raise
+        # We use none of the engine's queues, delays and deadlines, so it need not look for them every second.
+        system = dbos._sys_db
+        for unused in ("list_queues", "transition_delayed_workflows", "cancel_timed_out_workflows"):
+            setattr(system, unused, _nothing)
         self._dbos = dbos
 
     @staticmethod
@@ -117,6 +127,10 @@ class Engine:
     def settle(self) -> None:
         """Stop looking for recovered workflows every few milliseconds; nothing else comes through the queue."""
         self._poll_every(self._running(), IDLE_POLL_SECONDS)
+
+    def requeue(self, workflow_id: str) -> None:
+        """Run a pending workflow of this process again, from its record."""
+        self._system().reenqueue_for_recovery(workflow_id, [self._identity.executor_id], INTERNAL_QUEUE_NAME)
 
     def destroy(self) -> None:
         """Stop every thread of the engine. What has not finished stays pending for the next launch."""
@@ -146,24 +160,25 @@ class Engine:
         assert context.owner_xid is not None, "the engine gives every execution a token"
         return Execution(context.workflow_id, context.owner_xid)
 
-    def recorded(self, workflow_id: str) -> dict[int, RecordedStep]:
-        """Every finished step of a workflow."""
+    def recorded(self, workflow_id: str) -> tuple[dict[str, JsonObject], int]:
+        """Every finished step of a workflow by its key, and the highest number among them."""
         table = SystemSchema.operation_outputs
         query = sa.select(table.c.function_id, table.c.function_name, table.c.output).where(
             table.c.workflow_uuid == workflow_id, table.c.output.is_not(None)
         )
         with self._system().engine.begin() as connection:
             rows = connection.execute(query).all()
-        return {int(row[0]): RecordedStep(str(row[1]), cast("JsonObject", json.loads(row[2]))) for row in rows}
+        steps = {str(row[1]): cast("JsonObject", json.loads(row[2])) for row in rows if row[0] >= FIRST_NUMBER}
+        return steps, max((int(row[0]) for row in rows), default=0)
 
-    def record(self, run: Execution, number: int, step: RecordedStep, started_ms: int) -> None:
+    def record(self, run: Execution, number: int, key: str, outcome: JsonObject, started_ms: int) -> None:
         """Write a finished step down. Fails when this process no longer owns the workflow."""
         self._system().record_operation_result(
             {
                 "workflow_uuid": run.workflow_id,
                 "function_id": number,
-                "function_name": step.name,
-                "output": self._serializer.serialize(step.outcome),
+                "function_name": key,
+                "output": self._serializer.serialize(outcome),
                 "error": None,
                 "serialization": self._serializer.name(),
                 "started_at_epoch_ms": started_ms,
@@ -199,11 +214,25 @@ class Engine:
         table = SystemSchema.workflow_status
         query = (
             sa.select(table.c.workflow_uuid, table.c.name)
-            .where(table.c.status.in_([state.value for state in WorkflowStatusString if state.value in _RUNNING]))
+            .where(table.c.status.in_(_RUNNING))
             .order_by(table.c.created_at, table.c.workflow_uuid)
         )
         with self._system().engine.begin() as connection:
             return [(str(row[0]), str(row[1])) for row in connection.execute(query)]
+
+    def forget(self, before: datetime, at_most: int) -> int:
+        """Delete workflows that ended before a time, with their steps; how many."""
+        table = SystemSchema.workflow_status
+        query = (
+            sa.select(table.c.workflow_uuid)
+            .where(table.c.status.not_in(_RUNNING), table.c.updated_at < int(before.timestamp() * 1000))
+            .limit(at_most)
+        )
+        with self._system().engine.begin() as connection:
+            ended = [str(row[0]) for row in connection.execute(query)]
+        if ended:
+            self._system().delete_workflows(ended)
+        return len(ended)
 
     def _running(self) -> DBOS:
         if self._dbos is None:

@@ -1,19 +1,23 @@
-"""One execution of one workflow: its steps, numbered in the order they start, finished ones read from the record."""
+"""One execution of one workflow: runs its steps, and reads the finished ones from the record.
+
+A step is known by its name, and when a name comes again, by which time it is. So steps may run side by side and end in
+any order: a replay finds each of them again, as long as concurrent ones have names of their own.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
-from typing import Final
+from typing import Final, Protocol
 
 from annabelle.core.errors import AnnabelleError, ToolTimeout
 from annabelle.core.tools import JsonObject
-from annabelle.durable.engine import Engine, Execution, RecordedStep
 from annabelle.durable.outcome import failure, success, unwrap
-from annabelle.durable.retry import MAX_TRIES, RetryPolicy
+from annabelle.durable.retry import RetryPolicy
 
 _log = logging.getLogger(__name__)
 
@@ -23,31 +27,27 @@ Work = Callable[[], Awaitable[object]]
 FIRST_NUMBER: Final = 1_000_000
 
 
+class Record(Protocol):
+    """Where finished steps are written down for good."""
+
+    async def __call__(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None: ...
+
+
 class Run:
-    """Belongs to the task that runs the workflow; not shared."""
+    """The steps of one workflow while it runs in this process."""
 
-    def __init__(
-        self, engine: Engine, threads: Executor, execution: Execution, recorded: dict[int, RecordedStep]
-    ) -> None:
-        self._engine, self._threads, self._execution, self._recorded = engine, threads, execution, recorded
-        self._next = FIRST_NUMBER
+    def __init__(self, record: Record, recorded: dict[str, JsonObject], first_number: int = FIRST_NUMBER) -> None:
+        self._record, self._recorded, self._next = record, recorded, first_number
+        self._times: Counter[str] = Counter()
 
-    @property
-    def workflow_id(self) -> str:
-        return self._execution.workflow_id
-
-    def _reserve(self, count: int) -> int:
-        # Taken when a step starts, with room for all its retries: so numbers do not depend on which of several
-        # concurrent steps fails first, and a replay finds each record again.
-        first = self._next
-        self._next += count
-        return first
+    def _key(self, name: str) -> str:
+        self._times[name] += 1
+        return name if self._times[name] == 1 else f"{name} #{self._times[name]}"
 
     async def step(self, name: str, work: Work, retry: RetryPolicy | None, timeout: float | None) -> object:
-        first = self._reserve(2 * MAX_TRIES if retry else 1)
-        failed = 0
+        key, failed = self._key(name), 0
         while True:
-            outcome = await self._once(first + 2 * failed, name, work, timeout)
+            outcome = await self._once(key if failed == 0 else f"{key}, retry {failed}", work, timeout)
             try:
                 return unwrap(outcome)
             except AnnabelleError as error:
@@ -56,52 +56,63 @@ class Run:
                 if wait is None:
                     raise
                 _log.warning("%s failed (%s); trying again in %.1f s", name, error.code, wait)
-            await self._sleep(first + 2 * failed - 1, wait)
+            # Between the tries, not inside one: a crash in the middle of a long wait goes on waiting, and counting.
+            await self._sleep(f"{key}, wait {failed}", wait)
 
     async def sleep(self, seconds: float) -> None:
-        await self._sleep(self._reserve(1), seconds)
+        await self._sleep(self._key("sleep"), seconds)
 
-    async def _sleep(self, number: int, seconds: float) -> None:
+    async def _sleep(self, key: str, seconds: float) -> None:
         async def wake_up_at() -> float:
             return time.time() + seconds
 
-        until = unwrap(await self._once(number, "sleep", wake_up_at, None))
+        until = unwrap(await self._once(key, wake_up_at, None))
         assert isinstance(until, float | int)
         # Never longer than it was meant to be, whatever the clock did since.
         await asyncio.sleep(max(0.0, min(until - time.time(), seconds)))
 
-    async def _once(self, number: int, name: str, work: Work, timeout: float | None) -> JsonObject:
-        if known := self._recorded.get(number):
-            if known.name != name:
-                raise AnnabelleError(
-                    f"The workflow {self.workflow_id} now runs {name} where it ran {known.name} before.",
-                    hint="It was changed while it was running; send the message again.",
-                )
-            return known.outcome
+    async def _once(self, key: str, work: Work, timeout: float | None) -> JsonObject:
+        known = self._recorded.get(key)
+        if known is not None:
+            return known
+        number, self._next = self._next, self._next + 1
         started_ms = int(time.time() * 1000)
-        outcome = await self._perform(name, work, timeout)
-        recording = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._engine.record, self._execution, number, RecordedStep(name, outcome), started_ms
-        )
-        # The work is done: whoever cancels now must not keep it from being written down.
-        await asyncio.shield(recording)
+        outcome = await _perform(key, work, timeout)
+        await self._keep(number, key, outcome, started_ms)
         return outcome
 
-    async def _perform(self, name: str, work: Work, timeout: float | None) -> JsonObject:
-        deadline = asyncio.timeout(timeout)
+    async def _keep(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None:
+        """Write a finished step down even if the workflow is interrupted meanwhile: its work has been done."""
+        recording = asyncio.ensure_future(self._record(number, key, outcome, started_ms))
         try:
-            async with deadline:
-                return success(await work())
-        except AnnabelleError as error:
-            return failure(error)
-        except TimeoutError as error:
-            if deadline.expired():
-                return failure(ToolTimeout(f"{name} did not finish within {timeout:g} s."))
-            return _unexpected(name, error)
-        except Exception as error:  # noqa: BLE001  the edge where foreign work runs; the workflow must see one outcome
-            return _unexpected(name, error)
+            await asyncio.shield(recording)
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):
+                await recording
+            raise
 
 
-def _unexpected(name: str, error: Exception) -> JsonObject:
-    _log.error("The step %s failed unexpectedly", name, exc_info=error)
-    return failure(AnnabelleError(f"{name} failed unexpectedly: {type(error).__name__}: {error}."))
+async def _perform(key: str, work: Work, timeout: float | None) -> JsonObject:
+    deadline = asyncio.timeout(timeout)
+    try:
+        async with deadline:
+            return success(await work())
+    except AnnabelleError as error:
+        return failure(error)
+    except TimeoutError as error:
+        if deadline.expired():
+            return failure(ToolTimeout(f"{key} did not finish within {timeout:g} s."))
+        return _unexpected(key, error)
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled the workflow: something inside the step cancelled itself.
+        return _unexpected(key, error)
+    except Exception as error:  # noqa: BLE001  the edge where foreign work runs; the workflow must see an outcome
+        return _unexpected(key, error)
+
+
+def _unexpected(key: str, error: BaseException) -> JsonObject:
+    _log.error("The step %s failed unexpectedly", key, exc_info=error)
+    return failure(AnnabelleError(f"{key} failed unexpectedly: {type(error).__name__}: {error}."))
