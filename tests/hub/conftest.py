@@ -1,0 +1,40 @@
+"""Fixtures for the hub's tests: a shared hub for what does not change it, a hub of its own for what does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from annabelle.core.home import Home
+from hub.hubs import HubProcess, fresh_home
+from support.scripted_model import ScriptedServer
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
+    """A running hub for tests that only talk to it."""
+    hub = HubProcess(fresh_home(tmp_path_factory.mktemp("shared-hub")), model.openai_url).start()
+    yield hub
+    hub.end()
+
+
+@pytest.fixture
+def make_hub(home: Home, model: ScriptedServer) -> Iterator[Callable[..., HubProcess]]:
+    """Makes hubs on this test's home; whatever still runs at the end is stopped."""
+    made: list[HubProcess] = []
+
+    def make(**settings: str) -> HubProcess:
+        hub = HubProcess(home, model.openai_url, **settings)
+        made.append(hub)
+        return hub
+
+    yield make
+    for hub in made:
+        hub.end()

@@ -1,0 +1,99 @@
+"""Delivery: one transaction, exactly one answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import Connection
+
+from annabelle.core.contract import TurnResult
+from annabelle.core.errors import ErrorBody
+from annabelle.core.home import Home
+from annabelle.core.messages import OWNER, InboundMessage
+from annabelle.hub.flows.deliver import deliver
+from annabelle.store import claims, events, messages, threads, tool_calls
+from annabelle.store.database import Database, sqlite_url
+from annabelle.store.messages import QueueLimits
+from annabelle.store.tool_calls import NewCall
+
+
+@pytest.fixture
+async def database(home: Home) -> AsyncIterator[Database]:
+    database = await Database.open(sqlite_url(home.database_file))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def running(database: Database) -> str:
+    """A message that was claimed."""
+    inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="hello")
+
+    def enter(conn: Connection) -> str:
+        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
+        messages.receive(conn, thread, inbound, QueueLimits())
+        return claims.claim_next(conn, "hub", 8)[0].message_id
+
+    return await database.write(enter)
+
+
+async def types(database: Database, message_id: str) -> list[str]:
+    return [event.type for event in await database.read(lambda conn: events.of_message(conn, message_id, OWNER))]
+
+
+@pytest.mark.req("DUR-01")
+@pytest.mark.incident("I-20")
+async def test_delivering_twice_gives_one_answer_and_frees_the_thread(database: Database, running: str) -> None:
+    result = TurnResult(message_id=running, success=True, text="hi")
+    first = await database.write(lambda conn: deliver(conn, running, result))
+    again = await database.write(
+        lambda conn: deliver(conn, running, TurnResult(message_id=running, success=True, text="other"))
+    )
+    assert first.result.reply is not None
+    assert again.result.reply is not None
+    assert again.result.reply.id == first.result.reply.id
+    assert again.result.reply.content == "hi"
+    assert list(again.events) == []
+    assert await types(database, running) == ["message", "done"]
+    assert first.result.message.state == "done"
+    assert await database.read(lambda conn: claims.held(conn, "hub")) == []
+
+
+@pytest.mark.req("RTR-07")
+async def test_what_was_sent_by_tool_is_not_delivered_again(database: Database, running: str) -> None:
+    result = TurnResult(message_id=running, success=True, text="sent before", sent_by_tool=True)
+    delivered = await database.write(lambda conn: deliver(conn, running, result))
+    assert delivered.result.reply is None
+    assert await types(database, running) == ["done"]
+
+
+@pytest.mark.req("DUR-05")
+@pytest.mark.parametrize(("code", "retryable"), [("provider_down", True), ("provider_refused", False)])
+async def test_an_error_is_the_answer_and_says_whether_a_retry_can_help(
+    database: Database, running: str, code: str, retryable: bool
+) -> None:
+    body = ErrorBody(code=code, message="It failed.", hint="Do this.")
+    result = TurnResult(message_id=running, success=False, error=body)
+    delivered = await database.write(lambda conn: deliver(conn, running, result))
+    reply = delivered.result.reply
+    assert reply is not None
+    assert (reply.source, reply.content) == ("error", "It failed. Do this.")
+    assert reply.metadata["retryable"] is retryable
+    assert delivered.result.message.state == "failed"
+    assert await types(database, running) == ["error", "done"]
+
+
+@pytest.mark.req("DUR-03")
+async def test_calls_of_unknown_outcome_are_told_to_the_person(database: Database, running: str) -> None:
+    call_id = f"{running}:1:0"
+
+    def doubt(conn: Connection) -> None:
+        tool_calls.begin(conn, NewCall(call_id, "mail_send", "hash", OWNER, "annabelle", running))
+        tool_calls.mark_unknown(conn, call_id, {"text": "unknown"})
+
+    await database.write(doubt)
+    await database.write(lambda conn: deliver(conn, running, TurnResult(message_id=running, success=True, text="hm")))
+    told = await database.read(lambda conn: events.of_message(conn, running, OWNER))
+    assert [event.type for event in told] == ["notice", "message", "done"]
+    assert call_id in str(told[0].data["text"])
