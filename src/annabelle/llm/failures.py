@@ -43,18 +43,23 @@ def _masked(text: str, place: Endpoint) -> str:
     return text.replace(place.key_text, MASK) if place.key_text else text
 
 
+def _at_start(label: str) -> str:
+    return label[:1].upper() + label[1:]
+
+
 def refused_status(
     status: int, body: object, place: Endpoint, model: str, retry_after: str | None = None
 ) -> ProviderTrouble:
     """The error for an HTTP status. Who acts next decides the class: a key, a wait, the provider, or nobody."""
     label, name = place.provider.label, place.provider.name
+    begin = _at_start(label)
     text, code = reason_in(body)
     said = f" It says: {_masked(text, place)}" if text else ""
     lowered = text.lower()
     if status in (401, 403):
         # What it says is left out: several providers repeat a part of the key there.
         return ProviderRefused(
-            f"{label} refused the API key (status {status}).",
+            f"{begin} refused the API key (status {status}).",
             hint=f"Check {place.provider.key_variable} in the settings, and that the key may use {model}.",
             field=place.provider.key_variable,
         )
@@ -62,9 +67,9 @@ def refused_status(
         return ProviderRefused(f"The credit at {label} is used up.{said}", hint=f"Top it up at {label}.")
     if status == 429:
         wait = f" It asks to wait {retry_after} s." if retry_after else ""
-        return ProviderRateLimited(f"{label} is limiting requests.{wait}", hint="It is tried again by itself.")
+        return ProviderRateLimited(f"{begin} is limiting requests.{wait}", hint="It is tried again by itself.")
     if status == 408 or status >= 500:
-        return ProviderDown(f"{label} has a problem of its own (status {status}).{said}")
+        return ProviderDown(f"{begin} has a problem of its own (status {status}).{said}")
     if "support tool" in lowered or "tools are not supported" in lowered or "tool use is not supported" in lowered:
         return ToolsNotSupported(f"{model} at {label} can not be given tools.{said}")
     if code == "tool_use_failed":
@@ -74,17 +79,17 @@ def refused_status(
         hint = f"Check {place.provider.model_variable} and {place.provider.url_variable} in the settings."
         if name == "ollama":
             hint = f"Run: ollama pull {model}"
-        return ProviderRefused(f"{label} does not know {model or 'this address'}.{said}", hint=hint)
+        return ProviderRefused(f"{begin} does not know {model or 'this address'}.{said}", hint=hint)
     if 400 <= status < 500:
-        return ProviderRefused(f"{label} refused the request (status {status}).{said}")
-    return ProviderFailed(f"{label} answered with status {status}.{said}")
+        return ProviderRefused(f"{begin} refused the request (status {status}).{said}")
+    return ProviderFailed(f"{begin} answered with status {status}.{said}")
 
 
 def unreachable(place: Endpoint, detail: str) -> ProviderDown:
     hint = "Check the network."
     if place.provider.local and place.provider.name != "embedded":
         hint = f"Start {place.provider.label}, or check {place.provider.url_variable} in the settings."
-    return ProviderDown(f"{place.provider.label} can not be reached ({_masked(detail, place)}).", hint=hint)
+    return ProviderDown(f"{_at_start(place.provider.label)} can not be reached ({_masked(detail, place)}).", hint=hint)
 
 
 def broken_off(place: Endpoint, detail: str) -> ProviderDown:
@@ -93,6 +98,6 @@ def broken_off(place: Endpoint, detail: str) -> ProviderDown:
 
 def timed_out(place: Endpoint, seconds: float) -> ProviderDown:
     return ProviderDown(
-        f"{place.provider.label} did not answer within {seconds:g} s.",
+        f"{_at_start(place.provider.label)} did not answer within {seconds:g} s.",
         hint="Raise LLM_TIMEOUT_SECONDS if the model needs longer.",
     )

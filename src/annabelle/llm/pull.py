@@ -26,7 +26,7 @@ from annabelle.llm.registry import GgufModel, Registry
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are there and, where known, the bytes there will be."""
 
-_PIECE = 1 << 20
+_PIECE = 1 << 16  # what a broken download loses at most
 _SPARE_BYTES = 50_000_000
 _TIMEOUT = httpx.Timeout(30, connect=10)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
+from annabelle.core.errors import ProviderRefused
 from annabelle.llm.backend import Ask, BackendEvent
 from annabelle.llm.embedded.engine import Engine
 from annabelle.llm.embedded.weights import Weights
@@ -16,7 +17,8 @@ from annabelle.llm.estimate import estimated_tokens
 from annabelle.llm.openai_protocol.backend import OpenAiBackend
 
 MAX_TOKENS = 512
-_SLACK = 0.8  # the estimate of tokens is rough, and a prompt that is too long is refused whole
+# Tokens are estimated, and a prompt that is too long is refused whole: then a smaller part of it is tried.
+_SHARES = (0.8, 0.5, 0.25)
 
 
 class EmbeddedBackend:
@@ -35,11 +37,17 @@ class EmbeddedBackend:
                 place = await self._engine.start()
                 self._backend = OpenAiBackend(place, keep_alive=False, extra=self._weights.sampling)
         tokens = min(ask.max_tokens or MAX_TOKENS, MAX_TOKENS)
-        room = int((self._weights.context - tokens) * _SLACK)
-        fitted = replace(ask, messages=fitting(ask.messages, room), max_tokens=tokens)
-        async with aclosing(self._backend.stream(fitted)) as events:
-            async for event in events:
-                yield event
+        for share in _SHARES:
+            room = int((self._weights.context - tokens) * share)
+            fitted = replace(ask, messages=fitting(ask.messages, room), max_tokens=tokens)
+            try:
+                async with aclosing(self._backend.stream(fitted)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except ProviderRefused as error:
+                if "context size" not in error.message or share == _SHARES[-1]:
+                    raise
 
     async def close(self) -> None:
         if self._backend is not None:

@@ -1,6 +1,7 @@
 """Runs a GGUF model in this process, behind an OpenAI-compatible server on loopback with a key of its own.
 
-Measured with the packaged 135M model on two cores: ready in 0.7 s, first word after 0.15 s, 250 MB with 4,096 tokens.
+Measured with the packaged 135M model on two cores: ready in 0.7 s, first word of a short answer
+after 0.15 s, 180 MB more than without it.
 """
 
 from __future__ import annotations
