@@ -10,11 +10,18 @@ import pytest
 
 from annabelle.core.contract import AgentProfile, TurnLimits
 from annabelle.core.home import Home
+from support.postgres import early, postgres, postgres_url
 from support.scripted_model import ScriptedServer
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import Incubator, Thinker
 
+__all__ = ["postgres", "postgres_url"]
+
 Start = Callable[..., Thinker]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    early(items)
 
 
 @pytest.fixture(scope="session")

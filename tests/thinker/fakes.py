@@ -135,6 +135,9 @@ class MemoryEngine:
 
     async def finished(self, workflow_id: str) -> None: ...
 
+    async def exists(self, workflow_id: str) -> bool:
+        return False
+
     async def recorded(self, workflow_id: str, timeout: float) -> None: ...
 
     async def close(self) -> None: ...

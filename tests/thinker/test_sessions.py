@@ -38,6 +38,10 @@ async def read(folder: Path) -> list[str]:
     return [record.message_id for record in await SessionFiles(folder, "tess").turns("thr_1")]
 
 
+def copies(folder: Path) -> list[bytes]:
+    return [file.read_bytes() for file in folder.iterdir() if ".damaged-" in file.name]
+
+
 @pytest.mark.req("SES-01")
 async def test_a_session_is_a_header_and_a_line_per_turn(tmp_path: Path) -> None:
     path = await filled(tmp_path, 2)
@@ -81,8 +85,7 @@ async def test_of_a_damaged_file_what_is_readable_is_used_and_the_rest_kept_asid
     damaged = b"".join([lines[0], b"\xff\x00garbage\n", lines[2], lines[3]])
     path.write_bytes(damaged)
     assert await read(tmp_path) == ["msg_1", "msg_2"]
-    aside = [file for file in tmp_path.iterdir() if ".damaged-" in file.name]
-    assert [file.read_bytes() for file in aside] == [damaged]
+    assert copies(tmp_path) == [damaged]
 
 
 async def test_a_cleared_session_starts_empty_and_deletes_nothing(tmp_path: Path) -> None:

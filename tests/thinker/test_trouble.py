@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -185,8 +186,8 @@ async def test_a_stop_in_the_middle_of_two_calls_leaves_none_without_a_result(tm
     assert not (await asyncio.wait_for(turn, 1)).success
     assert [call.name for call in tools.calls] == ["write", "slow"]
     record = (await bench.sessions.turns("thr_one"))[0]
-    returned = [part for part in record.messages[2]["parts"]]  # type: ignore[union-attr]
-    assert [part["outcome"] for part in returned] == ["success", "interrupted", "interrupted"]
+    parts = cast("list[dict[str, str]]", record.messages[2]["parts"])
+    assert [part["outcome"] for part in parts] == ["success", "interrupted", "interrupted"]
 
 
 @pytest.mark.incident("I-27")

@@ -35,7 +35,9 @@ class Incubator:
         )
         theirs.close()
         self._ours.settimeout(PATIENCE)
-        assert self._ours.recv(100) == b"ready"
+        if self._ours.recv(100) != b"ready":
+            self.close()
+            raise RuntimeError("The thinker can not be imported; its error is on standard error.")
 
     def fork(self, environment: dict[str, str], stdin: int, stdout: int, stderr: int) -> int:
         socket.send_fds(self._ours, [json.dumps(environment).encode()], [stdin, stdout, stderr])

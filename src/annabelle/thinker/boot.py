@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -40,6 +41,9 @@ def main() -> None:
         uvloop.run(serve(boot))
     except AnnabelleError as error:
         _refuse(error)
+    except Exception as error:
+        logging.getLogger(__name__).exception("the thinker can not go on")
+        _refuse(AnnabelleError(f"The thinker failed unexpectedly: {type(error).__name__}: {error}."))
 
 
 def _warm_up() -> None:

@@ -42,6 +42,9 @@ class DurableEngine:
             return None
         return await self._durable.result(workflow_id, _AT_ONCE_SECONDS)
 
+    async def exists(self, workflow_id: str) -> bool:
+        return await self._durable.status(workflow_id) is not None
+
     async def recorded(self, workflow_id: str, timeout: float) -> None:
         # How the turn ended is no matter here, only that its end is written down.
         with contextlib.suppress(AnnabelleError):

@@ -39,6 +39,10 @@ class Engine(Protocol):
         """What a finished workflow returned, or None while there is none or it runs; raises what it raised."""
         ...
 
+    async def exists(self, workflow_id: str) -> bool:
+        """Whether it was ever begun, ended or not."""
+        ...
+
     async def recorded(self, workflow_id: str, timeout: float) -> None:
         """Returns when the end of this workflow is on disk."""
         ...

@@ -120,10 +120,11 @@ class Turns:
         return live
 
     async def _find(self, message_id: str) -> LiveTurn:
+        """The turn, whether it runs, has ended, or is about to be taken up after a restart."""
         live = self._turns.get(message_id)
         if live is None:
             live = LiveTurn(TurnStream(self._stream_id, message_id))
-            if not await self._restore(live):
+            if not await self._restore(live) and not await self._bench.engine.exists(message_id):
                 raise NotFound(f"There is no turn {message_id}.")
             live = self._turns.setdefault(message_id, live)
         return live
