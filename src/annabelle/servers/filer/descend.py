@@ -57,7 +57,6 @@ class Walker:
     @contextlib.contextmanager
     def child_folder(self, folder: int, spot: Spot) -> Generator[int]:
         """A folder found while listing, open for listing; the spot tells where it is."""
-        self._refuse_forbidden(spot, None)
         with contextlib.closing(_Held(os.open(spot.name, _READ_FOLDER, dir_fd=folder))) as held:
             self._refuse_forbidden(spot, os.fstat(held.descriptor))
             yield held.descriptor
@@ -73,6 +72,12 @@ class Walker:
             name, status = other, os.stat(other, dir_fd=folder, follow_symlinks=False)
         self._refuse_forbidden(spot, status)
         return name, status
+
+    def child(self, folder: int, spot: Spot) -> os.stat_result:
+        """The status of something found while listing; its name was not looked at before."""
+        if self._places.forbidden.is_place(spot.path):
+            raise NotAllowed(f"{spot.shown} is a protected place.", hint="No grant can open it.")
+        return self.status(folder, spot)[1]
 
     def absent(self, folder: int, spot: Spot) -> bool:
         try:
@@ -131,9 +136,10 @@ class Walker:
                         raise is_link(spot.shown) from error
             raise
 
-    def _refuse_forbidden(self, spot: Spot, status: os.stat_result | None) -> None:
-        identity: Identity | None = None if status is None else (status.st_dev, status.st_ino)
-        if identity in self._forbidden or self._places.forbids(spot):
+    def _refuse_forbidden(self, spot: Spot, status: os.stat_result) -> None:
+        """By what it is. By name, a spot was looked at when it was found."""
+        identity: Identity = (status.st_dev, status.st_ino)
+        if identity in self._forbidden:
             raise NotAllowed(f"{spot.shown} is in a protected place.", hint="No grant can open it.")
 
 

@@ -92,7 +92,7 @@ class Survey:
                 spot = here.child(name)
                 try:
                     name.encode()  # a name that is no text can not be spoken of, and is left out
-                    _, status = walker.status(folder, spot)
+                    status = walker.child(folder, spot)
                 except (OSError, NotAllowed, UnicodeEncodeError):
                     continue
                 self.seen += 1

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+import anyio
+
 from annabelle.core.errors import TurnCancelled
 
 T = TypeVar("T")
@@ -41,7 +43,10 @@ async def in_thread(work: Callable[[StopSign], T]) -> T:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
         sign.raise_it()
-        await asyncio.wait([running], timeout=SETTLE_SECONDS)
+        with anyio.move_on_after(
+            SETTLE_SECONDS, shield=True
+        ):  # the SDK's scopes cancel every wait inside, again and again
+            await asyncio.wait([running])
         if running.done() and not running.cancelled():
             running.exception()  # looked at, so that asyncio does not report it as forgotten
         raise

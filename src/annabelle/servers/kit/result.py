@@ -19,17 +19,14 @@ class Result(BaseModel):
 
 def success(result: BaseModel, max_bytes: int) -> CallToolResult:
     """The result as it goes over the wire; one that is too large is refused, because half a structure is none."""
-    structure = result.model_dump_json(exclude_none=True)
-    text = result.text() if isinstance(result, Result) else structure
-    size = max(len(structure.encode()), len(text.encode("utf-8", errors="replace")))
+    text = result.text() if isinstance(result, Result) else result.model_dump_json(exclude_none=True)
+    size = max(len(result.model_dump_json().encode()), len(text.encode("utf-8", errors="replace")))
     if size > max_bytes:
         raise TooLarge(
             f"The result is {size} bytes, more than the {max_bytes} a tool may return.",
             hint="Ask for less: a narrower path, a filter or a smaller limit.",
         )
-    return CallToolResult(
-        content=[TextContent(text=text)], structured_content=result.model_dump(mode="json", exclude_none=True)
-    )
+    return CallToolResult(content=[TextContent(text=text)], structured_content=result.model_dump(mode="json"))
 
 
 def failure(error: AnnabelleError, trace_id: str | None) -> CallToolResult:
