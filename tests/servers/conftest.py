@@ -11,13 +11,14 @@ from pathlib import Path
 
 import anyio
 import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.shared.memory import create_client_server_memory_streams
+from pydantic import BaseModel
+
 from annabelle.core.home import Home
 from annabelle.servers.filer.config import FilerConfig
 from annabelle.servers.filer.server import build
 from annabelle.servers.kit import ToolServer
-from mcp import Client, StdioServerParameters, stdio_client
-from mcp.shared.memory import create_client_server_memory_streams
-from pydantic import BaseModel
 from servers.speaking import CallTool, Connect, Mode, WriteGrants
 
 

@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import Field
+
 from annabelle.core.errors import NotAllowed
 from annabelle.servers.kit import Result, StopSign, ToolServer, current_call, in_thread, run, tool
-from pydantic import Field
 
 Text = Annotated[str, Field(description="Any text")]
 
@@ -48,7 +49,7 @@ class Sample:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def chatter(self) -> Said:
         """Print on standard output, which is the protocol's."""
-        print("stray words")
+        print("stray words")  # noqa: T201  the point of this tool
         os.write(1, b"more stray words\n")
         await (await asyncio.create_subprocess_exec("echo", "words of a child")).wait()
         return Said(said="done")

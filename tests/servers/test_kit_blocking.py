@@ -6,6 +6,7 @@ import threading
 
 import anyio
 import pytest
+
 from annabelle.core.errors import TurnCancelled
 from annabelle.servers.kit import StopSign, in_thread
 
@@ -22,9 +23,7 @@ async def test_a_cancelled_call_ends_only_after_its_thread_has() -> None:
 
     async with anyio.create_task_group() as tg:
         tg.start_soon(in_thread, work)
-        with anyio.fail_after(10):
-            while not begun.is_set():
-                await anyio.sleep(0)
+        assert await anyio.to_thread.run_sync(begun.wait, 10)
         tg.cancel_scope.cancel()
     assert ended.is_set()
 

@@ -6,9 +6,10 @@ from enum import Enum
 from typing import Annotated, Literal
 
 import pytest
+from pydantic import BaseModel, Field
+
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import Result, ToolServer, tool
-from pydantic import BaseModel, Field
 
 Text = Annotated[str, Field(description="Any text")]
 
@@ -72,7 +73,7 @@ async def without_description(text: str) -> Said:
 
 
 @_mark
-async def without_type(text) -> Said:  # noqa: ANN001  # pyright: ignore
+async def without_type(text) -> Said:  # pyright: ignore
     """Say."""
     return Said(said=text)
 

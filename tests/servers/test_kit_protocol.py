@@ -6,10 +6,11 @@ import logging
 
 import anyio
 import pytest
-from annabelle.core.ids import new_id
-from annabelle.servers.kit.registry import Registry
 from mcp.server.lowlevel import Server
 from mcp_types.version import LATEST_MODERN_VERSION
+
+from annabelle.core.ids import new_id
+from annabelle.servers.kit.registry import Registry
 from servers.sample_server import sample
 from servers.speaking import Connect
 
@@ -66,7 +67,8 @@ async def test_an_unexpected_failure_tells_the_log_and_not_the_caller(
         again = await client.call_tool("echo", {})
     assert result.is_error
     assert result.structured_content["error"]["code"] == "internal_error"
-    assert "secret" not in str(result) and "sk-ant" not in str(result)
+    assert "secret" not in str(result)
+    assert "sk-ant" not in str(result)
     assert "Traceback" in caplog.text
     assert not again.is_error, "the server goes on"
 
