@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from annabelle.hub.agents.manager import AgentStatus
-from annabelle.hub.api.documented import Answer, TheHub, body_of, failures, read_body
+from annabelle.hub.api.documented import ID_SHAPE, Answer, TheHub, body_of, failures, read_body
 
 router = APIRouter(tags=["agents"])
-AgentId = Annotated[str, Path(max_length=100, examples=["annabelle"])]
+AgentId = Annotated[str, Path(pattern=ID_SHAPE, examples=["annabelle"])]
 
 
 class AgentList(Answer):

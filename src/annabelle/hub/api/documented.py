@@ -13,6 +13,8 @@ from annabelle.hub.security.identities import Identity
 from annabelle.hub.services import Hub
 
 B = TypeVar("B", bound=BaseModel)
+# What no id of ours has can not reach a query.
+ID_SHAPE = r"^[A-Za-z0-9_-]{1,100}$"
 Responses = dict[int | str, dict[str, object]]
 
 _MEANINGS = {

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from annabelle.core.errors import NotFound
 from annabelle.core.events import StoredEvent
 from annabelle.core.messages import InboundMessage, Name
-from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
+from annabelle.hub.api.documented import ID_SHAPE, Caller, TheHub, body_of, failures, read_body
 from annabelle.hub.api.views import MessageProgress, MessageView
 from annabelle.hub.services import Hub
 from annabelle.store import events, messages
@@ -25,7 +25,7 @@ _WAIT_MAX = 600
 _REPLIES_READ = 200
 
 Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so many seconds for the answer")]
-MessageId = Annotated[str, Path(max_length=100, examples=["msg_01k9zq3v7k0000000000000000"])]
+MessageId = Annotated[str, Path(pattern=ID_SHAPE, examples=["msg_01k9zq3v7k0000000000000000"])]
 
 
 class NewMessage(BaseModel):

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 
-from annabelle.hub.api.documented import Answer, Caller, Responses, TheHub, failures
+from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, Responses, TheHub, failures
 from annabelle.hub.api.views import MessageView, ThreadView
 from annabelle.hub.events.sse import Reader, stream
 from annabelle.hub.services import Hub
@@ -16,7 +16,7 @@ from annabelle.store import events, messages, threads
 router = APIRouter(tags=["threads"])
 _LARGEST = 2**63 - 1
 
-ThreadId = Annotated[str, Path(max_length=100, examples=["thr_01k9zq3v7k0000000000000000"])]
+ThreadId = Annotated[str, Path(pattern=ID_SHAPE, examples=["thr_01k9zq3v7k0000000000000000"])]
 After = Annotated[int | None, Query(ge=0, le=_LARGEST, description="Start behind this event; without it, with now")]
 LastEventId = Annotated[
     int | None, Header(alias="Last-Event-ID", ge=0, le=_LARGEST, description="What a reader saw last; wins over after")

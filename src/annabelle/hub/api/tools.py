@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from annabelle.core.contract import ToolCall, ToolList
-from annabelle.core.errors import AnnabelleError, InvalidArguments
+from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
 from annabelle.core.tools import CallContext, ToolResult
 from annabelle.core.trace import current_trace
 from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
@@ -65,7 +65,7 @@ def _json(text: str, tools_version: str) -> Response:
 async def _context(hub: Hub, caller: Identity, call: ToolCall) -> CallContext:
     if caller.agent_id is None:
         if call.call_id is not None or call.message_id is not None:
-            raise InvalidArguments("call_id and message_id are for agents only.", field="call_id")
+            raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
         return CallContext(caller="api", user_id=caller.user_id, trace_id=current_trace())
     if call.message_id is None:
         raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
