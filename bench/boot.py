@@ -15,7 +15,14 @@ TOOLS_EACH = 8
 
 _SERVER = '''"""A small server made by the boot benchmark."""
 
+from typing import Annotated
+
+from pydantic import Field
+
 from annabelle.servers.kit import Result, ToolServer, run, tool
+
+Text = Annotated[str, Field(description="What to say")]
+Count = Annotated[int, Field(description="How often")]
 
 
 class Said(Result):
@@ -34,7 +41,7 @@ if __name__ == "__main__":
 '''
 _FUNCTION = '''
 @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
-async def tool_{number}(text: str, count: int = 1) -> Said:
+async def tool_{number}(text: Text, count: Count = 1) -> Said:
     """Say the text back, several times over."""
     return Said(said=text * count)
 

@@ -49,7 +49,7 @@ def one_turn(hub: Hub) -> float:
     started = time.perf_counter()
     answer = post(hub, "/message?wait=60", {"text": TEXT, "channel": "http", "chatId": "bench"})
     reply = answer.get("reply") or {}
-    if reply.get("content") != "done":  # type: ignore[union-attr]
+    if reply.get("text") != "done":  # type: ignore[union-attr]
         raise SystemExit(f"a turn went wrong: {answer}")
     return time.perf_counter() - started
 

@@ -98,7 +98,7 @@ class Run:
         open_ids = list(self._messages.values())
         while open_ids and time.monotonic() < deadline:
             answer = self._system.insist("GET", f"/messages/{open_ids[0]}?wait=5")
-            if answer["message"]["state"] in ("done", "failed"):
+            if answer["state"] in ("done", "failed"):
                 open_ids.pop(0)
         return open_ids
 
@@ -109,15 +109,14 @@ class Run:
         }
 
     def reported(self) -> dict[str, str]:
-        """What the system itself says of each `mark`: done or unknown."""
+        """What the system itself says of each `mark`: done, or the code of its error."""
         states: dict[str, str] = {}
         for turn in self._turns[: self._sent]:
             events = self._system.insist("GET", f"/messages/{self._messages[turn.number]}/events")["events"]
             for event in events:
                 if event["type"] == "tool_complete" and event["data"]["name"] == "witness_mark":
-                    error = event["data"].get("error") or {}
-                    unknown = isinstance(error, dict) and error.get("code") == "outcome_unknown"
-                    states[turn.key] = "unknown" if unknown else "done"
+                    error = event["data"].get("error")
+                    states[turn.key] = error["code"] if error else "done"
         return states
 
 
@@ -155,7 +154,7 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     share = len(thinkers_first) / max(1, len(thinkers_first) + len(everything))
     run.attack(thinkers_first, round(asked.turns * share))
     run.wait_answered(300)
-    unknown_after_thinkers = [key for key, state in run.reported().items() if state == "unknown"]
+    unknown_after_thinkers = [key for key, state in run.reported().items() if state == "outcome_unknown"]
     run.attack(everything, asked.turns)
     unanswered = run.wait_answered(600)
     verdict = Verdict(turns=len(planned))

@@ -49,27 +49,27 @@ def judge_replies(verdict: Verdict, turns: Sequence[Turn], threads: dict[int, li
         position = {message["id"]: index for index, message in enumerate(m for m in messages if m["source"] == "user")}
         if len(position) != len(mine):
             verdict.lost.append(f"conversation {conversation}: {len(position)} of {len(mine)} messages stored")
-        answered = Counter(reply["reply_to"] for reply in replies)
+        answered = Counter(reply["replyTo"] for reply in replies)
         for turn, message in zip(mine, (m for m in messages if m["source"] == "user"), strict=False):
-            if message["content"] != turn.text:
+            if message["text"] != turn.text:
                 verdict.out_of_order.append(f"{turn.key}: stored out of order")
             count = answered.get(message["id"], 0)
             if count == 0:
                 verdict.lost.append(f"{turn.key}: no answer")
             elif count > 1:
                 verdict.doubled_replies.append(f"{turn.key}: {count} answers")
-        order = [position[reply["reply_to"]] for reply in replies if reply["reply_to"] in position]
+        order = [position[reply["replyTo"]] for reply in replies if reply["replyTo"] in position]
         if order != sorted(order):
             verdict.out_of_order.append(f"conversation {conversation}: answers in order {order}")
         verdict.wrong_replies += [
-            f"{reply['reply_to']}: {reply['source']} {reply['content'][:100]!r}"
+            f"{reply['replyTo']}: {reply['source']} {reply['text'][:100]!r}"
             for reply in replies
-            if reply["source"] != "agent" or not reply["content"].startswith("done ")
+            if reply["source"] != "agent" or not reply["text"].startswith("done ")
         ]
 
 
 def judge_effects(verdict: Verdict, turns: Sequence[Turn], witness: Path, reported: dict[str, str]) -> None:
-    """`reported` maps a turn's key to what the system says of its `mark` call: done or unknown."""
+    """`reported` maps a turn's key to what the system says of its `mark` call: done, or the code of its error."""
     lines = [json.loads(line) for line in witness.read_text().splitlines()]
     marks = Counter(line["key"] for line in lines if line["tool"] == "mark")
     touches = Counter(line["key"] for line in lines if line["tool"] == "touch")
@@ -77,7 +77,7 @@ def judge_effects(verdict: Verdict, turns: Sequence[Turn], witness: Path, report
         state = reported.get(turn.key, "missing")
         if marks[turn.key] > 1:
             verdict.doubled_calls.append(f"{turn.key}: {marks[turn.key]} times")
-        if state == "unknown":
+        if state == "outcome_unknown":
             verdict.unknown.append(turn.key)
         elif marks[turn.key] == 0:
             verdict.silent_losses.append(f"{turn.key}: mark never happened, reported {state}")

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Annotated
+
+from pydantic import Field
 
 from annabelle.servers.kit import Result, ToolServer, run, tool
+
+Key = Annotated[str, Field(description="What is noted")]
 
 
 class Noted(Result):
@@ -30,14 +35,14 @@ def _note(name: str, key: str) -> None:
 
 
 @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
-async def mark(key: str) -> Noted:
+async def mark(key: Key) -> Noted:
     """Do something that must not be done twice."""
     _note("mark", key)
     return Noted(done=f"marked {key}")
 
 
 @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
-async def touch(key: str) -> Noted:
+async def touch(key: Key) -> Noted:
     """Do something that may be done again."""
     _note("touch", key)
     return Noted(done=f"touched {key}")

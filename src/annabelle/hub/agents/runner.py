@@ -20,6 +20,7 @@ from annabelle.hub.agents.process import ThinkerProcess
 from annabelle.hub.agents.restarts import Restarts
 
 _log = logging.getLogger(__name__)
+_DYING_SECONDS = 1.0
 RunnerState = Literal["stopped", "starting", "running", "stopping"]
 
 
@@ -95,6 +96,14 @@ class AgentRunner:
             elif life is not None:
                 await self._end(life)
             return (await self._start()).client
+
+    async def unanswered(self, client: ThinkerClient) -> None:
+        """Tell that this client did not answer: its process is probably dying, so wait a moment until that is seen."""
+        life = self._life
+        if life is not None and life.client is client:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DYING_SECONDS):
+                    await life.process.exited()
 
     def running_client(self) -> ThinkerClient | None:
         return self._life.client if self._life is not None and self.state == "running" else None

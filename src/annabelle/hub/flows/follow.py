@@ -43,6 +43,7 @@ class Follower:
         """How the turn ended. A thinker that dies is started again and given the same brief, to go on where it was."""
         progress = _Progress()
         while True:
+            client: ThinkerClient | None = None
             try:
                 client = await self._runner.ensure()
                 if self._cancelled() and progress.stream is None:
@@ -69,6 +70,8 @@ class Follower:
                 await self._pause(refused, progress)
             except Unavailable as gone:
                 await self._pause(gone, progress)
+                if client is not None:
+                    await self._runner.unanswered(client)
             if progress.troubles > _DEATHS or progress.refusals > _REFUSALS:
                 return failure(
                     self._brief.message_id,

@@ -183,6 +183,9 @@ class ManagedServer:
             return str(error)
         finally:
             self._connection = None
+            if self._state == "ready":
+                # Before the pipes are closed, which takes a moment: callers wait for the next life from now on.
+                await self._move("restarting")
             if connection is not None:
                 await _finish(connection.close(self._pace.stop_grace_seconds))
 
