@@ -3,7 +3,8 @@
 The tools stand as a compact list in the system prompt, a stable prefix the server keeps in its cache. First the model
 names a tool or `none`, in an answer whose JSON schema allows nothing else. Then it is asked for the arguments under the
 tool's own schema, or, after `none`, for its answer, which streams as usual. What can not be read is asked for once
-more, and then the model just talks: a weak model costs a turn its tools, never its answer.
+more, and then the model just talks: a weak model costs a turn its tools, never its answer. So one call is at most five
+questions to the server.
 """
 
 from __future__ import annotations

@@ -39,7 +39,9 @@ class EmbeddedBackend:
         tokens = min(ask.max_tokens or MAX_TOKENS, MAX_TOKENS)
         for share in _SHARES:
             room = int((self._weights.context - tokens) * share)
-            fitted = replace(ask, messages=fitting(ask.messages, room), max_tokens=tokens)
+            fitted = replace(
+                ask, messages=fitting(ask.messages, room), max_tokens=tokens, temperature=self._temperature(ask)
+            )
             try:
                 async with aclosing(self._backend.stream(fitted)) as events:
                     async for event in events:
@@ -48,6 +50,10 @@ class EmbeddedBackend:
             except ProviderRefused as error:
                 if "context size" not in error.message or share == _SHARES[-1]:
                     raise
+
+    def _temperature(self, ask: Ask) -> float | None:
+        own = self._weights.sampling.get("temperature")
+        return own if isinstance(own, float) and ask.answer_schema is None else ask.temperature
 
     async def close(self) -> None:
         if self._backend is not None:

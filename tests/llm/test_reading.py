@@ -1,0 +1,107 @@
+"""Answers cut at any place read the same, whatever a provider does to its chunks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_ai.messages import TextPart, ToolCallPart
+
+from annabelle.core.tools import JsonObject
+from annabelle.llm.openai_protocol.reader import ChunkReader
+from annabelle.llm.openai_protocol.think_tags import ThinkTags
+from annabelle.llm.schema_tools import first_object
+from annabelle.llm.schemas import inlined, signature
+from annabelle.llm.types import TextDelta
+
+
+def delta(**fields: object) -> JsonObject:
+    return {"choices": [{"delta": fields, "finish_reason": None}]}
+
+
+def end(reason: str = "stop") -> JsonObject:
+    return {"choices": [{"delta": {}, "finish_reason": reason}]}
+
+
+@pytest.mark.req("LLM-04")
+@given(
+    thought=st.text(alphabet="ab</think> ", max_size=12).filter(lambda text: "</think>" not in text + "</think"[:7]),
+    answer=st.text(alphabet="ab</think> ", max_size=12),
+    cuts=st.lists(st.integers(0, 60), max_size=6),
+)
+def test_think_tags_are_found_wherever_the_chunks_are_cut(thought: str, answer: str, cuts: list[int]) -> None:
+    whole = f"<think>{thought}</think>x{answer}"
+    places = sorted({0, len(whole), *(min(cut, len(whole)) for cut in cuts)})
+    tags, text, thinking = ThinkTags(), "", ""
+    pieces = [whole[a:b] for a, b in pairwise(places)]
+    for event in [event for piece in pieces for event in tags.feed(piece)] + tags.finish():
+        if isinstance(event, TextDelta):
+            text += event.text
+        else:
+            thinking += event.text
+    assert text == f"x{answer}"
+    assert thinking.strip() == thought.strip()
+
+
+@pytest.mark.req("LLM-04")
+@given(st.text(max_size=30).filter(lambda text: not text.lstrip().startswith("<")), st.integers(0, 30))
+def test_text_without_tags_passes_unchanged(text: str, cut: int) -> None:
+    tags = ThinkTags()
+    events = [*tags.feed(text[:cut]), *tags.feed(text[cut:]), *tags.finish()]
+    assert "".join(event.text for event in events) == (text if text.strip() else "")
+
+
+@pytest.mark.req("LLM-01")
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [{"index": 0, "id": "a", "name": "one"}, {"index": 1, "id": "b", "name": "two"}],
+        [{"index": 0, "id": "a", "name": "one"}, {"index": 0, "id": "b", "name": "two"}],
+        [{"id": "a", "name": "one"}, {"id": "b", "name": "two"}],
+        [{"index": 0, "name": "one"}, {"index": 1, "name": "two"}],
+    ],
+)
+def test_two_calls_stay_two_however_they_are_numbered(chunks: list[dict[str, object]]) -> None:
+    reader = ChunkReader()
+    for chunk in chunks:
+        name = chunk.pop("name")
+        reader.feed(delta(tool_calls=[{**chunk, "function": {"name": name, "arguments": '{"n": 1}'}}]))
+    reader.feed(end("tool_calls"))
+    calls = reader.response("ollama", "m", 1).tool_calls
+    assert [(call.tool_name, call.args) for call in calls] == [("one", '{"n": 1}'), ("two", '{"n": 1}')]
+    assert len({call.tool_call_id for call in calls}) == 2
+
+
+@pytest.mark.req("LLM-01")
+def test_a_call_without_arguments_has_an_empty_object() -> None:
+    reader = ChunkReader()
+    reader.feed(delta(content="Now:", tool_calls=[{"index": 0, "id": "a", "function": {"name": "one"}}]))
+    reader.feed(end("tool_calls"))
+    text, call = reader.response("groq", "m", 1).parts
+    assert isinstance(text, TextPart)
+    assert isinstance(call, ToolCallPart)
+    assert call.args_as_dict() == {}
+
+
+@pytest.mark.req("LLM-07")
+def test_usage_is_found_where_groq_puts_it() -> None:
+    reader = ChunkReader()
+    reader.feed({**end(), "x_groq": {"usage": {"prompt_tokens": 7, "completion_tokens": 2}}})
+    assert reader.response("groq", "m", 1).usage.input_tokens == 7
+
+
+@pytest.mark.req("LLM-08")
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)))
+def test_an_object_is_found_in_prose_and_nothing_else_is_taken_for_one(value: object) -> None:
+    assert first_object(f'Sure {{ here: {{"tool": "x"}} and {value!r}') == {"tool": "x"}
+    assert first_object("no object here, only { and }") is None
+
+
+@pytest.mark.req("LLM-08")
+def test_schemas_that_refer_to_themselves_end() -> None:
+    node: JsonObject = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    schema = inlined({"type": "object", "properties": {"head": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
+    assert "$ref" not in str(schema)
+    assert signature(schema) == "head?: object"
