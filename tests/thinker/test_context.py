@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from annabelle.core.contract import AgentProfile, ToolList, TurnBrief
 from annabelle.core.errors import ConfigMistake
 from annabelle.thinker.context.clock import spoken, zone
-from annabelle.thinker.context.history import history, paired
+from annabelle.thinker.context.history import History, paired
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import PlainContext, Situation
 from annabelle.thinker.loop.model_step import dump_message
@@ -97,14 +97,14 @@ def test_an_unknown_time_zone_is_named() -> None:
 
 def test_history_is_the_last_messages_in_whole_turns() -> None:
     turns = [record(number) for number in range(30)]
-    messages = history(turns, 20)
+    messages = History().latest(turns, 20)
     assert len(messages) == 20
     assert "question 20" in str(messages[0])
-    assert len(history([*turns, record(30, calls=3)], 20)) == 20
+    assert len(History().latest([*turns, record(30, calls=3)], 20)) == 20
 
 
 def test_of_one_turn_that_is_too_long_the_question_and_the_end_are_kept() -> None:
-    messages = history([record(1), record(2, calls=30)], 8)
+    messages = History().latest([record(1), record(2, calls=30)], 8)
     assert 2 <= len(messages) <= 8
     assert "question 2" in str(messages[0])
     assert "answer 2" in str(messages[-1])
@@ -113,7 +113,7 @@ def test_of_one_turn_that_is_too_long_the_question_and_the_end_are_kept() -> Non
 
 def test_messages_that_can_not_be_read_leave_the_users_text() -> None:
     broken = record(1).model_copy(update={"messages": [{"kind": "nonsense"}]})
-    assert "question 1" in str(history([broken], 20))
+    assert "question 1" in str(History().latest([broken], 20))
 
 
 _ids = st.sampled_from(["a", "b", "c"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -69,7 +69,7 @@ class _Endpoints:
         self._mind.require_ready()
         after = int(number_of(request, "after", 2**53))
         stream = await self._mind.turns.stream(_message_id(request))
-        lines = _until_gone(request, stream.lines(after, request.query_params.get("stream")))
+        lines = stream.lines(after, request.query_params.get("stream"))
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def cancel(self, request: Request) -> Response:
@@ -98,13 +98,6 @@ def _edge(endpoint: Endpoint) -> Endpoint:
                 return error_response(error)
 
     return at_edge
-
-
-async def _until_gone(request: Request, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    async for chunk in lines:
-        if await request.is_disconnected():
-            return
-        yield chunk
 
 
 def _message_id(request: Request) -> str:

@@ -20,6 +20,7 @@ class LiveTurn:
     def __init__(self, stream: TurnStream) -> None:
         self.stream = stream
         self.message_id = stream.message_id
+        self.begun = False
         self.result: TurnResult | None = None
         self._over = asyncio.Event()
         self._held = False

@@ -66,6 +66,7 @@ async def serve(boot: ThinkerBoot) -> None:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=120,
             timeout_graceful_shutdown=1,
         )

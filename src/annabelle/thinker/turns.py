@@ -47,10 +47,13 @@ class Turns:
                 raise Unavailable("This thinker is stopping.", hint="Send the message again in a moment.")
             live = self._live(brief.message_id)
             try:
-                if not await self._restore(live):
-                    argument: JsonObject = {"brief": brief.model_dump(mode="json"), "started_at": now().isoformat()}
-                    await self._bench.engine.start(TURN_WORKFLOW, brief.message_id, argument)
-                    failpoint(failpoints.AFTER_ACCEPT)
+                argument: JsonObject = {"brief": brief.model_dump(mode="json"), "started_at": now().isoformat()}
+                await self._bench.engine.start(TURN_WORKFLOW, brief.message_id, argument)
+                failpoint(failpoints.AFTER_ACCEPT)
+                await asyncio.sleep(0)
+                if not live.begun:
+                    # Nothing new was started: an earlier process had this turn, and may have finished it.
+                    await self._restore(live)
             except BaseException:
                 self._turns.pop(brief.message_id, None)
                 raise
@@ -60,6 +63,7 @@ class Turns:
         """The workflow itself; also called by the engine for what an earlier process left unfinished."""
         brief = TurnBrief.model_validate(argument["brief"])
         live = self._live(brief.message_id)
+        live.begun = True
         if self._stopping:
             live.hold()
         started_at = datetime.fromisoformat(str(argument["started_at"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,20 +23,37 @@ from annabelle.thinker.session.records import TurnRecord
 
 _log = logging.getLogger(__name__)
 _OLD_RESULT_CHARS = 4_000
+_KEPT_TURNS = 400
 
 
-def history(turns: Sequence[TurnRecord], limit: int) -> list[ModelMessage]:
-    """The last messages, at most `limit`, in whole turns; of a turn too long by itself, its two ends."""
-    kept: list[ModelMessage] = []
-    for turn in reversed(turns):
-        messages = paired(_messages(turn))
-        room = limit - len(kept)
-        if len(messages) > room:
-            if not kept and room >= 2:
-                kept = _ends(messages, room)
-            break
-        kept = messages + kept
-    return kept
+class History:
+    """Reads turns into messages. What was read once is kept: a turn never changes after it was written."""
+
+    def __init__(self) -> None:
+        self._read: OrderedDict[str, list[ModelMessage]] = OrderedDict()
+
+    def latest(self, turns: Sequence[TurnRecord], limit: int) -> list[ModelMessage]:
+        """The last messages, at most `limit`, in whole turns; of a turn too long by itself, its two ends."""
+        kept: list[ModelMessage] = []
+        for turn in reversed(turns):
+            messages = self._messages(turn)
+            room = limit - len(kept)
+            if len(messages) > room:
+                if not kept and room >= 2:
+                    kept = _ends(messages, room)
+                break
+            kept = messages + kept
+        return kept
+
+    def _messages(self, turn: TurnRecord) -> list[ModelMessage]:
+        known = self._read.get(turn.message_id)
+        if known is None:
+            known = self._read[turn.message_id] = paired(_parse(turn))
+            if len(self._read) > _KEPT_TURNS:
+                self._read.popitem(last=False)
+        else:
+            self._read.move_to_end(turn.message_id)
+        return known
 
 
 def paired(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -63,7 +81,7 @@ def _ends(messages: list[ModelMessage], room: int) -> list[ModelMessage]:
     return paired([messages[0], *tail])
 
 
-def _messages(turn: TurnRecord) -> list[ModelMessage]:
+def _parse(turn: TurnRecord) -> list[ModelMessage]:
     try:
         messages = ModelMessagesTypeAdapter.validate_python(turn.messages)
     except ValidationError:

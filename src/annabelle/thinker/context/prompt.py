@@ -10,7 +10,7 @@ from typing import Protocol
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
 from annabelle.thinker.context.clock import spoken
-from annabelle.thinker.context.history import history
+from annabelle.thinker.context.history import History
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.session.records import TurnRecord
 
@@ -52,11 +52,12 @@ class PlainContext:
 
     def __init__(self, persona: Persona, where: tzinfo) -> None:
         self._persona, self._where = persona, where
+        self._history = History()
 
     def build(self, situation: Situation) -> Prompt:
         static = ModelRequest(parts=[SystemPromptPart(content=self._persona.text())])
         return Prompt(
-            before=[static, *history(situation.turns, situation.history_messages)],
+            before=[static, *self._history.latest(situation.turns, situation.history_messages)],
             user=ModelRequest(parts=[UserPromptPart(content=situation.text)]),
             fresh=f"[It is {spoken(situation.at, self._where)}.]",
         )
