@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ from annabelle.core.errors import StorageTrouble
 from annabelle.store.engine import DialectName, checkpoint, make_engine, parse_url, sqlite_url
 from annabelle.store.lock import FileLock
 from annabelle.store.migrate import Plan, bring_up_to_date
-from annabelle.store.trouble import Place, describe, is_passing
+from annabelle.store.trouble import Place, describe, is_passing, read_only
 
 __all__ = ["Database", "FileLock", "make_engine", "sqlite_url"]
 
@@ -62,6 +63,10 @@ class Database:
                 raise StorageTrouble(f"{place.file.parent} can not be made: {error.strerror}.") from error
             lock = FileLock(place.file)
             lock.acquire()
+            if place.file.exists() and not os.access(place.file, os.W_OK, effective_ids=True):
+                # SQLite would open it all the same, and fail with the first message.
+                lock.release()
+                raise read_only(place)
         writing = make_engine(url, synchronous, pool_size=_writers(place))
         try:
             bring_up_to_date(writing, place.file, backups, plan)

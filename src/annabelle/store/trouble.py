@@ -56,6 +56,12 @@ def describe(error: DBAPIError | PoolTimeout, place: Place) -> AnnabelleError | 
     return _describe_sqlite(error, place) if place.file else _describe_postgres(error, place)
 
 
+def read_only(place: Place) -> StorageTrouble:
+    return StorageTrouble(
+        f"The database {place.name} is read-only.", hint="Give whoever runs Annabelle the right to write it."
+    )
+
+
 def _describe_sqlite(error: DBAPIError, place: Place) -> StorageTrouble | None:
     name, said = place.name, str(getattr(error.orig, "sqlite_errorname", ""))
     if said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
@@ -71,7 +77,7 @@ def _describe_sqlite(error: DBAPIError, place: Place) -> StorageTrouble | None:
             f"The disk is full: {name} could not be written.", hint="Free some space; nothing is lost."
         )
     if said.startswith("SQLITE_READONLY"):
-        return StorageTrouble(f"The database {name} is read-only.", hint="Give its owner the right to write it.")
+        return read_only(place)
     if said.startswith("SQLITE_CANTOPEN"):
         return StorageTrouble(f"The database {name} can not be opened.", hint="Check its folder and permissions.")
     if said.startswith("SQLITE_IOERR"):
