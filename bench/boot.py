@@ -49,7 +49,6 @@ async def tool_{number}(text: Text, count: Count = 1) -> Said:
 _MANIFEST = """name = "{name}"
 label = "{name}"
 group = "Bench"
-module = "{module}"
 """
 
 
@@ -64,10 +63,10 @@ def make_servers(folder: Path) -> None:
     """Nine packages in the shape of a built-in server."""
     for number in range(SMALL_SERVERS):
         name = f"small{number}"
-        package = folder / f"bench_{name}"
+        package = folder / name
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")
-        (package / "manifest.toml").write_text(_MANIFEST.format(name=name, module=f"bench_{name}"))
+        (package / "manifest.toml").write_text(_MANIFEST.format(name=name))
         functions = "".join(_FUNCTION.format(number=index) for index in range(TOOLS_EACH))
         names = ", ".join(f"tool_{index}" for index in range(TOOLS_EACH))
         (package / "__main__.py").write_text(_SERVER.format(name=name, functions=functions, names=names))
@@ -93,7 +92,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     runs = parser.parse_args().runs
     with tempfile.TemporaryDirectory() as folder:
-        servers = Path(folder)
+        servers = Path(folder) / "bench_servers"
         make_servers(servers)
         boot(servers, nursery=True)  # the first start compiles the made servers' bytecode
         forked = [boot(servers, nursery=True) for _ in range(runs)]

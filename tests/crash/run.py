@@ -34,7 +34,9 @@ class Run:
     """One attack: sends the turns, deals the kills, waits until everything is answered."""
 
     def __init__(self, system: System, planned: list[Turn], seed: int) -> None:
-        self._system, self._turns, self._chance = system, planned, random.Random(seed)
+        self._system, self._chance = system, random.Random(seed)
+        self.turns = planned
+        self._conversations = 1 + max(turn.conversation for turn in planned)
         self._sent = 0
         self._messages: dict[int, str] = {}
         self.threads: dict[int, str] = {}
@@ -43,14 +45,16 @@ class Run:
         self.call_hits = 0
 
     def _send(self, count: int) -> None:
-        for turn in self._turns[self._sent : self._sent + count]:
+        while len(self.turns) < self._sent + count:  # a point that was not reached in time needs one turn more
+            self.turns.append(Turn(len(self.turns), len(self.turns) % self._conversations))
+        for turn in self.turns[self._sent : self._sent + count]:
             body = {
                 "text": turn.text, "channel": "http", "chatId": f"chat-{turn.conversation}", "externalId": turn.key,
             }  # fmt: skip
             answer = self._system.insist("POST", "/message", body)
             self._messages[turn.number] = answer["messageId"]
             self.threads[turn.conversation] = answer["threadId"]
-        self._sent = min(len(self._turns), self._sent + count)
+        self._sent += max(0, count)
 
     def attack(self, dealt: list[Kill], until: int) -> None:
         """Deal these kills while the turns up to `until` are sent, as evenly as they come."""
@@ -59,7 +63,7 @@ class Run:
             due = first + round((until - first) * (index + 1) / len(dealt))
             self._deal(kill, max(1, due - self._sent) if due > self._sent else 0)
             print(f"{index + 1}/{len(dealt)} {kill}: {self._sent} turns sent", file=sys.stderr, flush=True)
-        self._send(until - self._sent)
+        self._send(max(0, until - self._sent))
 
     def _deal(self, kill: Kill, to_send: int) -> None:
         if kill.failpoint is not None:
@@ -111,7 +115,7 @@ class Run:
     def reported(self) -> dict[str, str]:
         """What the system itself says of each `mark`: done, or the code of its error."""
         states: dict[str, str] = {}
-        for turn in self._turns[: self._sent]:
+        for turn in self.turns[: self._sent]:
             events = self._system.insist("GET", f"/messages/{self._messages[turn.number]}/events")["events"]
             for event in events:
                 if event["type"] == "tool_complete" and event["data"]["name"] == "witness_mark":

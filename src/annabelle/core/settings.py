@@ -62,7 +62,8 @@ class Settings(BaseSettings):
         True, description="Fork built-in servers from one warm process; false starts each on its own"
     )
     extra_servers_path: Path | None = Field(
-        None, description="Folder with more servers in the shape of a built-in one (a package with manifest.toml each)"
+        None,
+        description="Package folder with more servers in the shape of the built-in ones, each with its manifest.toml",
     )
     external_mcps_path: Path | None = Field(None, description="external-mcps.json; by default beside agents.json")
     tool_timeout_seconds: float = Field(30, gt=0, description="Default time a tool call may take")

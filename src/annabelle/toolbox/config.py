@@ -9,12 +9,7 @@ from pathlib import Path
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 
-PRELOADED = (
-    "mcp.server.lowlevel",
-    "mcp.server.stdio",
-    "annabelle.servers.kit",
-    "annabelle.toolbox.nursery.rehearsal",
-)
+PRELOADED = ("annabelle.servers.kit", "annabelle.toolbox.nursery.rehearsal")
 """What the nursery imports before it forks. The rehearsal runs the shared code once, so no child has to warm it up."""
 
 
@@ -75,11 +70,14 @@ class ToolboxConfig:
     ) -> ToolboxConfig:
         """What the hub runs with. `environment` is the hub's own, with the values of settings.env added to it."""
         agents_file = settings.agents_config_path or home.config / "agents.json"
+        extra = settings.extra_servers_path.expanduser().absolute() if settings.extra_servers_path else None
+        more = () if extra is None else (ManifestFolder(extra, extra.name),)
         return cls(
             home=home,
             environment=dict(environment),
             external_file=settings.external_mcps_path or agents_file.parent / "external-mcps.json",
-            manifest_folders=(builtin_servers(),) if manifest_folders is None else manifest_folders,
+            manifest_folders=(builtin_servers(), *more) if manifest_folders is None else manifest_folders,
+            python_path=() if extra is None else (str(extra.parent),),
             pace=Pace(
                 call_seconds=settings.tool_timeout_seconds,
                 start_seconds=settings.server_start_timeout_seconds,
