@@ -53,6 +53,7 @@ class FakeHub:
         self.traces: set[str | None] = set()
         self.tokens: set[str | None] = set()
         self.delay = 0.0
+        self.delays: dict[str, float] = {}
         self._results: dict[str, ToolResult] = {}
         routes = [
             Route("/tools/list", self._list),
@@ -87,7 +88,7 @@ class FakeHub:
         if known is None:
             self.running += 1
             self.most_running = max(self.most_running, self.running)
-            await asyncio.sleep(self.delay)
+            await asyncio.sleep(self.delays.get(call.name, self.delay))
             self.running -= 1
             self.effects.append(call.call_id or "")
             handler = self.handlers.get(call.name, lambda arguments: ToolResult(text=f"did {arguments}"))

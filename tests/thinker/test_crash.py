@@ -7,15 +7,17 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.core.tools import ToolResult
 from annabelle.thinker.failpoints import FAILPOINTS
 from support.postgres import session_records
 from support.scripted_model import ScriptedServer, plan_text
-from thinker.fake_hub import FakeHub
+from thinker.fake_hub import FakeHub, tool
 from thinker.thinkers import Thinker, brief, wait_for
 
 Start = Callable[..., Thinker]
@@ -75,6 +77,26 @@ def test_a_turn_survives_a_kill(
     assert (kept[1]["message_id"], kept[1]["assistant"]) == (asked.message_id, "Both done.")
 
 
+@pytest.mark.req("DUR-02", "LOOP-01")
+def test_calls_that_ran_at_the_same_time_each_keep_their_own_result(
+    start: Start, hub: FakeHub, failpoints: Path, records: Callable[[str], list[dict[str, object]]]
+) -> None:
+    hub.tools = [tool("first", read_only=True), tool("second", read_only=True)]
+    hub.handlers = {name: lambda a, name=name: ToolResult(text=f"of {name}") for name in ("first", "second")}
+    hub.delays["first"] = 0.5  # so the second ends before it, and is recorded before it
+    both = [{"name": "first", "arguments": {}}, {"name": "second", "arguments": {}}]
+    asked = brief(json.dumps({"calls": [both], "say": "done"}))
+    thinker = start()
+    thinker.client.post("/process-message", content=asked.model_dump_json())
+    wait_for(lambda: f"{asked.message_id}:1:1" in hub.effects)
+    (failpoints / "thinker.after_tool").touch()  # hit by the first, if not already by the second
+    thinker.wait_until_gone()
+    assert start().ask(asked).state == "done"
+    assert sorted(hub.effects) == [f"{asked.message_id}:1:0", f"{asked.message_id}:1:1"]
+    parts = cast("list[dict[str, str]]", cast("list[dict[str, object]]", records("thr_one")[1]["messages"])[2]["parts"])
+    assert [(part["tool_name"], part["content"]) for part in parts] == [("first", "of first"), ("second", "of second")]
+
+
 @pytest.mark.req("DUR-02")
 def test_deltas_of_a_killed_attempt_are_superseded_by_a_higher_one(
     start: Start, hub: FakeHub, failpoints: Path
@@ -117,7 +139,7 @@ def test_several_turns_of_several_threads_all_go_on_after_a_kill(start: Start, h
 
 
 def dead_or_done(thinker: Thinker, message_id: str) -> bool:
-    return not Path(f"/proc/{thinker.pid}").exists() or thinker.state(message_id, 0).result is not None
+    return not thinker.alive or thinker.state(message_id, 0).result is not None
 
 
 @pytest.mark.req("DUR-02")

@@ -16,6 +16,7 @@ from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.trace import read_trace
+from annabelle.thinker.boot import take_environment
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import SECRET, Thinker, brief, wait_for
@@ -161,11 +162,19 @@ def test_a_spare_holds_no_open_database_and_listens_nowhere(spare: Spare, home: 
     assert not [file.path for file in process.open_files() if str(home.root) in file.path]
 
 
-def test_an_adopted_thinker_has_the_environment_it_was_given_and_no_other(
-    start: Start, incubator: object, home: Home
-) -> None:
-    thinker = start()
-    thinker.ask(brief("hello"))
+def test_an_adopted_thinker_has_what_it_was_given_and_no_secret_of_its_starter(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in os.environ:
+        monkeypatch.setenv(name, os.environ[name])  # so that all of it is put back
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "of-another-process")
+    take_environment({"GROQ_API_KEY": "its own", "ANNABELLE_HOME": "/given"})
+    assert "TELEGRAM_BOT_TOKEN" not in os.environ
+    assert (os.environ["GROQ_API_KEY"], os.environ["ANNABELLE_HOME"]) == ("its own", "/given")
+    assert "PATH" in os.environ
+
+
+@pytest.mark.req("TRC-03")
+def test_the_log_names_the_agent_and_not_its_secret(start: Start, home: Home) -> None:
+    start().ask(brief(f"my token is {SECRET}"))
     log = (home.logs / "thinker-tess.log").read_text()
     assert "ready: agent tess" in log
     assert SECRET not in log

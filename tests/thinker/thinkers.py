@@ -64,7 +64,7 @@ class Thinker:
         self.client = httpx.Client()
 
     def adopt(self, hub_url: str, settings: dict[str, str], profile: AgentProfile, *, port: int = 0) -> Thinker:
-        """Give it an agent and wait until it is ready."""
+        """Give it an agent and wait until it is ready, or has died of a failpoint in a turn it took up again."""
         self.hand_over(hub_url, settings, profile, port=port)
         line = next(self._lines)
         assert line.startswith("LISTENING_PORT="), line
@@ -72,7 +72,7 @@ class Thinker:
         self.client = httpx.Client(
             base_url=f"http://127.0.0.1:{self.port}", headers={TOKEN_HEADER: SECRET}, timeout=PATIENCE, trust_env=False
         )
-        wait_for(lambda: self.client.get("/health").status_code == 200)
+        wait_for(lambda: not self.alive or self.client.get("/health").status_code == 200)
         return self
 
     def hand_over(self, hub_url: str, settings: dict[str, str], profile: AgentProfile, *, port: int = 0) -> None:
@@ -112,8 +112,12 @@ class Thinker:
         except ProcessLookupError:
             return
 
+    @property
+    def alive(self) -> bool:
+        return Path(f"/proc/{self.pid}").exists()
+
     def wait_until_gone(self) -> None:
-        wait_for(lambda: not Path(f"/proc/{self.pid}").exists())
+        wait_for(lambda: not self.alive)
 
     def __enter__(self) -> Thinker:
         return self

@@ -37,7 +37,7 @@ def main() -> None:
         return
     try:
         boot = _parse(line)
-        _take_environment(boot.environment)
+        take_environment(boot.environment)
         uvloop.run(serve(boot))
     except AnnabelleError as error:
         _refuse(error)
@@ -74,7 +74,7 @@ def _parse(line: bytes) -> ThinkerBoot:
         raise ConfigMistake(f"{place} is not valid: {first['msg']}.", field=place) from error
 
 
-def _take_environment(given: Mapping[str, str]) -> None:
+def take_environment(given: Mapping[str, str]) -> None:
     """From here on the process has exactly what the hub gave it, and the few things every process needs."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     os.environ.clear()

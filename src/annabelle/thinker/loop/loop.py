@@ -89,7 +89,7 @@ class Loop:
             return answer.to_json()
 
         retries = Retries(bench.engine, RetryPolicy.from_settings(bench.settings), scope.live, step, time_left)
-        recorded = await retries.run("model", ask)
+        recorded = await retries.run(f"model {step}", ask)
         self.progress.seconds += retries.waited
         return Answer.from_json(recorded), selection
 
@@ -148,7 +148,8 @@ class Loop:
             return (await scope.live.work(call_tool(self._bench, scope, call, selection))).to_json()
 
         async with scope.live.step():
-            made = CallMade.from_json(await self._bench.engine.step("tool", make))
+            # A name of its own: calls that run at the same time are told apart by it when they are replayed.
+            made = CallMade.from_json(await self._bench.engine.step(f"tool {step}:{call.index}", make))
         key = f"{step}:tool:{call.index}:complete"
         self._stream.fact("tool_complete", key, results.completion(call, made.result), step=step)
         return made
