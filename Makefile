@@ -37,7 +37,7 @@ bench: $(VENV)/.installed-test $(VENV)/.compiled
 
 ## crash: kill every process at every named place and count what was lost or doubled
 crash: $(VENV)/.installed-test $(VENV)/.compiled
-	@PYTHONPATH=tests $(ISOLATED) $(BIN)/python -m support.crash $(ARGS)
+	@PYTHONPATH=tests $(ISOLATED) $(BIN)/python -m crash.run $(ARGS)
 
 ## format: rewrite the code in the one style; docs: write the generated references anew
 format: $(VENV)/.installed-test

@@ -53,6 +53,17 @@ def _answers(note: HubFile) -> bool:
         return False
 
 
+def other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
+    """The hub whose start won the race against ours, once it is ready."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        note = running_hub(home)
+        if note is not None:
+            return note
+        time.sleep(POLL_SECONDS)
+    raise refusal
+
+
 def start_hub(home: Home, *, leashed: bool) -> HubProcess:
     """Start a hub. `leashed`: it ends with this process, whatever ends it; else it lives on in a session of its own."""
     home.prepare()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from annabelle.cli.hub_client import HubFile
-from annabelle.cli.hub_process import HubProcess, running_hub, start_hub, stop_process, wait_until_ready
+from annabelle.cli.hub_process import HubProcess, other_hub, running_hub, start_hub, stop_process, wait_until_ready
 from annabelle.core.errors import AlreadyRunning
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
@@ -38,11 +38,8 @@ def hub_for_a_while(home: Home) -> Generator[HubSession]:
     try:
         try:
             note = wait_until_ready(home, own)
-        except AlreadyRunning:
-            # Someone else's start won the race.
-            note = running_hub(home)
-            if note is None:
-                raise
+        except AlreadyRunning as refusal:
+            note = other_hub(home, refusal)
         if sys.stderr.isatty():
             sys.stderr.write("\x1b[2K")
         yield HubSession(note, own)

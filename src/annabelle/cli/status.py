@@ -44,13 +44,13 @@ def _draw(home: Home, found: JsonObject) -> None:
     if note is not None:
         print_line(f"Annabelle {note.version} runs at {note.url} (process {note.pid}).")
     for title, key, columns in (
-        ("AGENT", "agents", ("state", "model", "pid")),
+        ("AGENT", "agents", ("state", "model", "pid", "turns", "paused")),
         ("SERVER", "servers", ("state", "tools", "pid", "restarts", "last_error")),
     ):
         rows = _rows(found.get(key))
         if rows:
             print_line("")
-            names = [(_text(row, "name") or _text(row, "agent_id") or _text(row, "id")) for row in rows]
+            names = [(_text(row, "name") or _text(row, "agentId")) for row in rows]
             shown = [column for column in columns if any(column in row for row in rows)]
             print_table(
                 (title, *(column.upper().replace("_", " ") for column in shown)),

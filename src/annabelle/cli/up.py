@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from annabelle.cli.hub_client import HubFile
-from annabelle.cli.hub_process import running_hub, start_hub, wait_until_ready
+from annabelle.cli.hub_process import other_hub, running_hub, start_hub, wait_until_ready
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line
 from annabelle.core.errors import AlreadyRunning
@@ -30,9 +30,5 @@ def bring_up(home: Home) -> tuple[HubFile, bool]:
         return note, False
     try:
         return wait_until_ready(home, start_hub(home, leashed=False)), True
-    except AlreadyRunning:
-        # Someone else's start won the race.
-        note = running_hub(home)
-        if note is None:
-            raise
-        return note, False
+    except AlreadyRunning as refusal:
+        return other_hub(home, refusal), False

@@ -1,0 +1,55 @@
+"""Fixtures for the terminal's tests: the scripted model, and a hub that `annabelle up` has started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from annabelle.core.home import Home
+from cli.terminal import Terminal, environment, run
+from support.scripted_model import Reply, Rule, ScriptedServer
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def refusing(model: ScriptedServer) -> Iterator[str]:
+    """A line the model's provider refuses, once: what fails must not fail the line after it."""
+    model.rules(Rule(match="refuse this", times=1, reply=Reply.failing(401)))
+    yield "refuse this"
+    model.rules()
+
+
+@pytest.fixture
+def known(home: Home, model: ScriptedServer) -> dict[str, str]:
+    """The environment of a command on this test's home."""
+    return environment(home, model.openai_url)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[dict[str, str]]:
+    """The environment of commands that find a hub running; shared by the tests of a module."""
+    shared = environment(Home(tmp_path_factory.mktemp("cli") / "home"), model.openai_url)
+    started = run(shared, "up")
+    assert started.returncode == 0, started.stderr
+    yield shared
+    assert run(shared, "down").returncode == 0
+
+
+@pytest.fixture
+def terminal(known: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
+    """Opens terminals, and closes them at the end."""
+    opened: list[Terminal] = []
+
+    def open_terminal(*arguments: str, **more: str) -> Terminal:
+        opened.append(Terminal(known | more, *arguments))
+        return opened[-1]
+
+    yield open_terminal
+    for one in opened:
+        one.close()

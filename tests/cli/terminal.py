@@ -1,0 +1,121 @@
+"""`annabelle` as a person or a script runs it: a process with an environment of its own, or a real terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from annabelle.core.home import Home
+
+ANNABELLE = Path(sys.executable).parent / "annabelle"
+PATIENCE = 60.0
+
+
+def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: str) -> dict[str, str]:
+    """What `annabelle` runs with: this home, any free port, the scripted model."""
+    known = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home.root.parent),
+        "TERM": "xterm",
+        "ANNABELLE_HOME": str(home.root),
+        "ANNABELLE_PORT": "0",
+        "THINKER_PORT": "0",
+        "THINKER_WARM_SPARE": "false",
+        "THINKER_LLM_PROVIDER": "compatible",
+        "COMPATIBLE_BASE_URL": model_url,
+        "COMPATIBLE_MODEL": "scripted",
+        "RETRY_IMMEDIATE_SECONDS": "0.05",
+        "RETRY_BASE_SECONDS": "0.1",
+    }
+    if "PYTHONPATH" in os.environ:
+        known["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return known | more
+
+
+def run(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """One command to its end."""
+    return subprocess.run(
+        [ANNABELLE, *arguments], env=known, input=stdin, capture_output=True, text=True, timeout=2 * PATIENCE
+    )
+
+
+def wait_until(look: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not look():
+        assert time.monotonic() < deadline, f"{what} did not happen within {PATIENCE:g} s"
+        time.sleep(0.02)
+
+
+class Terminal:
+    """A command on a pseudo-terminal: keys go in, what the screen was sent comes out."""
+
+    def __init__(self, known: dict[str, str], *arguments: str, columns: int = 80, rows: int = 24) -> None:
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+        def own_terminal() -> None:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.process = subprocess.Popen(
+            [ANNABELLE, *arguments], env=known, stdin=slave, stdout=slave, stderr=slave, preexec_fn=own_terminal
+        )
+        os.close(slave)
+        self._master = master
+        self.seen = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def expect(self, pattern: str) -> str:
+        """Wait until the screen has shown this, behind everything expected before; what came up to its end."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := re.search(pattern, self.seen)):
+            assert time.monotonic() < deadline, f"{pattern!r} was not shown, but: {self.seen!r}"
+            assert self._read(), f"the command ended without {pattern!r}: {self.seen!r}"
+        shown, self.seen = self.seen[: found.end()], self.seen[found.end() :]
+        return shown
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], 0.1)
+        if not ready:
+            return self.process.poll() is None
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the other side is closed
+            return False
+        self.seen += data.decode("utf-8", errors="replace")
+        return bool(data)
+
+    def wait(self) -> int:
+        """Read the rest, and the exit code."""
+        deadline = time.monotonic() + PATIENCE
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, f"the command did not end: {self.seen!r}"
+            self._read()
+        while self._read():
+            pass
+        return self.process.returncode
+
+    def close(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if self.process.poll() is None:
+                os.kill(self.process.pid, signal.SIGTERM)
+                try:
+                    self.process.wait(PATIENCE)
+                except subprocess.TimeoutExpired:
+                    self.process.kill()
+        self.process.wait()
+        os.close(self._master)

@@ -1,0 +1,103 @@
+"""The chat on a real terminal: streaming, tools, Ctrl-C and Ctrl-D."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.home import Home
+from cli.terminal import Terminal
+from support.scripted_model import plan_text
+
+Open = Callable[..., Terminal]
+PROMPT = "› "
+
+
+@pytest.mark.req("UX-01")
+def test_annabelle_alone_opens_a_chat_says_which_model_answers_and_leaves_with_ctrl_d(terminal: Open, home: Home):
+    chat = terminal()
+    greeting = chat.expect(PROMPT)
+    assert "scripted at the OpenAI-compatible server answers" in greeting
+    chat.type("Hello there\n")
+    chat.expect("You said: .*\\s*Hello there")
+    chat.expect(PROMPT)
+    chat.type("\x04")
+    chat.expect("Bye")
+    assert chat.wait() == 0
+    assert not home.hub_file.exists()
+
+
+@pytest.mark.req("UX-01", "LOOP-01")
+def test_tool_activity_is_shown_while_it_happens(terminal: Open):
+    chat = terminal()
+    chat.expect(PROMPT)
+    chat.type(plan_text([("filer_create_file", {"path": "a.txt", "content": "x"})], say="It is there.") + "\n")
+    chat.expect('⚙ filer_create_file .*path="a.txt"')
+    chat.expect("✓.*filer_create_file")
+    chat.expect("It is there.")
+    chat.expect(PROMPT)
+    chat.type("\x04")
+    assert chat.wait() == 0
+
+
+@pytest.mark.req("UX-01")
+@pytest.mark.incident("I-27")
+def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(terminal: Open):
+    chat = terminal()
+    chat.expect(PROMPT)
+    chat.type(plan_text(say="One two three four five six", chunks=6, hang_after=2) + "\n")
+    chat.expect("One")
+    chat.type("\x03")
+    chat.expect("Stopped|in the background")
+    chat.expect(PROMPT)
+    chat.type("\x03")
+    chat.expect("Ctrl-D, leaves")
+    chat.expect(PROMPT)
+    chat.type("\x03")
+    chat.expect("Bye")
+    assert chat.wait() == 0
+
+
+def test_a_failed_turn_is_a_sentence_and_the_chat_goes_on(terminal: Open, refusing: str):
+    chat = terminal()
+    chat.expect(PROMPT)
+    chat.type(f"{refusing}\n")
+    chat.expect("refused the API key")
+    assert "Traceback" not in chat.expect(PROMPT)
+    chat.type(plan_text(say="Still here.") + "\n")
+    chat.expect(r"\n.*Still here\.")
+    chat.expect(PROMPT)
+    chat.type("/quit\n")
+    assert chat.wait() == 0
+
+
+def test_what_was_typed_is_remembered_for_its_owner_only(terminal: Open, home: Home):
+    first = terminal()
+    first.expect(PROMPT)
+    first.type("remember me\n")
+    first.expect(r"You said: .*\s*remember me")
+    first.expect(PROMPT)
+    first.type("\x04")
+    assert first.wait() == 0
+    assert home.history_file.stat().st_mode & 0o777 == 0o600
+    second = terminal()
+    second.expect(PROMPT)
+    second.type("\x1b[A\n")
+    second.expect(r"You said: .*\s*remember me")
+    second.expect(PROMPT)
+    second.type("\x04")
+    assert second.wait() == 0
+
+
+@pytest.mark.incident("I-25")
+def test_a_closed_terminal_ends_the_chat_and_its_hub(terminal: Open, home: Home):
+    chat = terminal()
+    chat.expect(PROMPT)
+    os.kill(chat.process.pid, signal.SIGHUP)
+    assert chat.wait() != 0
+    # What it started is gone too, or the home's fixture complains.
+    assert Path(home.root).exists()

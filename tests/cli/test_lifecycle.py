@@ -1,0 +1,161 @@
+"""Starting and stopping: in the background, for the time of a command, and on a bad day."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from annabelle.core.home import Home
+from cli.terminal import ANNABELLE, run, wait_until
+from support.scripted_model import plan_text
+
+
+def hub_pid(known: dict[str, str]) -> int:
+    return json.loads((Path(known["ANNABELLE_HOME"]) / "run" / "hub.json").read_text())["pid"]
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.req("UX-04")
+def test_up_restart_status_down(known: dict[str, str]):
+    assert run(known, "status").returncode == 5
+    assert "runs at http://127.0.0.1:" in run(known, "up").stdout
+    first = hub_pid(known)
+    assert "runs at http://127.0.0.1:" in run(known, "restart").stdout
+    second = hub_pid(known)
+    assert second != first
+    assert gone(first)
+    assert run(known, "down").stdout == "Annabelle has stopped.\n"
+    assert gone(second)
+    assert run(known, "down").stdout == "Annabelle was not running.\n"
+    stopped = run(known, "status", "--json")
+    assert (stopped.returncode, stopped.stdout) == (5, '{"running": false}\n')
+
+
+@pytest.mark.req("UX-04")
+def test_two_starts_at_once_make_one_hub(known: dict[str, str]):
+    starts = [
+        subprocess.Popen([ANNABELLE, "up", "--json"], env=known, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    told = [json.loads(start.communicate(timeout=120)[0]) for start in starts]
+    assert told[0]["pid"] == told[1]["pid"]
+    assert sorted(one["started"] for one in told) == [False, True]
+    run(known, "down")
+
+
+@pytest.mark.req("UX-04")
+def test_down_finds_a_hub_that_hangs(known: dict[str, str]):
+    run(known, "up")
+    pid = hub_pid(known)
+    os.kill(pid, signal.SIGSTOP)
+    stopped = run(known | {"ANNABELLE_SHUTDOWN_GRACE_SECONDS": "0"}, "down")
+    assert stopped.returncode == 0
+    assert gone(pid)
+
+
+def test_a_note_of_a_dead_hub_misleads_nobody(known: dict[str, str], home: Home):
+    note = {"pid": os.getpid(), "url": "http://127.0.0.1:9", "version": "0"}
+    home.hub_file.write_text(json.dumps(note))
+    home.token_file.write_text("x" * 32)
+    assert run(known, "status").returncode == 5
+    assert run(known, "down").stdout == "Annabelle was not running.\n"
+
+
+@pytest.mark.incident("I-25")
+def test_ask_without_a_hub_starts_one_and_takes_it_along(known: dict[str, str], home: Home):
+    asked = run(known, "ask", plan_text(say="Hello."))
+    assert (asked.returncode, asked.stdout) == (0, "Hello.\n")
+    assert not home.hub_file.exists()
+
+
+@pytest.mark.req("UX-01")
+def test_piped_lines_are_answered_one_by_one(known: dict[str, str]):
+    answered = run(known, stdin=f"{plan_text(say='One.')}\n\n  {plan_text(say='Two.')}  \n{plan_text(say='Three.')}")
+    assert answered.returncode == 0, answered.stderr
+    assert answered.stdout == "One.\nTwo.\nThree.\n"
+
+
+@pytest.mark.req("UX-01")
+def test_a_piped_line_that_fails_does_not_stop_the_next_and_shows_in_the_exit_code(
+    known: dict[str, str], refusing: str
+):
+    lines = [plan_text(say="One."), refusing, plan_text(say="Three.")]
+    answered = run(known, "chat", "--json", stdin="\n".join(lines))
+    told = [json.loads(line) for line in answered.stdout.splitlines()]
+    assert [one.get("answer") for one in told] == ["One.", None, "Three."]
+    assert told[1]["error"]["code"] == "provider_refused"
+    assert answered.returncode == 1
+
+
+@pytest.mark.req("UX-04")
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_without_a_terminal_and_without_input_it_serves_until_it_is_stopped(
+    known: dict[str, str], home: Home, sign: signal.Signals
+):
+    serving = subprocess.Popen([ANNABELLE], env=known, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(home.hub_file.exists, "a hub that serves")
+    assert run(known, "status").returncode == 0
+    pid = hub_pid(known)
+    serving.send_signal(sign)
+    _, shown = serving.communicate(timeout=60)
+    assert serving.returncode in (0, 130)
+    assert "serves at http://127.0.0.1:" in shown
+    assert "The hub is ready" in shown
+    assert "Traceback" not in shown
+    assert gone(pid)
+
+
+def test_serving_a_home_that_is_served_is_refused(known: dict[str, str]):
+    run(known, "up")
+    refused = run(known, stdin="")
+    assert refused.returncode == 4
+    assert "already runs" in refused.stderr
+    run(known, "down")
+
+
+@pytest.mark.incident("I-25")
+def test_a_hub_does_not_outlive_a_command_that_was_killed(known: dict[str, str], home: Home):
+    serving = subprocess.Popen([ANNABELLE], env=known, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(home.hub_file.exists, "a hub that serves")
+    pid = hub_pid(known)
+    serving.kill()
+    serving.wait()
+    wait_until(lambda: gone(pid), "the end of the hub")
+
+
+@pytest.mark.req("PKG-02")
+def test_a_taken_port_is_one_sentence_and_exit_code_2(known: dict[str, str]):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        refused = run(known | {"ANNABELLE_PORT": str(port)}, "up")
+    assert refused.returncode == 2
+    assert str(port) in refused.stderr
+    assert len(refused.stderr.splitlines()) <= 2
+
+
+@pytest.mark.req("PKG-02")
+def test_a_home_that_can_not_be_made_is_one_sentence_and_exit_code_2(known: dict[str, str], tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    for command in ("up", "ask", "config"):
+        arguments = {"ask": ["ask", "x"], "config": ["config", "set", "user_name", "x"]}.get(command, [command])
+        refused = run(known | {"ANNABELLE_HOME": str(tmp_path / "file" / "home")}, *arguments)
+        assert refused.returncode == 2, refused.stderr
+        assert "can not be written" in refused.stderr
+        assert "ANNABELLE_HOME" in refused.stderr
+
+
+@pytest.mark.req("PKG-02")
+def test_a_bad_setting_stops_every_command_that_needs_it_in_one_sentence(known: dict[str, str]):
+    refused = run(known | {"MAX_CONCURRENT_TURNS": "0"}, "up")
+    assert refused.returncode == 2
+    assert "MAX_CONCURRENT_TURNS is not valid" in refused.stderr
