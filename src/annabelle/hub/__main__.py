@@ -33,7 +33,8 @@ def main() -> int:
         finally:
             lock.release()
     except AnnabelleError as error:
-        logging.getLogger(__name__).error("%s", error.message)
+        if logging.getLogger().handlers:  # else there is no log yet, and logging would say it on stderr a second time
+            logging.getLogger(__name__).error("%s", error.message)
         sys.stderr.write(f"{error.message}{' ' + error.hint if error.hint else ''}\n")
         return error.exit_code
     except Exception:  # the edge of the process
