@@ -6,6 +6,7 @@ Everything heavy is imported here and below; `__main__` has started the nursery 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -172,6 +173,9 @@ async def _bring_up(machine: _Machine) -> None:
     status = hub.status()
     _log.info("The hub is ready at %s", hub.address)
     hub.notices.startup(__version__, status.tool_count, len(status.servers))
+    # What is there now stays: the collector need not walk over it with every turn.
+    gc.freeze()
+    gc.enable()
     await machine.lanes.resume()
     hub.agents.prepare_spare()
 
