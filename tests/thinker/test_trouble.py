@@ -170,6 +170,7 @@ async def test_a_stop_ends_a_running_model_call_and_the_history_stays_valid(tmp_
 
 
 @pytest.mark.incident("I-27")
+@pytest.mark.req("DUR-03")
 async def test_a_stop_in_the_middle_of_two_calls_leaves_none_without_a_result(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
@@ -183,11 +184,15 @@ async def test_a_stop_in_the_middle_of_two_calls_leaves_none_without_a_result(tm
     turn = asyncio.create_task(bench.run("go"))
     await asyncio.wait_for(begun.wait(), 5)
     bench.live.cancel()
-    assert not (await asyncio.wait_for(turn, 1)).success
+    result = await asyncio.wait_for(turn, 1)
+    assert not result.success
+    assert result.unknown_outcomes == (tools.calls[1].call_id,)
     assert [call.name for call in tools.calls] == ["write", "slow"]
     record = (await bench.sessions.turns("thr_one"))[0]
     parts = cast("list[dict[str, str]]", record.messages[2]["parts"])
     assert [part["outcome"] for part in parts] == ["success", "interrupted", "interrupted"]
+    assert parts[1]["content"].startswith("OUTCOME UNKNOWN")
+    assert parts[2]["content"].startswith("NOT DONE")
 
 
 @pytest.mark.incident("I-27")

@@ -38,6 +38,7 @@ class Loop:
         self._bench, self._scope = bench, scope
         self._stream = scope.live.stream
         self._attempt = attempt_number(bench.generation, 0)
+        self._begun: set[str] = set()
         self.progress = Progress()
 
     async def run(self) -> Outcome:
@@ -105,7 +106,7 @@ class Loop:
         finally:
             # Also when the turn is cut off here: the session must never hold a call without its result.
             answered = {part.tool_call_id for part in parts}
-            parts += [results.not_made(c, "the turn ended before it.") for c in calls if c.model_id not in answered]
+            parts += [self._unanswered(call) for call in calls if call.model_id not in answered]
             self.progress.messages.append(ModelRequest(parts=parts))
         if ended is not None:
             return ended
@@ -118,13 +119,12 @@ class Loop:
         self, calls: list[PlannedCall], selection: Selection, parts: list[ToolReturnPart]
     ) -> Outcome | None:
         found = await asyncio.gather(*(self._tool_step(c, selection) for c in calls), return_exceptions=True)
-        longest = 0.0
-        for call, made in zip(calls, found, strict=True):
-            if isinstance(made, BaseException):
-                raise made
-            longest = max(longest, made.seconds)
-            parts.append(self._take(call, made.result))
-        self.progress.seconds += longest
+        made = [(call, one) for call, one in zip(calls, found, strict=True) if isinstance(one, CallMade)]
+        parts += [self._take(call, one.result) for call, one in made]
+        self.progress.seconds += max((one.seconds for _, one in made), default=0.0)
+        for one in found:
+            if isinstance(one, BaseException):
+                raise one
         return None
 
     async def _in_order(
@@ -143,6 +143,7 @@ class Loop:
         scope, step = self._scope, self.progress.step
         start: JsonObject = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
         self._stream.fact("tool_start", f"{step}:tool:{call.index}:start", start, step=step)
+        self._begun.add(call.call_id)
 
         async def make() -> JsonObject:
             return (await scope.live.work(call_tool(self._bench, scope, call, selection))).to_json()
@@ -171,6 +172,13 @@ class Loop:
             progress.used(call.name)
             progress.last_result = result.text
         return results.for_model(call, result)
+
+    def _unanswered(self, call: PlannedCall) -> ToolReturnPart:
+        """Answers a call the turn did not wait for. One that was under way may have taken effect all the same."""
+        if call.call_id not in self._begun:
+            return results.not_made(call)
+        self.progress.unknown_outcomes.append(call.call_id)
+        return results.interrupted(call)
 
     def _sent(self, call: PlannedCall, result: ToolResult) -> Outcome | None:
         """A conversational agent that has sent its answer is done (LOOP-06)."""

@@ -47,11 +47,18 @@ def for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
     )
 
 
-def not_made(call: PlannedCall, reason: str) -> ToolReturnPart:
+def not_made(call: PlannedCall) -> ToolReturnPart:
     """Answers a call that was never made, so that no call stays without a result."""
-    return ToolReturnPart(
-        tool_name=call.name, content=f"NOT DONE: {reason}", tool_call_id=call.model_id, outcome="interrupted"
-    )
+    return _without_result(call, "NOT DONE: the turn ended before this call.")
+
+
+def interrupted(call: PlannedCall) -> ToolReturnPart:
+    """Answers a call that was under way when the turn was stopped."""
+    return _without_result(call, f"{_UNKNOWN} (The turn was stopped while it ran.)")
+
+
+def _without_result(call: PlannedCall, text: str) -> ToolReturnPart:
+    return ToolReturnPart(tool_name=call.name, content=text, tool_call_id=call.model_id, outcome="interrupted")
 
 
 def completion(call: PlannedCall, result: ToolResult) -> JsonObject:
