@@ -41,6 +41,7 @@ class HttpConnection:
 
     pid = None
     garbage_lines = 0
+    epitaph = None
 
     def __init__(self, url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]) -> None:
         self._url, self._headers, self._on_tools_changed = url, headers, on_tools_changed

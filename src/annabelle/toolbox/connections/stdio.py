@@ -11,7 +11,7 @@ from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
 from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
 from annabelle.toolbox.protocol.errors import ConnectionLost, WireTrouble
-from annabelle.toolbox.protocol.rpc import Answer, Rpc
+from annabelle.toolbox.protocol.rpc import PIPES_CLOSED, Answer, Rpc
 from annabelle.toolbox.protocol.session import Session
 
 _TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -41,6 +41,12 @@ class StdioConnection:
     def ended(self) -> asyncio.Future[str]:
         return self._rpc.ended
 
+    @property
+    def epitaph(self) -> str | None:
+        """Closed pipes are mostly the first sign of an ended process, and its exit tells more."""
+        by_itself = self._rpc.ended.done() and self._rpc.ended.result() == PIPES_CLOSED
+        return _how_it_ended(self._child.exited.result()) if by_itself and self._child.exited.done() else None
+
     async def list_tools(self) -> list[JsonObject]:
         return await self._session.list_tools()
 
@@ -58,9 +64,12 @@ class StdioConnection:
         self._rpc.end("it was stopped")
 
     def _on_exit(self, exited: asyncio.Future[int | None]) -> None:
-        code = exited.result()
-        how = "" if code is None else f" with code {code}" if code >= 0 else f" by signal {-code}"
-        self._rpc.end(f"its process ended{how}")
+        self._rpc.end(_how_it_ended(exited.result()))
+
+
+def _how_it_ended(code: int | None) -> str:
+    how = "" if code is None else f" with code {code}" if code >= 0 else f" by signal {-code}"
+    return f"its process ended{how}"
 
 
 def stdio_connect(launcher: Launcher, order: Launch, limit: int, probe_seconds: float) -> Connect:
@@ -81,14 +90,17 @@ def stdio_connect(launcher: Launcher, order: Launch, limit: int, probe_seconds: 
             await session.negotiate()
             await session.listen()
         except WireTrouble as error:
-            await child.end(0.5)
+            if not isinstance(error, ConnectionLost) or not await child.wait(0.5):
+                await child.end(0.5)
             rpc.end("it did not start")
             reason = error.reason if isinstance(error, ConnectionLost) else str(error)
+            if reason == PIPES_CLOSED and child.exited.done():
+                reason = _how_it_ended(child.exited.result())
             said = last_words(order.log) if _grown(order.log, log_size) else ""
             raise ConnectionLost(f"{reason}{f'; it said: {said}' if said else ''}", sent=False) from error
         except BaseException:
-            child.signal(9)
             rpc.end("it did not start")
+            await asyncio.shield(asyncio.ensure_future(child.end(0)))
             raise
         return connection
 

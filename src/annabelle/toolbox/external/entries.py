@@ -15,7 +15,6 @@ from annabelle.toolbox.profile import ServerProfile
 from annabelle.toolbox.status import Scan
 
 _NAME: TypeAdapter[str] = TypeAdapter(ServerName)
-_Url = Annotated[str, StringConstraints(pattern=r"^https?://\S+$")]
 
 
 class Metadata(BaseModel):
@@ -87,7 +86,8 @@ def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], defau
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            mistakes.append(f"{name}: {f'{where}: ' if where else ''}{first['msg']}.")
+            said = first["msg"].removeprefix("Value error, ")
+            mistakes.append(f"{name}: {f'{where}: ' if where else ''}{said}.")
         except (ValueError, KeyError) as error:
             mistakes.append(f"{name}: {error}")
         else:
@@ -111,11 +111,11 @@ def _table(text: str) -> dict[str, object]:
 
 def _named(name: str, taken: frozenset[str]) -> str:
     if name.lower() in {other.lower() for other in taken}:
-        raise ValueError("a built-in server has this name; choose another")
+        raise ValueError("a built-in server has this name; choose another.")
     try:
         return _NAME.validate_python(name)
     except ValidationError:
-        raise ValueError("a name is up to 40 letters, digits, - and _") from None
+        raise ValueError("a name is up to 40 letters, digits, - and _.") from None
 
 
 def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: float) -> External | None:
@@ -132,8 +132,8 @@ def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: 
     )
     try:
         url = None if entry.url is None else resolve(entry.url, hub)
-        if url is not None:
-            TypeAdapter[str](_Url).validate_python(url)
+        if url is not None and not url.startswith(("http://", "https://")):
+            raise ValueError("its url must begin with http:// or https://.")
         return External(
             profile=profile,
             argv=() if entry.command is None else tuple(resolve(part, hub) for part in (entry.command, *entry.args)),

@@ -67,7 +67,6 @@ class Nursery:
             except Exception:  # noqa: BLE001  a server that needs it will say so itself; the others must still run
                 traceback.print_exc()
                 failed.append(module)
-        gc.collect()
         gc.freeze()  # what is shared stays shared: no child's collector writes to these pages
         talk.send(self._control, {"op": "ready", "cpu_seconds": time.process_time() - started, "failed": failed})
 
@@ -118,6 +117,7 @@ def main() -> None:
     kernel.adopt_orphans()
     kernel.die_with_parent(int(sys.argv[2]), signal.SIGTERM)
     kernel.show_name("nursery")
+    gc.disable()  # a collection here would leave free holes in pages that children would then write to
     try:
         Nursery(control).run()
     except BrokenPipeError:

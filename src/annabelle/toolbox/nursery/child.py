@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import random
@@ -39,6 +40,7 @@ def run_server(module: str, environment: dict[str, str]) -> int:
     os.environ.update(environment)
     time.tzset()
     random.seed()
+    gc.enable()
     sys.argv = [module]
     try:
         importlib.import_module(module).main()

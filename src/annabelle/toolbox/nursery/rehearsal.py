@@ -1,55 +1,73 @@
-"""Runs one tiny conversation through the server library, so that what it builds on first use is built before the fork.
+"""Runs one tiny conversation through the servers' kit, so that what it builds on first use is built before the fork.
 
-Importing this module is the rehearsal. Only the nursery does, by name; nothing else may import the server library.
+Importing this module is the rehearsal. Only the nursery does, by name, and it finds the kit by name too: nothing
+outside the servers' own room may import them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import json
+from typing import Annotated, Protocol, cast
 
-import mcp_types as types
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
-from mcp.shared.memory import create_client_server_memory_streams
+import anyio
 from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+from pydantic import BaseModel, Field
 
-Context = ServerRequestContext[dict[str, object], object]
-
+_SECONDS = 10
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "rehearsal", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-_SCRIPT = ("server/discover", "tools/list", "tools/call")
+_SCRIPT: tuple[tuple[str, dict[str, object]], ...] = (
+    ("server/discover", {}),
+    ("tools/list", {}),
+    ("tools/call", {"name": "say", "arguments": {"text": "it"}}),
+)
 
 
-async def _list(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    schema: dict[str, object] = {"type": "object"}
-    tool = types.Tool(name="say", description="Say it.", input_schema=schema, annotations=types.ToolAnnotations())
-    return types.ListToolsResult(tools=[tool])
+class _Said(BaseModel):
+    text: str
 
 
-async def _call(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text="it")], structured_content={"it": 1})
+class _Protocol(Protocol):
+    async def serve(self, read_stream: object, write_stream: object) -> None: ...
 
 
-async def _rehearse() -> None:
-    server = Server[dict[str, object]]("rehearsal", on_list_tools=_list, on_call_tool=_call)
-    async with create_client_server_memory_streams() as (ours, theirs):
-        serving = asyncio.ensure_future(server.run(*theirs, server.create_initialization_options()))
-        read, write = ours
-        for number, method in enumerate(_SCRIPT, start=1):
-            params: dict[str, object] = {"_meta": _META}
-            if method == "tools/call":
-                params |= {"name": "say", "arguments": {"what": "it"}}
-            line = types.JSONRPCRequest(jsonrpc="2.0", id=number, method=method, params=params).model_dump_json()
-            await write.send(SessionMessage(types.jsonrpc_message_adapter.validate_json(line)))
-            answer = await read.receive()
-            if isinstance(answer, SessionMessage):
-                answer.message.model_dump_json(by_alias=True, exclude_unset=True)
-        await write.aclose()
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
+class _Server(Protocol):
+    protocol: _Protocol
 
 
-asyncio.run(asyncio.wait_for(_rehearse(), timeout=10))
+class _Kit(Protocol):
+    def ToolServer(self, name: str, tools: list[object]) -> _Server: ...
+
+
+async def say(text: Annotated[str, Field(description="What to say")]) -> _Said:
+    """Say it."""
+    return _Said(text=text)
+
+
+async def _rehearse(server: _Server) -> None:
+    to_server, at_server = anyio.create_memory_object_stream[SessionMessage](4)
+    from_server, at_client = anyio.create_memory_object_stream[SessionMessage](4)
+    async with to_server, at_client:
+        serving = asyncio.ensure_future(server.protocol.serve(at_server, from_server))
+        for number, (method, params) in enumerate(_SCRIPT, start=1):
+            request = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": _META}}
+            await to_server.send(SessionMessage(jsonrpc_message_adapter.validate_json(json.dumps(request))))
+            (await at_client.receive()).message.model_dump_json(by_alias=True, exclude_unset=True)
+        await to_server.aclose()
+        await serving
+
+
+def rehearse() -> None:
+    module = importlib.import_module("annabelle.servers.kit")
+    marked: object = module.tool(read_only=True, destructive=False, idempotent=True, open_world=False)(say)
+    server = cast("_Kit", module).ToolServer("rehearsal", [marked])
+    asyncio.run(asyncio.wait_for(_rehearse(server), _SECONDS))
+
+
+rehearse()

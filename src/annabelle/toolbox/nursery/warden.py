@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 from annabelle.toolbox.nursery import kernel
@@ -17,7 +18,7 @@ from annabelle.toolbox.nursery.child import flush_and_leave
 from annabelle.toolbox.nursery.parcel import Parcel, unwrap
 
 _NOT_FOUND = 127
-_GRACE_SECONDS = 1.5
+_GRACE_SECONDS = 1.0
 
 
 class _Ended(BaseException):
@@ -33,13 +34,13 @@ def become_warden(name: str, descriptors: tuple[int, int, int, int], parent: int
         parcel = unwrap(descriptors[3])
         for standard, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, standard)
-        code = guard(name, parcel)
+        code = guard(name, lambda: become_external(parcel))
     finally:
         flush_and_leave(code)
 
 
-def guard(name: str, parcel: Parcel) -> int:
-    """Run the server until it ends, then end everything below; the server's exit code."""
+def guard(name: str, become: Callable[[], NoReturn]) -> int:
+    """Run the server (`become`) until it ends, then end everything below; the server's exit code."""
     kernel.close_all_but_standard()
     if os.getpgrp() != os.getpid():
         os.setsid()
@@ -50,7 +51,9 @@ def guard(name: str, parcel: Parcel) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     server = os.fork()
     if server == 0:
-        _become_external(parcel, own)
+        kernel.die_with_parent(own, signal.SIGKILL)
+        kernel.reset_signals()
+        become()
     # Its pipes belong to the server alone, or nobody would ever see them close.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -88,10 +91,9 @@ def _wait_for(server: int) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _become_external(parcel: Parcel, warden: int) -> NoReturn:
+def become_external(parcel: Parcel) -> NoReturn:
+    """Turn into the user's command, in its folder and with its environment."""
     try:
-        kernel.die_with_parent(warden, signal.SIGKILL)
-        kernel.reset_signals()
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.chdir(parcel.folder)
         os.execvpe(parcel.argv[0], list(parcel.argv), parcel.environment)  # noqa: S606  argv only, never a shell
@@ -105,7 +107,8 @@ def main() -> None:
     """Started alone, where there is no nursery: `python -m annabelle.toolbox.nursery.warden NAME PARCEL PARENT`."""
     name, descriptor, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     kernel.die_with_parent(parent, signal.SIGTERM)
-    sys.exit(guard(name, unwrap(descriptor)))
+    parcel = unwrap(descriptor)
+    sys.exit(guard(name, lambda: become_external(parcel)))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from typing import Protocol
 from annabelle.toolbox.nursery.parcel import Parcel, wrap
 
 _LOG_MAX_BYTES = 10_000_000
+_WARDEN_SECONDS = 6.0
+"""A warden that is killed can not clean up below it, so it gets all the time its own work may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,11 @@ class Launch:
 class Child:
     """A running server process. Its pipes belong to whoever took it; `exited` tells when it is gone."""
 
-    def __init__(self, pid: int, stdin: int, stdout: int, send_signal: Callable[[int], None]) -> None:
+    def __init__(
+        self, pid: int, stdin: int, stdout: int, send_signal: Callable[[int], None], *, warden: bool = False
+    ) -> None:
         self.pid = pid
+        self._needs_seconds = _WARDEN_SECONDS if warden else 0.0
         self.stdin, self.stdout = stdin, stdout
         self._send_signal = send_signal
         self.exited: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -47,7 +52,7 @@ class Child:
     async def end(self, grace: float) -> None:
         """TERM, then KILL; returns when the process is gone, or after the kernel had every chance to end it."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if await self.wait(0 if number == signal.SIGTERM else grace):
+            if await self.wait(0 if number == signal.SIGTERM else max(grace, self._needs_seconds)):
                 return
             self.signal(number)
         await self.wait(5)

@@ -63,7 +63,14 @@ class NurseryLink:
             raise ServerDown(f"The nursery could not start {order.name}: {error or 'no answer'}.") from error
         finally:
             self._asked.pop(number, None)
-        return self._watch(Child(pid, ends.stdin, ends.stdout, lambda n: signal.pidfd_send_signal(handle, n)), handle)
+        child = Child(
+            pid,
+            ends.stdin,
+            ends.stdout,
+            lambda number: signal.pidfd_send_signal(handle, number),
+            warden=order.module is None,
+        )
+        return self._watch(child, handle)
 
     async def stop(self) -> None:
         """Hang up; the nursery then kills all below it and ends."""

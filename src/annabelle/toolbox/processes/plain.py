@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 
@@ -26,20 +25,27 @@ class PlainLauncher:
                 process = self._start(order, ends)
         except OSError as error:
             raise ServerDown(f"{order.name} could not be started: {error.strerror}.") from error
-        child = Child(process.pid, ends.stdin, ends.stdout, lambda number: _send(process, number))
+        child = Child(
+            process.pid,
+            ends.stdin,
+            ends.stdout,
+            lambda number: _send(process, number),
+            warden=sys.platform == "linux",
+        )
         self._running[process.pid] = (child, asyncio.create_task(self._wait(process, child)))
         return child
 
     async def stop(self) -> None:
-        for child, task in list(self._running.values()):
-            child.signal(signal.SIGKILL)
-            await asyncio.wait([task], timeout=5)
+        running = list(self._running.values())
+        await asyncio.gather(*(child.end(0) for child, _ in running))
+        if running:
+            await asyncio.wait([task for _, task in running], timeout=5)
 
     def _start(self, order: Launch, ends: Ends) -> subprocess.Popen[bytes]:
         stdin, stdout, log, parcel = ends.for_child
         own = str(os.getpid())
         if order.module is not None:
-            line = command("annabelle.toolbox.nursery.solo", order.module, str(parcel), own)
+            line = command("annabelle.toolbox.nursery.solo", order.name, order.module, str(parcel), own)
         elif sys.platform == "linux":
             line = command("annabelle.toolbox.nursery.warden", order.name, str(parcel), own)
         else:

@@ -23,6 +23,8 @@ _METHOD_NOT_FOUND = -32601
 _ID = re.compile(rb'"id"\s*:\s*(\d+)')
 _RESULT_FIRST = re.compile(rb'^\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d+)')
 
+PIPES_CLOSED = "it closed its pipes"
+
 OnNotification = Callable[[str, JsonObject], None]
 
 
@@ -49,7 +51,7 @@ class Rpc:
         self.ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def open(self, stdin: int, stdout: int) -> None:
-        self._pipes = await Pipes.open(stdin, stdout, self._on_data, lambda: self.end("it closed its pipes"))
+        self._pipes = await Pipes.open(stdin, stdout, self._on_data, lambda: self.end(PIPES_CLOSED))
 
     async def send(self, method: str, params: JsonObject | None) -> tuple[int, asyncio.Future[Answer]]:
         """Write a request; what comes back is its id and the promise of its answer."""

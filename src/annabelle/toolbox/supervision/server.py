@@ -149,7 +149,7 @@ class ManagedServer:
     async def _live(self) -> None:
         try:
             while True:
-                self._last_error = await self._one_life() or self._last_error
+                self._last_error = await self._one_life()
                 wait = self._patience.next_wait()
                 if wait is None:
                     break
@@ -164,7 +164,7 @@ class ManagedServer:
         finally:
             self._settled.set()
 
-    async def _one_life(self) -> str | None:
+    async def _one_life(self) -> str:
         """Connect, serve until it ends, and say why it did."""
         connection: Connection | None = None
         try:
@@ -174,20 +174,20 @@ class ManagedServer:
             self._connection, self._started_at, self._missed = connection, now(), 0
             await self._move("ready")
             self._settled.set()
-            return await self._serve(connection)
+            reason = await self._serve(connection)
         except TimeoutError:
-            return f"it did not list its tools within {self._pace.start_seconds:g} seconds"
+            reason = f"it did not list its tools within {self._pace.start_seconds:g} seconds"
         except ConnectionLost as lost:
-            return lost.reason
+            reason = lost.reason
         except (WireTrouble, AnnabelleError, OSError) as error:
-            return str(error)
+            reason = str(error)
         finally:
             self._connection = None
             if self._state == "ready":
-                # Before the pipes are closed, which takes a moment: callers wait for the next life from now on.
-                await self._move("restarting")
+                self._state = "restarting"  # from this moment on callers wait for the next life
             if connection is not None:
                 await _finish(connection.close(self._pace.stop_grace_seconds))
+        return (connection.epitaph if connection is not None else None) or reason
 
     async def _serve(self, connection: Connection) -> str:
         """Ping and re-list until the connection ends; the reason."""

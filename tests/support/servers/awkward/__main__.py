@@ -22,12 +22,13 @@ async def huge(arguments: Arguments, context: Context) -> object:
 
 
 async def freeze(arguments: Arguments, context: Context) -> object:
-    time.sleep(3600)
+    time.sleep(3600)  # noqa: ASYNC251  deaf on purpose
     return "never"
 
 
 async def leave_a_child(arguments: Arguments, context: Context) -> object:
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"], start_new_session=True)
+    forever = [sys.executable, "-c", "import time; time.sleep(3600)"]
+    child = subprocess.Popen(forever, start_new_session=True)  # noqa: ASYNC220  it is never waited for
     return {"child": child.pid}
 
 

@@ -1,0 +1,1 @@
+"""Ends as soon as it has started, with a word about why."""

@@ -1,0 +1,1 @@
+"""Plays the guardian: slow to start, and notes when it was ready."""

@@ -1,0 +1,1 @@
+"""Starts and never says a word."""

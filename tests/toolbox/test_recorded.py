@@ -1,0 +1,189 @@
+"""One call id, one effect."""
+
+import asyncio
+
+import pytest
+
+from annabelle.core.errors import (
+    AnnabelleError,
+    Conflict,
+    OutcomeUnknown,
+    ServerDown,
+    ToolTimeout,
+    TurnCancelled,
+)
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.toolbox.journal import JournalledCall, arguments_hash
+from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
+from support.toolbox import MemoryJournal, eventually
+
+
+def spec(*, repeatable: bool) -> ToolSpec:
+    return ToolSpec(
+        name="t_x",
+        server="t",
+        original_name="x",
+        description="",
+        input_schema={},
+        annotations=ToolAnnotations(idempotent=repeatable),
+    )
+
+
+class Effect:
+    """Counts its calls; waits until let go, or fails as told."""
+
+    def __init__(self, error: AnnabelleError | None = None) -> None:
+        self.count = 0
+        self.go = asyncio.Event()
+        self.go.set()
+        self.error = error
+
+    async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
+        self.count += 1
+        await asyncio.wait_for(self.go.wait(), 20)
+        if self.error is not None:
+            raise self.error
+        return ToolResult(text=f"effect {self.count}")
+
+
+def context(call_id: str | None = "m:1:0") -> CallContext:
+    return CallContext(caller="agent", agent_id="a", user_id="owner", call_id=call_id)
+
+
+@pytest.fixture
+def recorder(journal: MemoryJournal) -> Recorder:
+    return Recorder(journal)
+
+
+@pytest.mark.req("DUR-03")
+async def test_a_repeated_call_replays_the_first_result(recorder: Recorder, journal: MemoryJournal) -> None:
+    effect = Effect()
+    first = await Recorded(effect, recorder).call(spec(repeatable=False), {"a": 1}, context())
+    again = await Recorded(effect, Recorder(journal)).call(spec(repeatable=False), {"a": 1}, context())
+    assert (first.text, again.text, effect.count) == ("effect 1", "effect 1", 1)
+    assert (first.replayed, again.replayed) == (False, True)
+
+
+async def test_a_call_without_an_id_is_made_each_time(recorder: Recorder, journal: MemoryJournal) -> None:
+    effect = Effect()
+    for _ in range(2):
+        await Recorded(effect, recorder).call(spec(repeatable=False), {}, context(None))
+    assert effect.count == 2
+    assert journal.rows == {}
+
+
+async def test_a_repeat_while_it_runs_joins_it(recorder: Recorder) -> None:
+    effect = Effect()
+    effect.go.clear()
+    door = Recorded(effect, recorder)
+    calls = [asyncio.create_task(door.call(spec(repeatable=False), {"a": 1}, context())) for _ in range(5)]
+    await eventually(lambda: effect.count == 1)
+    effect.go.set()
+    assert {result.text for result in await asyncio.gather(*calls)} == {"effect 1"}
+    assert effect.count == 1
+
+
+@pytest.mark.req("DUR-03")
+async def test_a_caller_that_goes_away_does_not_take_the_call_along(recorder: Recorder, journal: MemoryJournal) -> None:
+    effect = Effect()
+    effect.go.clear()
+    door = Recorded(effect, recorder)
+    caller = asyncio.create_task(door.call(spec(repeatable=False), {}, context()))
+    await eventually(lambda: effect.count == 1)
+    caller.cancel()
+    await asyncio.wait([caller])
+    effect.go.set()
+    await eventually(lambda: journal.state("m:1:0") == "finished")
+    assert (await door.call(spec(repeatable=False), {}, context())).text == "effect 1"
+
+
+async def test_another_call_under_the_same_id_is_refused(recorder: Recorder) -> None:
+    effect = Effect()
+    effect.go.clear()
+    door = Recorded(effect, recorder)
+    running = asyncio.create_task(door.call(spec(repeatable=False), {"a": 1}, context()))
+    await eventually(lambda: effect.count == 1)
+    with pytest.raises(Conflict):
+        await door.call(spec(repeatable=False), {"a": 2}, context())
+    effect.go.set()
+    await running
+    with pytest.raises(Conflict):
+        await door.call(spec(repeatable=False), {"a": 2}, context())
+
+
+async def begun_before_a_crash(journal: MemoryJournal) -> None:
+    await journal.begin(JournalledCall("m:1:0", "t_x", arguments_hash("t_x", {}), context()))
+
+
+@pytest.mark.req("DUR-03")
+async def test_a_call_that_was_under_way_in_a_crash_is_unknown(recorder: Recorder, journal: MemoryJournal) -> None:
+    await begun_before_a_crash(journal)
+    effect = Effect()
+    with pytest.raises(OutcomeUnknown):
+        await Recorded(effect, recorder).call(spec(repeatable=False), {}, context())
+    assert (effect.count, journal.state("m:1:0")) == (0, "unknown")
+
+
+@pytest.mark.req("DUR-03")
+async def test_a_repeatable_call_that_was_under_way_in_a_crash_is_made_again(
+    recorder: Recorder, journal: MemoryJournal
+) -> None:
+    await begun_before_a_crash(journal)
+    effect = Effect()
+    assert (await Recorded(effect, recorder).call(spec(repeatable=True), {}, context())).text == "effect 1"
+    assert journal.state("m:1:0") == "finished"
+
+
+@pytest.mark.parametrize("error", [ServerDown("down"), ToolTimeout("late", hint="look")])
+async def test_what_was_raised_is_raised_again(
+    recorder: Recorder, journal: MemoryJournal, error: AnnabelleError
+) -> None:
+    effect = Effect(error)
+    for _ in range(2):
+        with pytest.raises(type(error), match=error.message) as caught:
+            await Recorded(effect, recorder).call(spec(repeatable=False), {}, context())
+        assert caught.value.hint == error.hint
+    assert effect.count == 1
+
+
+async def test_an_unknown_outcome_stays_unknown(recorder: Recorder, journal: MemoryJournal) -> None:
+    effect = Effect(OutcomeUnknown("died"))
+    for _ in range(2):
+        with pytest.raises(OutcomeUnknown):
+            await Recorded(effect, recorder).call(spec(repeatable=False), {}, context())
+    assert (effect.count, journal.state("m:1:0")) == (1, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("repeatable", "error", "state"), [(False, OutcomeUnknown, "unknown"), (True, TurnCancelled, "finished")]
+)
+async def test_a_call_can_be_cancelled_by_its_id(
+    recorder: Recorder, journal: MemoryJournal, repeatable: bool, error: type[AnnabelleError], state: str
+) -> None:
+    effect = Effect()
+    effect.go.clear()
+    running = asyncio.create_task(Recorded(effect, recorder).call(spec(repeatable=repeatable), {}, context()))
+    await eventually(lambda: effect.count == 1)
+    assert await recorder.cancel("m:1:0")
+    with pytest.raises(error):
+        await running
+    assert journal.state("m:1:0") == state
+    assert not await recorder.cancel("m:1:0")
+
+
+@pytest.mark.req("HUB-05")
+async def test_a_stop_waits_for_calls_and_writes_down_those_it_ends(recorder: Recorder, journal: MemoryJournal) -> None:
+    effect = Effect()
+    effect.go.clear()
+    running = asyncio.create_task(Recorded(effect, recorder).call(spec(repeatable=False), {}, context()))
+    await eventually(lambda: effect.count == 1)
+    await recorder.drain(0.05)
+    with pytest.raises(OutcomeUnknown):
+        await running
+    assert journal.state("m:1:0") == "unknown"
+
+
+def test_the_fingerprint_of_arguments_does_not_depend_on_their_order() -> None:
+    assert arguments_hash("t", {"a": 1, "b": 2}) == arguments_hash("t", {"b": 2, "a": 1})
+    assert arguments_hash("t", {"a": 1}) != arguments_hash("u", {"a": 1})
+    assert arguments_hash("t", {"a": 1}) != arguments_hash("t", {"a": "1"})
