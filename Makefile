@@ -7,6 +7,8 @@ export PYTHON
 COMPILE = uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 SOURCES := $(shell find src -name '*.py')
 ISOLATED = $(BIN)/python scripts/isolated.py
+# Third-party MCP servers the tests run as a user would.
+export ANNABELLE_TEST_EXTERNAL_BIN := $(CURDIR)/.venv-external/bin
 
 .PHONY: run test check bench crash lock format docs clean
 

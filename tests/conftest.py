@@ -16,10 +16,12 @@ from support import network
 
 GRACE_SECONDS = 10.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
+EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
+    os.environ.setdefault(EXTERNAL_VARIABLE, str(config.rootpath / ".venv-external" / "bin"))
     if os.environ.get(NETWORK_VARIABLE) != "namespace":
         os.environ[NETWORK_VARIABLE] = "guard"
         network.guard()
