@@ -70,7 +70,7 @@ class Run:
             armed = self._system.failpoints / kill.failpoint
             armed.touch()
             self._send(to_send)
-            self._settle(lambda: not armed.exists(), 20, nudge=True)
+            self._settle(lambda: not armed.exists(), 60, nudge=True)
             hit = not armed.exists()
             armed.unlink(missing_ok=True)
         else:

@@ -142,13 +142,14 @@ class System:
                 return "server" if forked else "nursery"
         return "other"
 
-    def kill_one(self, target: str, chance: random.Random) -> bool:
-        candidates = self.processes(target)
-        if not candidates:
-            return False
-        with contextlib.suppress(psutil.NoSuchProcess):
-            chance.choice(candidates).send_signal(signal.SIGKILL)
-            return True
+    def kill_one(self, target: str, chance: random.Random, timeout: float = 20) -> bool:
+        """Kill a living process of this kind; one that has just died is waited for."""
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            with contextlib.suppress(psutil.NoSuchProcess, IndexError):
+                chance.choice(self.processes(target)).send_signal(signal.SIGKILL)
+                return True
+            time.sleep(0.02)
         return False
 
     def orphans(self) -> list[str]:
@@ -171,7 +172,7 @@ class System:
     def _is_ours(process: psutil.Process) -> bool:
         command = " ".join(process.cmdline())
         zombie = process.status() == psutil.STATUS_ZOMBIE
-        return zombie or "annabelle" in command or "witness_server" in command
+        return zombie or "annabelle." in command or "witness_server" in command
 
     def stop(self) -> int:
         """Stop the hub as a service manager does; its exit code."""
