@@ -97,6 +97,13 @@ def test_timeouts_are_read_in_seconds_and_in_the_milliseconds_other_programs_wri
     assert [server.profile.timeout_seconds for server in reading.servers.values()] == [45, 45, 30]
 
 
+def test_a_bad_timeout_in_the_environment_drops_its_server_alone() -> None:
+    text = json.dumps({"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}})
+    reading = read_entries(text, {"A_MCP_TIMEOUT": "soon"}, frozenset(), 30)
+    assert list(reading.servers) == ["b"]
+    assert "A_MCP_TIMEOUT" in reading.mistakes[0]
+
+
 def test_a_disabled_entry_is_no_server() -> None:
     assert read({"a": {"command": "x", "disabled": True}}).servers == {}
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from annabelle.core.errors import UnknownTool
+from annabelle.core.errors import OutcomeUnknown, ServerDown, UnknownTool
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
@@ -160,7 +160,8 @@ async def test_a_start_reports_what_came_and_went_since_the_last(
 
 
 @pytest.fixture
-async def address() -> AsyncIterator[str]:
+async def http_server() -> AsyncIterator[tuple[str, Callable[[], None]]]:
+    """Its address, and how to kill it."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -170,16 +171,17 @@ async def address() -> AsyncIterator[str]:
     )
     assert process.stdout is not None
     port = int(await asyncio.wait_for(process.stdout.readline(), 60))
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.kill()
+    yield f"http://127.0.0.1:{port}/mcp", process.kill
+    if process.returncode is None:
+        process.kill()
     await process.wait()
 
 
 @pytest.mark.req("EXT-02")
 async def test_a_server_is_reached_by_address_with_its_headers(
-    with_servers: WithServers, start: Start, person: CallContext, address: str
+    with_servers: WithServers, start: Start, person: CallContext, http_server: tuple[str, Callable[[], None]]
 ) -> None:
-    config = with_servers()
+    config, (address, kill) = with_servers(), http_server
     environment = {**config.environment, "FAR_KEY": "the-key-12345"}
     far = {"url": address, "headers": {"Authorization": "Bearer ${FAR_KEY}"}}
     write_external(config, {"far": far, "locked": {"url": address}})
@@ -190,5 +192,9 @@ async def test_a_server_is_reached_by_address_with_its_headers(
     [status] = [status for status in toolbox.servers() if status.name == "far"]
     assert (status.kind, status.state, status.pid) == ("http", "ready", None)
     await eventually(lambda: states(toolbox)["locked"] == "down")
+    kill()
+    with pytest.raises((ServerDown, OutcomeUnknown)):
+        await toolbox.call("far_fail", {}, person)
+    await eventually(lambda: states(toolbox)["far"] == "down")
     write_external(config, {})
     await eventually(lambda: toolbox.servers() == [])

@@ -15,8 +15,11 @@ from annabelle.core.errors import InvalidArguments, NotFound, OutcomeUnknown, Se
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.failpoints import FAILPOINTS
 from annabelle.toolbox.policy import AgentPolicy
+from annabelle.toolbox.protocol import session
 from annabelle.toolbox.status import ServerStatus
+from annabelle.toolbox.wrappers import recorded
 from support.toolbox import QUICK, MemoryJournal, alive, eventually
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -385,6 +388,44 @@ async def test_a_stop_leaves_nothing(both_ways: WithServers, start: Start, perso
     with pytest.raises(OutcomeUnknown):
         await frozen
     assert [process for process in family if alive(process.pid)] == []
+
+
+async def test_restarts_leak_no_descriptor(both_ways: WithServers, start: Start, person: CallContext) -> None:
+    toolbox = await start(both_ways("echo"))
+
+    def descriptors() -> int:
+        links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+        targets = [os.readlink(link) for link in links if os.path.lexists(link)]
+        return sum("pipe:" in target or "pidfd" in target or "memfd" in target for target in targets)
+
+    before = descriptors()
+    for _ in range(3):
+        await toolbox.restart("echo")
+        os.kill(pid_of(toolbox, "echo"), signal.SIGKILL)
+        await toolbox.call("echo_say", {"text": "a"}, person)
+    await eventually(lambda: descriptors() <= before)
+
+
+async def test_a_secret_in_the_last_words_of_a_server_is_not_repeated(
+    with_servers: WithServers, start: Start, config: ToolboxConfig
+) -> None:
+    environment = {**config.environment, "MOON_API_KEY": "the moon is in"}
+    pace = replace(QUICK, max_restarts=1)
+    toolbox = await start(with_servers("crashing", environment=environment, pace=pace))
+    assert status(toolbox, "crashing").last_error == (
+        "its process ended with code 3; it said: «redacted» the wrong place"
+    )
+
+
+async def test_every_named_failpoint_stands_in_the_way_of_a_call(
+    with_servers: WithServers, start: Start, as_agent: AsAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached: list[str] = []
+    for module in (recorded, session):
+        monkeypatch.setattr(module, "failpoint", reached.append)
+    toolbox = await start(with_servers("echo"))
+    await toolbox.call("echo_say", {"text": "a"}, as_agent("m:1:0"), ANY)
+    assert tuple(reached) == FAILPOINTS
 
 
 async def test_a_boot_with_nothing_configured_is_an_empty_toolbox(config: ToolboxConfig, start: Start) -> None:

@@ -9,12 +9,12 @@ import asyncio
 import contextlib
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Protocol, cast
 
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
-from annabelle.toolbox.protocol.errors import ConnectionLost, RpcError
+from annabelle.toolbox.protocol.errors import ConnectionLost
 from annabelle.toolbox.protocol.rpc import Answer
 
 
@@ -57,21 +57,19 @@ class HttpConnection:
         self.protocol = session.protocol
 
     async def list_tools(self) -> list[JsonObject]:
-        return await self._session.result().list_tools()
+        with self._noticed():
+            return await self._session.result().list_tools()
 
     async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer:
         if self.ended.done():
             raise ConnectionLost(self.ended.result(), sent=False)
-        try:
+        with self._noticed():
             result = await self._session.result().call_tool(name, arguments, call_meta(context))
-        except RpcError:
-            raise
-        except OSError as error:
-            raise ConnectionLost(f"the connection broke: {error}", sent=True) from error
         return Answer(result, len(json.dumps(result, ensure_ascii=False).encode()))
 
     async def ping(self) -> None:
-        await self._session.result().ping()
+        with self._noticed():
+            await self._session.result().ping()
 
     async def close(self, grace: float) -> None:
         self._leave.set()
@@ -79,6 +77,15 @@ class HttpConnection:
         self._task.cancel()
         await asyncio.wait([self._task], timeout=1)
         self._end("it was closed")
+
+    @contextlib.contextmanager
+    def _noticed(self) -> Generator[None]:
+        """No process ends here to tell us; a request that found nobody is how we learn that it is gone."""
+        try:
+            yield
+        except ConnectionLost as lost:
+            self._end(lost.reason)
+            raise
 
     def _end(self, reason: str) -> None:
         if not self.ended.done():

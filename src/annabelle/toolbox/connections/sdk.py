@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import cast
 
+import anyio
+import httpx2
 import mcp_types as types
 from mcp import Client
 from mcp.client.session import IncomingMessage
@@ -17,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from annabelle import __version__
 from annabelle.core.tools import JsonObject
-from annabelle.toolbox.protocol.errors import ConnectionLost, RpcError, WireTrouble
+from annabelle.toolbox.protocol.errors import ConnectionLost, RpcError
 
 _INTERNAL = -32603
 _GONE = types.CONNECTION_CLOSED
@@ -57,15 +59,15 @@ class Session:
 
 
 @contextlib.contextmanager
-def _translated(*, sent: bool):
+def _translated(*, sent: bool) -> Generator[None]:
     try:
         yield
     except MCPError as error:
         if error.code == _GONE:
             raise ConnectionLost(str(error), sent=sent) from error
         raise RpcError(error.code, error.error.message, error.error.data) from error
-    except WireTrouble:
-        raise
+    except (httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError) as error:
+        raise ConnectionLost(f"the connection broke: {error or type(error).__name__}", sent=sent) from error
     except (RuntimeError, ValueError) as error:
         raise RpcError(_INTERNAL, str(error)) from error
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from annabelle.core.redact import Redactor
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
 from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
@@ -15,6 +17,15 @@ from annabelle.toolbox.protocol.rpc import PIPES_CLOSED, Answer, Rpc
 from annabelle.toolbox.protocol.session import Session
 
 _TOOLS_CHANGED = "notifications/tools/list_changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How one is spoken with: how much is read, how long a probe may take, and what is not repeated in public."""
+
+    message_max_bytes: int
+    probe_seconds: float
+    redact: Redactor
 
 
 class StdioConnection:
@@ -72,7 +83,7 @@ def _how_it_ended(code: int | None) -> str:
     return f"its process ended{how}"
 
 
-def stdio_connect(launcher: Launcher, order: Launch, limit: int, probe_seconds: float) -> Connect:
+def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connect:
     """How to start this server's process and come to terms with it."""
 
     async def connect(on_tools_changed: Callable[[], None]) -> Connection:
@@ -82,10 +93,10 @@ def stdio_connect(launcher: Launcher, order: Launch, limit: int, probe_seconds: 
 
         log_size = order.log.stat().st_size if order.log.exists() else 0
         child = await launcher.launch(order)
-        rpc = Rpc(order.name, limit, on_notification)
+        rpc = Rpc(order.name, manners.message_max_bytes, on_notification)
         try:
             await rpc.open(child.stdin, child.stdout)
-            session = Session(rpc, probe_seconds)
+            session = Session(rpc, manners.probe_seconds)
             connection = StdioConnection(child, rpc, session, order.log)
             await session.negotiate()
             await session.listen()
@@ -96,7 +107,7 @@ def stdio_connect(launcher: Launcher, order: Launch, limit: int, probe_seconds: 
             reason = error.reason if isinstance(error, ConnectionLost) else str(error)
             if reason == PIPES_CLOSED and child.exited.done():
                 reason = _how_it_ended(child.exited.result())
-            said = last_words(order.log) if _grown(order.log, log_size) else ""
+            said = manners.redact(last_words(order.log)) if _grown(order.log, log_size) else ""
             raise ConnectionLost(f"{reason}{f'; it said: {said}' if said else ''}", sent=False) from error
         except BaseException:
             rpc.end("it did not start")

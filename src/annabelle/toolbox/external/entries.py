@@ -9,6 +9,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
+from annabelle.core.errors import ConfigMistake
 from annabelle.toolbox.environment import Unresolved, resolve
 from annabelle.toolbox.manifest import ServerName, enabled, timeout_of
 from annabelle.toolbox.profile import ServerProfile
@@ -88,7 +89,7 @@ def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], defau
             where = ".".join(str(part) for part in first["loc"])
             said = first["msg"].removeprefix("Value error, ")
             mistakes.append(f"{name}: {f'{where}: ' if where else ''}{said}.")
-        except (ValueError, KeyError) as error:
+        except (ValueError, ConfigMistake) as error:
             mistakes.append(f"{name}: {error}")
         else:
             if server is not None:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from annabelle.core.errors import ConfigMistake
 from annabelle.toolbox.external.entries import External, Reading, Unreadable, read_entries
 from annabelle.toolbox.notices import Notice
 
@@ -67,7 +66,7 @@ class ExternalServers:
             reading = read_entries(text, self._hub, taken, self._default_timeout)
         except FileNotFoundError:
             return Reading({})
-        except (OSError, UnicodeDecodeError, Unreadable, ConfigMistake) as error:
+        except (OSError, UnicodeDecodeError, Unreadable) as error:
             self._complain(f"{self._path.name} can not be used: {error}. The servers of before stay as they are.")
             return None
         for mistake in reading.mistakes:

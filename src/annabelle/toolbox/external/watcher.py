@@ -71,4 +71,7 @@ class FileWatcher:
         content = self._content()
         if content != self._seen:
             self._seen = content
-            await self._on_change()
+            try:
+                await self._on_change()
+            except Exception:  # noqa: BLE001  the edge to a file anyone may write: the next change must be seen too
+                _log.exception("a change of %s could not be applied", self._path.name)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+from annabelle.core.errors import ServerDown
 from annabelle.toolbox.processes.launch import Child, Launch
 from annabelle.toolbox.processes.link import NurseryLink
 from annabelle.toolbox.processes.warm import WarmNursery, start_nursery
@@ -55,6 +56,6 @@ class ForkedLauncher:
                 self._link = NurseryLink(warm)
             link = self._link
             if link is None:
-                raise RuntimeError("the launcher was stopped")
+                raise ServerDown("The servers are being stopped.")
         await link.ready(_READY_SECONDS)
         return link

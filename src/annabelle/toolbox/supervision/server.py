@@ -181,6 +181,9 @@ class ManagedServer:
             reason = lost.reason
         except (WireTrouble, AnnabelleError, OSError) as error:
             reason = str(error)
+        except Exception as error:  # noqa: BLE001  the edge to a foreign program: it must stay supervised
+            _log.exception("%s provoked an unexpected error", self.profile.name)
+            reason = f"unexpected {type(error).__name__}: {error}"
         finally:
             self._connection = None
             if self._state == "ready":

@@ -7,12 +7,13 @@ import shutil
 from collections.abc import Callable, Iterable
 
 from annabelle.core.errors import NotFound, ServerDown
+from annabelle.core.redact import Redactor, is_secret_name
 from annabelle.core.tools import ToolSpec
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.connections.connection import Connect, Connection
 from annabelle.toolbox.connections.http import http_connect
-from annabelle.toolbox.connections.stdio import stdio_connect
+from annabelle.toolbox.connections.stdio import Manners, stdio_connect
 from annabelle.toolbox.environment import builtin_environment, external_environment
 from annabelle.toolbox.external.entries import External
 from annabelle.toolbox.manifest import Builtin
@@ -35,6 +36,8 @@ class Supervisor:
         self._notify = notify
         self._servers: dict[str, ManagedServer] = {}
         self._disabled: dict[str, External] = {}
+        secrets = [value for name, value in config.environment.items() if is_secret_name(name)]
+        self._manners = Manners(config.message_max_bytes, config.pace.start_seconds / _PROBE_SHARE, Redactor(secrets))
         self._ears = Ears(tools=self._offer, given_up=self._give_up)
 
     async def start(self, builtins: Iterable[Builtin], externals: Iterable[External]) -> None:
@@ -110,8 +113,7 @@ class Supervisor:
         return self._config.result_max_bytes
 
     def _stdio(self, order: Launch) -> Connect:
-        pace = self._config.pace
-        return stdio_connect(self._launcher, order, self._config.message_max_bytes, pace.start_seconds / _PROBE_SHARE)
+        return stdio_connect(self._launcher, order, self._manners)
 
     async def _add(self, server: ManagedServer) -> None:
         self._servers[server.profile.name] = server
