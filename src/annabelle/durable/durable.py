@@ -124,6 +124,7 @@ class Durable:
         if self._lock:
             self._lock.acquire()
         try:
+            await asyncio.to_thread(self._probe)
             await asyncio.to_thread(self._engine.launch, asyncio.get_running_loop())
             recovering = {workflow_id for workflow_id, _name in await self._call(self._engine.pending)}
         except BaseException as error:
@@ -133,6 +134,11 @@ class Durable:
             raise
         self._launched = True
         self._in_background(self._settle(recovering))
+
+    def _probe(self) -> None:
+        """Meet a database in trouble here: the engine would log it at length, or wait for it without end."""
+        with self._database.begin() as connection:
+            connection.exec_driver_sql("SELECT 1")
 
     async def _settle(self, recovering: set[str]) -> None:
         """Let the engine look for recovered workflows often until all of them run, and seldom from then on."""
@@ -169,8 +175,6 @@ class Durable:
     async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
         """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
         self._require_launched()
-        if workflow_id in self._running:
-            return
         context = contextvars.copy_context()
         context.run(_just_started.set, workflow_id)
         context.run(_run.set, None)
@@ -283,8 +287,8 @@ class Durable:
 
     def _release(self) -> None:
         self._threads.shutdown()
-        self._engine.destroy()
-        if self._lock:
+        ran = self._engine.destroy()
+        if self._lock and ran:
             checkpoint(self._database)
         self._database.dispose()
         if self._lock:

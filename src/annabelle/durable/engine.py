@@ -132,11 +132,13 @@ class Engine:
         """Run a pending workflow of this process again, from its record."""
         self._system().reenqueue_for_recovery(workflow_id, [self._identity.executor_id], INTERNAL_QUEUE_NAME)
 
-    def destroy(self) -> None:
-        """Stop every thread of the engine. What has not finished stays pending for the next launch."""
-        if self._dbos is not None:
-            self._dbos = None
-            DBOS.destroy(destroy_registry=True)
+    def destroy(self) -> bool:
+        """Stop every thread of the engine. What has not finished stays pending for the next launch. Whether it ran."""
+        if self._dbos is None:
+            return False
+        self._dbos = None
+        DBOS.destroy(destroy_registry=True)
+        return True
 
     def tasks(self) -> set[asyncio.Task[object]]:
         return set(self._running()._workflow_tasks)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from annabelle.core.errors import ConfigMistake
@@ -97,10 +99,8 @@ def _prepare_sqlite(engine: Engine, synchronous: str, read_only: bool) -> None:
 
 def checkpoint(engine: Engine) -> None:
     """Fold the WAL into the file. A checkpoint that fails loses nothing: the WAL stays and is read next time."""
-    connection = engine.raw_connection()
     try:
-        connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
-    except driver.Error as error:
+        with contextlib.closing(engine.raw_connection()) as connection:
+            connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
+    except (driver.Error, DBAPIError) as error:
         _log.warning("%s could not be checkpointed: %s", engine.url.database, error)
-    finally:
-        connection.close()
