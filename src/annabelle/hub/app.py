@@ -50,7 +50,9 @@ def make_app(hub: Hub) -> Door:
         redirect_slashes=False,
     )
     app.state.hub = hub
-    for resource in (health, status, messages, threads, tools, agents, costs, ledger):
+    # Routes are tried in order, so what a turn uses most comes first.
+    app.routes[:0] = ledger.ROUTES
+    for resource in (tools, messages, threads, agents, status, costs, health):
         app.include_router(resource.router)
     app.add_exception_handler(AnnabelleError, _failed)
     app.add_exception_handler(HTTPException, _failed)

@@ -61,7 +61,7 @@ class Launcher:
             await client.ready(self._rules.start_seconds)
         except BaseException as error:
             if client is not None:
-                await client.close()
+                client.close()
             await process.kill()
             if isinstance(error, TimeoutError):
                 raise Unavailable(

@@ -183,7 +183,7 @@ class AgentRunner:
         self._launcher.dismiss(life.secret)
         self.restarts.died()
         self._life, self.state = None, "stopped"
-        self._later(life.client.close())
+        life.client.close()
 
     async def _come_back(self) -> None:
         try:
@@ -194,7 +194,7 @@ class AgentRunner:
     async def _end(self, life: _Life) -> None:
         self.state = "stopping"
         try:
-            await life.client.close()
+            life.client.close()
             await life.process.stop(self._launcher.stop_grace_seconds)
         finally:
             self._launcher.dismiss(life.secret)

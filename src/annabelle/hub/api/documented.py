@@ -60,11 +60,11 @@ async def read_body(request: Request, model: type[B]) -> B:
         raise invalid(error) from error
 
 
-def _hub(request: Request) -> Hub:
+async def _hub(request: Request) -> Hub:
     return cast("Hub", request.app.state.hub)
 
 
-def _identity(request: Request) -> Identity:
+async def _identity(request: Request) -> Identity:
     return cast("Identity", request.state.identity)
 
 

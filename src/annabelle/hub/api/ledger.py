@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from annabelle.core.contract import ModelCall, Reservation, Reserve
+from annabelle.core.contract import ModelCall, Reserve
 from annabelle.hub.api.documented import read_body
 from annabelle.hub.security.identities import Identity
 from annabelle.hub.services import Hub
 
-router = APIRouter(prefix="/internal/ledger", include_in_schema=False)
 
-
-@router.post("/reserve", response_model=Reservation)
 async def reserve(request: Request) -> Response:
     """Whether a model call may be made."""
     hub: Hub = request.app.state.hub
@@ -21,7 +20,6 @@ async def reserve(request: Request) -> Response:
     return Response(reservation.model_dump_json(), media_type="application/json")
 
 
-@router.post("/settle", status_code=204)
 async def settle(request: Request) -> Response:
     """What a model call used."""
     hub: Hub = request.app.state.hub
@@ -35,3 +33,10 @@ def _agent(request: Request) -> str:
     caller: Identity = request.state.identity
     assert caller.agent_id is not None
     return caller.agent_id
+
+
+# Plain routes, outside the document: they are used several times in every turn.
+ROUTES = (
+    Route("/internal/ledger/reserve", reserve, methods=["POST"], include_in_schema=False),
+    Route("/internal/ledger/settle", settle, methods=["POST"], include_in_schema=False),
+)

@@ -23,6 +23,7 @@ from annabelle.store.messages import StoredMessage
 router = APIRouter(tags=["messages"])
 _WAIT_MAX = 600
 _REPLIES_READ = 200
+_UNFINISHED = ("queued", "running")
 
 Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so many seconds for the answer")]
 MessageId = Annotated[str, Path(pattern=ID_SHAPE, examples=["msg_01k9zq3v7k0000000000000000"])]
@@ -71,10 +72,19 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
         external_id=new.external_id,
         agent_id=new.agent_id,
     )
-    entered = await hub.gate.receive(inbound)
-    progress = await _progress(hub, entered.message.id, caller.user_id, wait)
+    with hub.finished.watch(inbound.id) as finished:
+        entered = await hub.gate.receive(inbound)
+        if entered.duplicate:
+            progress = await _waited(hub, entered.message.id, caller.user_id, wait)
+        elif wait > 0 and entered.message.state in _UNFINISHED:
+            await _until(finished, wait)
+            progress = await _look(hub, inbound.id, caller.user_id)
+        elif entered.message.state in _UNFINISHED:
+            progress = _shown(entered.message, [])
+        else:
+            progress = await _look(hub, inbound.id, caller.user_id)
     progress = progress.model_copy(update={"duplicate": entered.duplicate, "last_event_id": entered.last_event_id})
-    over = wait > 0 and progress.state in ("done", "failed")
+    over = wait > 0 and progress.state not in _UNFINISHED
     return Response(progress.model_dump_json(by_alias=True), 200 if over else 202, media_type="application/json")
 
 
@@ -83,7 +93,7 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
 )
 async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
     """The state of a message and its answer; with `wait`, as soon as it is answered."""
-    return await _progress(hub, message_id, caller.user_id, wait)
+    return await _waited(hub, message_id, caller.user_id, wait)
 
 
 @router.get(
@@ -111,30 +121,43 @@ async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> 
 async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 2) -> MessageProgress:
     """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
     await hub.gate.cancel(message_id, caller.user_id)
-    return await _progress(hub, message_id, caller.user_id, wait)
+    return await _waited(hub, message_id, caller.user_id, wait)
 
 
-async def _progress(hub: Hub, message_id: str, user_id: str, wait: float) -> MessageProgress:
+async def _waited(hub: Hub, message_id: str, user_id: str, wait: float) -> MessageProgress:
+    """What came of a message, once it is finished or the time is over."""
+    with hub.finished.watch(message_id) as finished:
+        progress = await _look(hub, message_id, user_id)
+        if wait > 0 and progress.state in _UNFINISHED:
+            await _until(finished, wait)
+            progress = await _look(hub, message_id, user_id)
+    return progress
+
+
+async def _until(finished: asyncio.Event, wait: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(finished.wait(), wait)
+
+
+async def _look(hub: Hub, message_id: str, user_id: str) -> MessageProgress:
     def look(conn: Connection) -> tuple[StoredMessage, list[StoredMessage]]:
         message = messages.get(conn, message_id, user_id)
         if message.kind != "inbound":
             raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
-        if message.state in ("queued", "running"):
+        if message.state in _UNFINISHED:
             return message, []
         behind = messages.listing(conn, message.thread_id, user_id, message.position, _REPLIES_READ)
         return message, [reply for reply in behind if reply.reply_to == message_id]
 
-    with hub.finished.watch(message_id) as finished:
-        message, replies = await hub.database.read(look)
-        if wait > 0 and message.state in ("queued", "running"):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(finished.wait(), wait)
-            message, replies = await hub.database.read(look)
-    shown = [MessageView.of(reply) for reply in replies]
+    return _shown(*await hub.database.read(look))
+
+
+def _shown(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:
+    views = [MessageView.of(reply) for reply in replies]
     return MessageProgress(
         message_id=message.id,
         thread_id=message.thread_id,
         state=message.state,
-        reply=shown[-1] if shown else None,
-        replies=shown,
+        reply=views[-1] if views else None,
+        replies=views,
     )

@@ -47,7 +47,7 @@ class FlowServices:
 
 
 class HandleMessage:
-    """Two steps, because each costs a write: the turn (which its thinker keeps durably), and the delivery."""
+    """One recorded step, because each costs a write: the turn. The delivery keeps its own record, in the store."""
 
     def __init__(self, services: FlowServices) -> None:
         self._services = services
@@ -73,7 +73,8 @@ class HandleMessage:
         except AnnabelleError as error:
             result = failure(message_id, error)
         failpoint("hub.after_turn")
-        await durable.step("deliver", lambda: self._deliver(message_id, result))
+        # Not a recorded step: it is one transaction that changes nothing the second time.
+        await self._deliver(message_id, result)
         failpoint("hub.after_deliver")
         return {}
 
@@ -99,7 +100,7 @@ class HandleMessage:
             services.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
             return result.model_dump(mode="json")
 
-    async def _deliver(self, message_id: str, result: TurnResult) -> JsonObject:
+    async def _deliver(self, message_id: str, result: TurnResult) -> None:
         services = self._services
         failpoint("hub.before_deliver")
         delivered = await self._insist(message_id, result)
@@ -109,7 +110,6 @@ class HandleMessage:
             trace_id=delivered.message.trace_id,
         )
         services.finished.tell(message_id)
-        return {}
 
     async def _insist(self, message_id: str, result: TurnResult) -> Delivered:
         # An answer is never given up: a full disk is waited for, and a restart begins this step again.
