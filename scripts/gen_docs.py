@@ -108,6 +108,8 @@ def cli_page() -> str:
         "| 4 | another process owns this home |",
         "| 5 | Annabelle does not run or can not be reached |",
         "| 130 | interrupted |",
+        "",
+        "`ANNABELLE_DEBUG=1` shows the traceback behind an error.",
     ]
     for command in COMMANDS:
         loaded = load(command.name)

@@ -26,6 +26,15 @@ def refusing(model: ScriptedServer) -> Iterator[str]:
 
 
 @pytest.fixture
+def dawdling(model: ScriptedServer) -> Iterator[str]:
+    """A line the model begins to answer, once, and never finishes."""
+    reply = Reply(text="One two three four five six", chunks=6, hang_after=2)
+    model.rules(Rule(match="take your time", times=1, reply=reply))
+    yield "take your time"
+    model.rules()
+
+
+@pytest.fixture
 def known(home: Home, model: ScriptedServer) -> dict[str, str]:
     """The environment of a command on this test's home."""
     return environment(home, model.openai_url)

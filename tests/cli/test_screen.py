@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import struct
+import termios
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,3 +63,15 @@ def test_no_control_sequence_of_a_model_reaches_the_terminal(text: str):
 
 def test_ordinary_text_is_left_as_it_is():
     assert clean("Grüße, 世界 🎉\n\tok") == "Grüße, 世界 🎉\n\tok"
+
+
+def test_on_a_terminal_a_new_attempt_takes_the_place_of_the_old_one():
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 10, 0, 0))
+    with os.fdopen(slave, "w") as out:
+        screen = Screen(out, colour=False)
+        screen.show(Added("Half a sentence\nand more"))  # two rows and one row of ten columns
+        screen.show(Replaced("Whole"))
+    painted = os.read(master, 4096).decode()
+    os.close(master)
+    assert painted.endswith("\r\x1b[2A\x1b[JWhole")

@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import cast
 
 from annabelle.cli.conversation import Conversation
 from annabelle.cli.failure import tell
@@ -15,9 +16,10 @@ from annabelle.cli.hub_session import hub_for_a_while
 from annabelle.cli.model_line import model_line
 from annabelle.cli.output import print_line
 from annabelle.cli.prompt import Prompt
-from annabelle.cli.screen import Screen
+from annabelle.cli.screen import Screen, clean
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
+from annabelle.core.tools import JsonObject
 
 LEAVE_HINT = "Ctrl-C once more, or Ctrl-D, leaves."
 
@@ -76,6 +78,13 @@ class _Talk:
         print_line("Stopped." if stopped else "Annabelle finishes this answer in the background.")
 
 
+async def _worries(client: HubClient) -> list[str]:
+    """What the hub wants its owner to know before anything is said."""
+    notices = (await client.get("/status")).get("notices")
+    found = cast("list[JsonObject]", notices) if isinstance(notices, list) else []
+    return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
+
+
 def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
     """Chat until the person leaves."""
     with hub_for_a_while(home), asyncio.Runner() as runner:
@@ -83,6 +92,8 @@ def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
         prompt = Prompt(home.history_file)
         try:
             print_line(runner.run(model_line(home)))
+            for text in runner.run(_worries(client)):
+                print_line(f"· {text}")
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()
             screen = Screen(sys.stdout, colour="NO_COLOR" not in os.environ)
