@@ -25,14 +25,15 @@ def append(
         )
 
 
-def load(connection: Connection, agent_id: str, thread_id: str) -> list[JsonObject]:
-    """Every record of a session, in order."""
+def load(connection: Connection, agent_id: str, thread_id: str, latest: int | None = None) -> list[JsonObject]:
+    """The records of a session in order: all, or only the latest so many."""
     rows = connection.execute(
         select(sessions.c.record)
         .where(sessions.c.agent_id == agent_id, sessions.c.thread_id == thread_id)
-        .order_by(sessions.c.position)
+        .order_by(sessions.c.position.desc())
+        .limit(latest)
     )
-    return [cast("JsonObject", row[0]) for row in rows]
+    return [cast("JsonObject", row[0]) for row in rows][::-1]
 
 
 def clear(connection: Connection, agent_id: str, thread_id: str) -> None:

@@ -45,9 +45,9 @@ class Turn:
     async def run(self) -> JsonObject:
         """The whole turn. What it returns is kept: the result, and the facts a late reader may still ask for."""
         with traced(self._brief.trace_id):
-            self._bench.trace.write("turn_start", {"message_id": self._brief.message_id})
+            self._bench.trace.write("loop.started", {"message_id": self._brief.message_id})
             result = await self._answer()
-            self._bench.trace.write("turn_end", _summary(result))
+            self._bench.trace.write("loop.finished", _summary(result))
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
             failpoint(failpoints.AFTER_TURN)
             self._live.finish(result)

@@ -81,7 +81,7 @@ async def ask_model(
         "duration_ms": round(seconds * 1000, 1),
         **completed.usage.model_dump(),
     }
-    bench.trace.write("model_call", data)
+    bench.trace.write("model.called", data)
     failpoint(failpoints.AFTER_MODEL)
     return Answer(completed.response, completed.usage, seconds)
 

@@ -54,7 +54,7 @@ async def call_tool(bench: Workbench, scope: TurnScope, call: PlannedCall, selec
     milliseconds = result.duration_ms or round(seconds * 1000, 1)
     code = result.error.code if result.error else None
     bench.trace.write(
-        "tool_call", {"call_id": call.call_id, "tool": call.name, "error": code, "duration_ms": milliseconds}
+        "tool.returned", {"call_id": call.call_id, "tool": call.name, "error": code, "duration_ms": milliseconds}
     )
     failpoint(failpoints.AFTER_TOOL)
     return CallMade(result.model_copy(update={"duration_ms": milliseconds}), seconds)

@@ -18,12 +18,11 @@ class SessionTables:
         self._database, self._agent_id = database, agent_id
 
     async def turns(self, thread_id: str) -> list[TurnRecord]:
-        records = await self._database.read(lambda connection: sessions.load(connection, self._agent_id, thread_id))
-        return turns_of(records)[-KEPT_TURNS:]
+        return turns_of(await self._database.read(lambda connection: self._latest(connection, thread_id)))
 
     async def append(self, thread_id: str, record: TurnRecord) -> None:
         def add(connection: Connection) -> None:
-            known = sessions.load(connection, self._agent_id, thread_id)
+            known = self._latest(connection, thread_id)
             if record.message_id in message_ids(known):
                 return
             lines = [record.model_dump(mode="json", exclude_none=True)]
@@ -35,7 +34,7 @@ class SessionTables:
 
     async def clear(self, thread_id: str) -> None:
         def mark(connection: Connection) -> None:
-            turns = turns_of(sessions.load(connection, self._agent_id, thread_id))
+            turns = turns_of(self._latest(connection, thread_id))
             if turns:
                 cleared: list[JsonObject] = [Cleared().model_dump(mode="json")]
                 sessions.append(connection, self._agent_id, thread_id, cleared, user_id=turns[-1].user_id)
@@ -44,6 +43,10 @@ class SessionTables:
 
     async def close(self) -> None:
         await self._database.close()
+
+    def _latest(self, connection: Connection, thread_id: str) -> list[JsonObject]:
+        # A turn is replayed soon or never, so what it might repeat is among the latest records too.
+        return sessions.load(connection, self._agent_id, thread_id, latest=KEPT_TURNS)
 
     def _header(self, thread_id: str) -> JsonObject:
         return Header(agent_id=self._agent_id, thread_id=thread_id).model_dump(mode="json")
