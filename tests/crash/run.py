@@ -17,8 +17,6 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from support.postgres import postgres_database
-
 from annabelle.core.jsonl import load
 from annabelle.hub.failpoints import FAILPOINTS as HUB_POINTS
 from annabelle.servers.kit.failpoints import FAILPOINTS as SERVER_POINTS
@@ -27,6 +25,7 @@ from annabelle.toolbox.failpoints import FAILPOINTS as TOOLBOX_POINTS
 from crash.plan import Kill, Turn, kills, turns
 from crash.system import System
 from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
+from support.postgres import postgres_database
 from support.scripted_model import ScriptedServer
 
 
