@@ -21,7 +21,7 @@ from annabelle.core.errors import (
 )
 from annabelle.core.tools import JsonObject
 from annabelle.durable import durable as module
-from annabelle.durable import recorder
+from annabelle.durable import recorder, runs
 from annabelle.durable.durable import Durable, PendingWorkflow
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
@@ -376,7 +376,7 @@ async def test_a_workflow_that_waited_too_long_for_the_disk_goes_on_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "TAKE_UP_SECONDS", 0.1)
+    monkeypatch.setattr(runs, "TAKE_UP_SECONDS", 0.1)
     durable, effects = _on_sqlite(tmp_path), list[str]()
     big(durable, effects)
     await durable.launch()

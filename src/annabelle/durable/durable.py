@@ -6,7 +6,7 @@ import asyncio
 import contextvars
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,11 +17,13 @@ from sqlalchemy.exc import DBAPIError
 from annabelle.core.errors import AnnabelleError, Conflict, NotFound, TurnCancelled, Unavailable
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.durable.book import Execution
 from annabelle.durable.engine import AlreadyAnotherWorkflow, Body, Engine, EngineError, Identity
 from annabelle.durable.outcome import ERROR, failure, success, unwrap
 from annabelle.durable.recorder import Recorder
 from annabelle.durable.retry import RetryPolicy
 from annabelle.durable.run import FIRST_NUMBER, Run, Work
+from annabelle.durable.runs import Runs
 from annabelle.store.engine import checkpoint, make_engine, parse_url
 from annabelle.store.lock import FileLock
 from annabelle.store.trouble import Place, describe
@@ -33,12 +35,10 @@ T = TypeVar("T")
 Workflow = Callable[[JsonObject], Awaitable[JsonObject]]
 State = Literal["running", "done", "failed", "cancelled"]
 
-STOP_SECONDS: Final = 5.0
 DESTROY_SECONDS: Final = 15.0
 RECOVERY_SECONDS: Final = 30.0
 LOOK_AGAIN_SECONDS: Final = 0.1
 START_SECONDS: Final = 30.0
-TAKE_UP_SECONDS: Final = 5.0
 KEEP_DAYS: Final = 7
 FORGET_AT_ONCE: Final = 5000
 
@@ -78,8 +78,7 @@ class Durable:
         self._engine = Engine(Identity(name, executor_id, application_version, schema), self._database)
         # SQLite takes one writer at a time, and waiting for a thread is cheaper than for its lock.
         self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
-        self._running: dict[str, asyncio.Task[object]] = {}
-        self._background: set[asyncio.Task[None]] = set()
+        self._runs = Runs(lambda workflow_id: self._call(self._engine.requeue, workflow_id))
         self._launched = False
 
     def workflow(self, name: str) -> Callable[[Workflow], Workflow]:
@@ -94,13 +93,8 @@ class Durable:
     def _body(self, function: Workflow) -> Body:
         async def body(argument: JsonObject) -> JsonObject:
             execution = self._engine.execution()
-            self._note_running(execution.workflow_id)
-            record = Recorder(self._engine, self._threads, execution, self._place, self._interrupt)
-            if _just_started.get() == execution.workflow_id:
-                _run.set(Run(record, {}))  # begun this moment: nothing is on record
-            else:
-                recorded, highest = await self._call(self._engine.recorded, execution.workflow_id)
-                _run.set(Run(record, recorded, max(FIRST_NUMBER, highest + 1)))
+            self._runs.note(execution.workflow_id)
+            _run.set(await self._read_run(execution))
             try:
                 return success(await function(argument))
             except AnnabelleError as error:
@@ -113,11 +107,17 @@ class Durable:
 
         return body
 
-    def _note_running(self, workflow_id: str) -> None:
-        task = asyncio.current_task()
-        assert task is not None, "a workflow runs as a task"
-        self._running[workflow_id] = task
-        task.add_done_callback(lambda _done: self._running.pop(workflow_id, None))
+    async def _read_run(self, execution: Execution) -> Run:
+        record = Recorder(self._engine.book, self._threads, execution, self._place, self._runs.interrupt)
+        if _just_started.get() == execution.workflow_id:
+            return Run(record, {})  # begun this moment: nothing is on record
+        try:
+            recorded, highest = await self._call(self._engine.book.recorded, execution.workflow_id)
+        except AnnabelleError as error:
+            _log.warning("%s can not go on yet: %s", execution.workflow_id, error.message)
+            self._runs.interrupt(execution.workflow_id)
+            raise asyncio.CancelledError from error
+        return Run(record, recorded, max(FIRST_NUMBER, highest + 1))
 
     async def launch(self) -> None:
         """Take ownership of the database and go on with every workflow that had not ended."""
@@ -126,14 +126,14 @@ class Durable:
         try:
             await asyncio.to_thread(self._probe)
             await asyncio.to_thread(self._engine.launch, asyncio.get_running_loop())
-            recovering = {workflow_id for workflow_id, _name in await self._call(self._engine.pending)}
+            recovering = {workflow_id for workflow_id, _name in await self._call(self._engine.book.pending)}
         except BaseException as error:
             await asyncio.to_thread(self._release)
             if isinstance(error, DBAPIError) and (known := describe(error, self._place)):
                 raise known from error
             raise
         self._launched = True
-        self._in_background(self._settle(recovering))
+        self._runs.in_background(self._settle(recovering))
 
     def _probe(self) -> None:
         """Meet a database in trouble here: the engine would log it at length, or wait for it without end."""
@@ -143,34 +143,11 @@ class Durable:
     async def _settle(self, recovering: set[str]) -> None:
         """Let the engine look for recovered workflows often until all of them run, and seldom from then on."""
         end = asyncio.get_running_loop().time() + RECOVERY_SECONDS
-        while recovering - self._running.keys() and asyncio.get_running_loop().time() < end:
+        while self._runs.missing(recovering) and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-            recovering &= {workflow_id for workflow_id, _name in await self._call(self._engine.pending)}
+            recovering &= {workflow_id for workflow_id, _name in await self._call(self._engine.book.pending)}
         self._engine.settle()
         await self._call(self._engine.forget, now() - timedelta(days=KEEP_DAYS), FORGET_AT_ONCE)
-
-    def _interrupt(self, workflow_id: str) -> None:
-        """Stop a run that can not go on for now; it goes on from its record when the database works again."""
-        task = self._running.get(workflow_id)
-        if task is not None:
-            task.cancel()
-        self._in_background(self._take_up_again(workflow_id))
-
-    async def _take_up_again(self, workflow_id: str) -> None:
-        while self._launched:
-            await asyncio.sleep(TAKE_UP_SECONDS)
-            if workflow_id in self._running:
-                continue
-            try:
-                await self._call(self._engine.requeue, workflow_id)
-                return
-            except AnnabelleError as error:
-                _log.warning("%s can not go on yet: %s", workflow_id, error.message)
-
-    def _in_background(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
         """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
@@ -218,9 +195,7 @@ class Durable:
         """Stop a workflow for good, at once if it runs here. One that has ended stays as it ended."""
         self._require_launched()
         await self._call(self._engine.cancel, workflow_id)
-        task = self._running.get(workflow_id)
-        if task is not None:
-            task.cancel()
+        self._runs.stop(workflow_id)
 
     async def status(self, workflow_id: str) -> State | None:
         """How a workflow stands; None when it was never begun."""
@@ -246,15 +221,12 @@ class Durable:
             left = end - asyncio.get_running_loop().time()
             if left <= 0:
                 raise Unavailable(f"The workflow {workflow_id} has not ended after {timeout:g} s.")
-            task = self._running.get(workflow_id)
-            if task is None:
+            if not await self._runs.wait(workflow_id, left):
                 await asyncio.sleep(min(left, LOOK_AGAIN_SECONDS))
-            else:
-                await asyncio.wait({task}, timeout=left)
 
     async def _state(self, workflow_id: str) -> tuple[State, JsonObject | None] | None:
         self._require_launched()
-        found = await self._call(self._engine.state, workflow_id)
+        found = await self._call(self._engine.book.state, workflow_id)
         if found is None:
             return None
         word, outcome = found
@@ -265,18 +237,14 @@ class Durable:
     async def pending(self) -> list[PendingWorkflow]:
         """Every workflow that has not ended, oldest first."""
         self._require_launched()
-        return [PendingWorkflow(*row) for row in await self._call(self._engine.pending)]
+        return [PendingWorkflow(*row) for row in await self._call(self._engine.book.pending)]
 
     async def close(self) -> None:
         """Stop within a bound. Workflows in flight are interrupted where they stand and go on at the next launch."""
         if not self._launched:
             return
         self._launched = False
-        tasks = self._engine.tasks() | set(self._running.values()) | self._background
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=STOP_SECONDS)
+        await self._runs.stop_all(self._engine.tasks())
         # The engine made its own threads the loop's, and takes them with it.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         stopped = threading.Thread(target=self._release, name="durable-stop", daemon=True)

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import json
-import logging
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,16 +15,13 @@ from dbos import DBOS, DBOSConfig, SetWorkflowID
 from dbos._context import _dbos_context_var, get_local_dbos_context
 from dbos._error import DBOSConflictingWorkflowError, DBOSException
 from dbos._queue import Queue
-from dbos._schemas.system_database import SystemSchema
 from dbos._sys_db import SystemDatabase
 from dbos._utils import INTERNAL_QUEUE_NAME
 
 from annabelle.core.tools import JsonObject
+from annabelle.durable.book import Book, Execution
 from annabelle.durable.quiet import quiet_engine_log
-from annabelle.durable.run import FIRST_NUMBER
 from annabelle.durable.serializer import JsonSerializer
-
-_log = logging.getLogger(__name__)
 
 AlreadyAnotherWorkflow = DBOSConflictingWorkflowError
 EngineError = DBOSException
@@ -39,7 +33,6 @@ RECOVERY_POLL_SECONDS: Final = 0.05
 IDLE_POLL_SECONDS: Final = 5.0
 THREAD_EXIT_SECONDS: Final = 0.25
 WORKER_THREADS: Final = 16
-_RUNNING: Final = ("PENDING", "ENQUEUED", "DELAYED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +43,6 @@ class Identity:
     executor_id: str
     application_version: str
     schema: str
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """The run of a workflow that the engine has given to this process."""
-
-    workflow_id: str
-    owner_token: str
 
 
 def _nothing(*_args: object, **_names: object) -> list[str]:
@@ -71,6 +56,7 @@ class Engine:
         self._identity, self._database = identity, database
         self._workflows: dict[str, Body] = {}
         self._dbos: DBOS | None = None
+        self._book: Book | None = None
         self._serializer = JsonSerializer()
 
     def register(self, name: str, body: Body) -> None:
@@ -111,7 +97,13 @@ class Engine:
         system = dbos._sys_db
         for unused in ("list_queues", "transition_delayed_workflows", "cancel_timed_out_workflows"):
             setattr(system, unused, _nothing)
+        self._book = Book(system.engine, self._identity.name, self._serializer)
         self._dbos = dbos
+
+    @property
+    def book(self) -> Book:
+        assert self._book is not None, "the book is opened at the launch"
+        return self._book
 
     @staticmethod
     def _registered(name: str, body: Body) -> Body:
@@ -162,34 +154,6 @@ class Engine:
         assert context.owner_xid is not None, "the engine gives every execution a token"
         return Execution(context.workflow_id, context.owner_xid)
 
-    def recorded(self, workflow_id: str) -> tuple[dict[str, JsonObject], int]:
-        """Every finished step of a workflow by its key, and the highest number among them."""
-        table = SystemSchema.operation_outputs
-        query = sa.select(table.c.function_id, table.c.function_name, table.c.output).where(
-            table.c.workflow_uuid == workflow_id, table.c.output.is_not(None)
-        )
-        with self._system().engine.begin() as connection:
-            rows = connection.execute(query).all()
-        steps = {str(row[1]): cast("JsonObject", json.loads(row[2])) for row in rows if row[0] >= FIRST_NUMBER}
-        return steps, max((int(row[0]) for row in rows), default=0)
-
-    def record(self, run: Execution, number: int, key: str, outcome: JsonObject, started_ms: int) -> None:
-        """Write a finished step down. Fails when this process no longer owns the workflow."""
-        self._system().record_operation_result(
-            {
-                "workflow_uuid": run.workflow_id,
-                "function_id": number,
-                "function_name": key,
-                "output": self._serializer.serialize(outcome),
-                "error": None,
-                "serialization": self._serializer.name(),
-                "started_at_epoch_ms": started_ms,
-                "child_workflow_id": None,
-            },
-            completed_at_epoch_ms=int(time.time() * 1000),
-            owner_xid=run.owner_token,
-        )
-
     async def receive(self, topic: str, timeout: float) -> object:
         return await DBOS.recv_async(topic, timeout)
 
@@ -203,38 +167,11 @@ class Engine:
     def cancel(self, workflow_id: str) -> None:
         self._system().cancel_workflows([workflow_id])
 
-    def state(self, workflow_id: str) -> tuple[str, JsonObject | None] | None:
-        """The engine's word for how a workflow stands, and its outcome when it has ended by itself."""
-        row = self._system()._read_workflow_result_row(workflow_id)
-        if row is None:
-            return None
-        output = cast("str | None", row[1])
-        return str(row[0]), None if output is None else cast("JsonObject", json.loads(output))
-
-    def pending(self) -> list[tuple[str, str]]:
-        """Id and name of every workflow that has not ended, oldest first."""
-        table = SystemSchema.workflow_status
-        query = (
-            sa.select(table.c.workflow_uuid, table.c.name)
-            .where(table.c.status.in_(_RUNNING))
-            .order_by(table.c.created_at, table.c.workflow_uuid)
-        )
-        with self._system().engine.begin() as connection:
-            return [(str(row[0]), str(row[1])) for row in connection.execute(query)]
-
-    def forget(self, before: datetime, at_most: int) -> int:
-        """Delete workflows that ended before a time, with their steps; how many."""
-        table = SystemSchema.workflow_status
-        query = (
-            sa.select(table.c.workflow_uuid)
-            .where(table.c.status.not_in(_RUNNING), table.c.updated_at < int(before.timestamp() * 1000))
-            .limit(at_most)
-        )
-        with self._system().engine.begin() as connection:
-            ended = [str(row[0]) for row in connection.execute(query)]
+    def forget(self, before: datetime, at_most: int) -> None:
+        """Delete workflows that ended before a time, with their steps."""
+        ended = self.book.ended(before, at_most)
         if ended:
             self._system().delete_workflows(ended)
-        return len(ended)
 
     def _running(self) -> DBOS:
         if self._dbos is None:

@@ -11,7 +11,7 @@ from typing import Final
 from sqlalchemy.exc import DBAPIError
 
 from annabelle.core.tools import JsonObject
-from annabelle.durable.engine import Engine, Execution
+from annabelle.durable.book import Book, Execution
 from annabelle.store.trouble import Place, describe
 
 _log = logging.getLogger(__name__)
@@ -25,9 +25,9 @@ class Recorder:
     """What a Run records with. A step that can not be written down is as good as not done: the run is interrupted."""
 
     def __init__(
-        self, engine: Engine, threads: Executor, execution: Execution, place: Place, interrupt: Callable[[str], None]
+        self, book: Book, threads: Executor, execution: Execution, place: Place, interrupt: Callable[[str], None]
     ) -> None:
-        self._engine, self._threads, self._execution = engine, threads, execution
+        self._book, self._threads, self._execution = book, threads, execution
         self._place, self._interrupt = place, interrupt
 
     async def __call__(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None:
@@ -36,7 +36,7 @@ class Recorder:
         while True:
             try:
                 await loop.run_in_executor(
-                    self._threads, self._engine.record, self._execution, number, key, outcome, started_ms
+                    self._threads, self._book.record, self._execution, number, key, outcome, started_ms
                 )
                 return
             except DBAPIError as error:
