@@ -62,10 +62,28 @@ async def test_delivering_twice_gives_one_answer_and_frees_the_thread(database: 
 
 @pytest.mark.req("RTR-07")
 async def test_what_was_sent_by_tool_is_not_delivered_again(database: Database, running: str) -> None:
+    def say(conn: Connection) -> None:
+        thread_id = messages.load(conn, running).thread_id
+        messages.add_agent_message(conn, thread_id, "sent before", f"{running}:1:0", reply_to=running)
+
+    await database.write(say)
     result = TurnResult(message_id=running, success=True, text="sent before", sent_by_tool=True)
     delivered = await database.write(lambda conn: deliver(conn, running, result))
     assert delivered.result.reply is None
     assert await types(database, running) == ["done"]
+
+
+@pytest.mark.req("RTR-07")
+async def test_a_person_whose_answer_went_to_another_chat_is_told_so(database: Database, running: str) -> None:
+    def say(conn: Connection) -> None:
+        other = threads.find_or_create(conn, channel="api", chat_id="other", user_id=OWNER, agent_id="annabelle")
+        messages.add_agent_message(conn, other.id, "over there", f"{running}:1:0", reply_to=running)
+
+    await database.write(say)
+    result = TurnResult(message_id=running, success=True, text="over there", sent_by_tool=True)
+    delivered = await database.write(lambda conn: deliver(conn, running, result))
+    assert delivered.result.reply is not None
+    assert delivered.result.reply.content == "I sent this to another chat: over there"
 
 
 @pytest.mark.req("DUR-05")

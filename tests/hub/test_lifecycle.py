@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -237,10 +238,11 @@ def test_agents_json_is_taken_up_while_the_hub_runs_and_a_bad_one_is_not(make_hu
     bound = hub.say("hello", chatId="work")
     threads = {thread["id"]: thread["agentId"] for thread in hub.http.get("/threads").json()["threads"]}
     assert threads[bound["threadId"]] == "second"
-    # The policy is the hub's to enforce: the model may ask for what it was never shown.
+    # A model may ask for what it was never shown.
     forbidden = json.dumps({"calls": [{"name": "filer_list_grants", "arguments": {}}], "say": "{result}"})
     answer = hub.say(forbidden)
-    assert "filer_list_grants" not in answer["reply"]["metadata"].get("tools_used", []) or "not" in str(answer["reply"])  # type: ignore[index]
+    assert "There is no tool named filer_list_grants" in answer["reply"]["text"]  # type: ignore[index]
+    assert answer["reply"]["metadata"]["tools_used"] == []  # type: ignore[index]
     home.agents_file.write_text("{ broken")
     wait_for(
         lambda: "agents_config" in [notice["topic"] for notice in hub.http.get("/status").json()["notices"]], "a notice"
@@ -259,10 +261,9 @@ def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub
     for point in FAILPOINTS:
         body = {"text": json.dumps({"calls": calls, "say": point}), "externalId": point, "chatId": point}
         (armed / point).touch()
-        with pytest.raises(httpx.TransportError):
+        with contextlib.suppress(httpx.TransportError):  # some points lie behind the answer
             hub.http.post("/message", params={"wait": 60}, json=body)
-        assert list(armed.glob(f"{point}.hit-*")), f"{point} was not reached"
-        hub.wait()
+        assert hub.wait() == -signal.SIGKILL, f"{point} was not reached"
         hub.start()
         found = hub.http.post("/message", params={"wait": 60}, json=body).json()
         assert (found["state"], found["reply"]["text"]) == ("done", point)

@@ -69,7 +69,7 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
+class Machine:
     """A hub and what keeps it running."""
 
     hub: Hub
@@ -87,7 +87,7 @@ def run(start: Start) -> None:
 async def _live(start: Start) -> None:
     with StopSignal() as stop:
         async with AsyncExitStack() as stack:
-            machine = await _assemble(start, stack)
+            machine = await assemble(start, stack)
             if await stop.unless(_bring_up(machine)):
                 announce(start.home, machine.hub.address, machine.hub.progress.started_at)
                 stack.callback(withdraw, start.home)
@@ -96,7 +96,7 @@ async def _live(start: Start) -> None:
     _log.info("The hub has stopped")
 
 
-async def _assemble(start: Start, stack: AsyncExitStack) -> _Machine:
+async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     """Make every part and decide the order in which they stop. Only the database is opened here."""
     home, settings = start.home, start.settings
     environment = _environment(home)
@@ -144,7 +144,7 @@ async def _assemble(start: Start, stack: AsyncExitStack) -> _Machine:
     # Stopped from the last to the first: flows, agents, servers, and only then the HTTP that they talk over.
     for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close):
         stack.push_async_callback(closing)
-    return _Machine(hub, durable, lanes, http)
+    return Machine(hub, durable, lanes, http)
 
 
 def _lanes(settings: Settings, database: Database, durable: Durable, progress: Progress, flow: HandleMessage) -> Lanes:
@@ -158,7 +158,7 @@ def _lanes(settings: Settings, database: Database, durable: Durable, progress: P
     return lanes
 
 
-async def _bring_up(machine: _Machine) -> None:
+async def _bring_up(machine: Machine) -> None:
     """Start the parts: servers beside the engine, HTTP as soon as it can answer."""
     hub = machine.hub
     await hub.agents.start()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 
 from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
 
-_log = logging.getLogger(__name__)
 _PERSONA = Path(__file__).parent / "seeds" / "instructions.md"
 _GUIDE = Path(__file__).parent / "seeds" / "README.md"
 
@@ -17,23 +15,31 @@ _GUIDE = Path(__file__).parent / "seeds" / "README.md"
 def seed_home(home: Home) -> None:
     """The folders and the guide of a new home."""
     for folder in (home.skills, home.workspace):
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
     _copy(_GUIDE, home.root / "README.md")
 
 
 def seed_agent(home: Home, agent_id: str) -> None:
     """The agent's folder with its persona."""
     folder = home.agent(agent_id)
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     _copy(_PERSONA, folder / "instructions.md")
 
 
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperatorMistake(f"The folder {folder} can not be made: {error.strerror}.") from error
+
+
 def _copy(source: Path, target: Path) -> None:
+    text = source.read_bytes()
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
     except FileExistsError:
         return
     except OSError as error:
         raise OperatorMistake(f"{target} can not be written: {error.strerror}.") from error
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(source.read_bytes())

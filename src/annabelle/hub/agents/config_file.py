@@ -82,9 +82,15 @@ class AgentsFile:
         except OSError as error:
             raise ConfigMistake(f"{self.path} can not be read: {error.strerror}.", field=str(self.path)) from error
         config = parse(text, str(self.path))
-        if not self._good_path.exists() or self._good_path.read_text(encoding="utf-8", errors="replace") != text:
-            write_atomically(self._good_path, text)
+        self._keep(text)
         return config
+
+    def _keep(self, text: str) -> None:
+        try:
+            if not self._good_path.exists() or self._good_path.read_text(encoding="utf-8", errors="replace") != text:
+                write_atomically(self._good_path, text)
+        except OSError as error:
+            _log.warning("No copy of %s could be kept: %s", self.path, error.strerror)
 
     def _default(self) -> AgentsConfig:
         if not re.match(AGENT_ID, self._settings.thinker_agent_id):

@@ -224,5 +224,5 @@ class AgentManager:
             await asyncio.sleep(seconds)
             try:
                 await look()
-            except AnnabelleError as error:
-                _log.warning("Looking after the agents failed: %s", error.message)
+            except (AnnabelleError, OSError) as error:
+                _log.warning("Looking after the agents failed: %s", error)

@@ -1,0 +1,76 @@
+"""On whose behalf a tool is called: facts the hub knows, never what a caller says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import Connection
+
+from annabelle.core.errors import NotAllowed
+from annabelle.core.home import Home
+from annabelle.core.messages import OWNER, InboundMessage
+from annabelle.core.tools import CallContext
+from annabelle.hub.turns import Turns
+from annabelle.store import claims, messages, threads
+from annabelle.store.database import Database, sqlite_url
+from annabelle.store.messages import QueueLimits
+
+
+@pytest.fixture
+async def database(home: Home) -> AsyncIterator[Database]:
+    database = await Database.open(sqlite_url(home.database_file))
+    yield database
+    await database.close()
+
+
+async def enter(database: Database, claim: bool) -> str:
+    inbound = InboundMessage(channel="telegram", chat_id="42", sender_id="me", text="hello")
+
+    def store(conn: Connection) -> str:
+        thread = threads.find_or_create(conn, channel="telegram", chat_id="42", user_id=OWNER, agent_id="annabelle")
+        messages.receive(conn, thread, inbound, QueueLimits())
+        if claim:
+            claims.claim_next(conn, "hub", 8)
+        return inbound.id
+
+    return await database.write(store)
+
+
+def context(message_id: str, agent_id: str) -> CallContext:
+    return CallContext(caller="agent", agent_id=agent_id, user_id=OWNER, message_id=message_id)
+
+
+@pytest.mark.incident("I-10")
+async def test_an_agent_acts_for_its_own_running_turns_only(database: Database) -> None:
+    turns = Turns(database)
+    with turns.open(context("msg_1", "annabelle")):
+        assert (await turns.context("msg_1", "annabelle")).user_id == OWNER
+        with pytest.raises(NotAllowed):
+            await turns.context("msg_1", "another")
+    with pytest.raises(NotAllowed):
+        await turns.context("msg_1", "annabelle")
+
+
+@pytest.mark.incident("I-10")
+async def test_after_a_crash_a_turn_is_known_by_its_stored_message_while_it_is_claimed(database: Database) -> None:
+    turns = Turns(database)
+    running = await enter(database, claim=True)
+    found = await turns.context(running, "annabelle")
+    assert (found.channel, found.chat_id, found.user_id) == ("telegram", "42", OWNER)
+    with pytest.raises(NotAllowed):
+        await turns.context(running, "another")
+    await database.write(lambda conn: messages.set_state(conn, running, "done"))
+    with pytest.raises(NotAllowed):
+        await turns.context(running, "annabelle")
+    with pytest.raises(NotAllowed):
+        await turns.context(await enter(database, claim=False), "annabelle")
+
+
+async def test_a_stop_waits_for_work_but_not_for_ever(database: Database) -> None:
+    turns = Turns(database)
+    assert await turns.all_over(0)
+    with turns.busy():
+        assert turns.running == 1
+        assert not await turns.all_over(0.01)
+    assert await turns.all_over(0)
