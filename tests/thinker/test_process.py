@@ -45,6 +45,20 @@ def test_a_message_with_a_tool_call_is_answered(start: Start, hub: FakeHub, home
     assert (status["paused"], status["calls"], status["input_tokens"]) == (False, 2, state.result.usage.input_tokens)
 
 
+@pytest.mark.req("THK-02")
+def test_it_acts_only_on_what_the_hub_sends(start: Start, hub: FakeHub, model: ScriptedServer) -> None:
+    thinker = start()
+    for _ in range(20):
+        assert thinker.client.get("/health").status_code == 200
+    assert (model.requests, hub.reserved, hub.calls) == ([], [], [])
+    asked = brief("one")
+    thinker.ask(asked)
+    assert thinker.client.get("/health").status_code == 200
+    assert len(model.requests) == 1
+    assert {call["message_id"] for call in hub.reserved} == {asked.message_id}
+    assert hub.calls == []
+
+
 @pytest.mark.req("THK-01")
 def test_a_repeated_post_finds_the_same_turn(start: Start, hub: FakeHub, model: ScriptedServer) -> None:
     thinker = start()
