@@ -23,6 +23,7 @@ COMMANDS = (
     Command("up", "Start Annabelle in the background."),
     Command("down", "Stop the Annabelle that runs in the background."),
     Command("restart", "Stop Annabelle and start it again."),
+    Command("service", "Run Annabelle as a service of this machine."),
     Command("status", "Show what runs and how it is doing."),
     Command("logs", "Show the log of the hub or of another component."),
     Command("tools", "List the tools, or call one."),
