@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.cli.trace import BAR_WIDTH, bar, parse_span
+from annabelle.cli.trace import BAR_WIDTH, bar
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.redact import Redactor
@@ -23,26 +23,36 @@ def test_a_bar_is_always_visible_and_never_wider_than_its_place(begin: float, le
     assert "█" in drawn
 
 
-def test_what_has_a_duration_began_that_much_earlier():
-    span = parse_span({"ts": "2026-01-01T00:00:01+00:00", "mcp": "hub", "event": "e", "data": {"duration_ms": 250}})
-    assert span is not None
-    assert (span.ended - span.began).total_seconds() == 0.25
-    assert parse_span({"ts": "yesterday"}) is None
-
-
 @pytest.mark.req("TRC-04")
 def test_the_events_of_one_trace_are_drawn_in_order_and_no_others(home: Home):
     trace_id, other = new_id("tr"), new_id("tr")
-    for component, event, mine in (("hub", "received", True), ("thinker", "model.call", True), ("hub", "else", False)):
+    for component, event, mine in (
+        ("hub", "received", True),
+        ("thinker", "model.called", True),
+        ("hub", "else", False),
+    ):
         data = {"duration_ms": 12.5, "tokens": 7, "text": "a\x1b[31mb"}
         TraceFile(home.traces_file, component, Redactor()).write(event, data, trace_id if mine else other)
     shown = run(environment(home), "trace", trace_id)
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert ["received" in lines[0], "model.call" in lines[1], "2 events" in lines[2]] == [True, True, True]
+    assert ["received" in lines[0], "model.called" in lines[1], "2 events" in lines[2]] == [True, True, True]
     assert "tokens=7" in lines[1]
     assert "\x1b" not in shown.stdout
     assert len(json.loads(run(environment(home), "trace", trace_id, "--json").stdout)["events"]) == 2
+
+
+@pytest.mark.req("TRC-02")
+def test_a_trace_is_exported_as_a_collector_takes_it(home: Home):
+    trace_id = new_id("tr")
+    traces = TraceFile(home.traces_file, "thinker", Redactor())
+    traces.write("model.called", {"model": "m", "provider": "p", "input_tokens": 7, "duration_ms": 12.5}, trace_id)
+    shown = run(environment(home), "trace", trace_id, "--otlp")
+    assert shown.returncode == 0, shown.stderr
+    (resource,) = json.loads(shown.stdout)["resourceSpans"]
+    (span,) = resource["scopeSpans"][0]["spans"]
+    assert span["name"] == "chat m"
+    assert {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "7"}} in span["attributes"]
 
 
 @pytest.mark.parametrize("trace_id", ["nonsense", "tr_" + "0" * 26])

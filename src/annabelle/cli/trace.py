@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json as json_text
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Annotated, cast
+from collections.abc import Mapping
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -17,6 +16,7 @@ from annabelle.cli.screen import clean
 from annabelle.core.errors import NotFound
 from annabelle.core.home import Home
 from annabelle.core.ids import is_id
+from annabelle.core.spans import Span, parse_spans, to_otlp
 from annabelle.core.trace import read_trace
 
 BAR_WIDTH = 28
@@ -24,20 +24,12 @@ BAR_WIDTH = 28
 app = command_app()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """One recorded event. What has a duration is recorded when it ends, so it began that much earlier."""
-
-    began: datetime
-    ended: datetime
-    component: str
-    event: str
-    data: dict[str, object]
-
-
 @app.command()
 def trace(
     trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id (tr_…), as logs and errors name it.")],
+    otlp: Annotated[
+        bool, typer.Option("--otlp", help="Print it in OpenTelemetry's JSON form, as a collector takes it.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what happened in one turn, step by step, with times, tokens and money."""
@@ -48,28 +40,17 @@ def trace(
             f"Nothing is recorded of the trace {trace_id!r}.",
             hint=f"Ids look like tr_01k…; they are in the logs and in {home.traces_file}.",
         )
-    if json:
+    spans = parse_spans(records)
+    if otlp:
+        print_json(to_otlp(trace_id, spans))
+    elif json:
         print_json({"trace_id": trace_id, "events": records})
-        return
-    draw([span for record in records if (span := parse_span(record)) is not None])
-
-
-def parse_span(record: dict[str, object]) -> Span | None:
-    """A span from its line in the trace file; None for a line without a time."""
-    try:
-        ended = datetime.fromisoformat(str(record.get("ts")))
-    except ValueError:
-        return None
-    found = record.get("data")
-    data = cast("dict[str, object]", found) if isinstance(found, dict) else {}
-    duration = data.get("duration_ms")
-    length = timedelta(milliseconds=duration) if isinstance(duration, int | float) else timedelta()
-    return Span(ended - length, ended, str(record.get("mcp", "")), str(record.get("event", "")), data)
+    else:
+        draw(spans)
 
 
 def draw(spans: list[Span]) -> None:
     """The waterfall: when each thing began after the first, how long it took, and what it says about itself."""
-    spans = sorted(spans, key=lambda span: (span.began, -span.ended.timestamp()))
     start, end = min(span.began for span in spans), max(span.ended for span in spans)
     whole = max((end - start).total_seconds(), 0.001)
     console = Console(highlight=False)
@@ -96,7 +77,7 @@ def bar(begin: float, length: float) -> str:
     return " " * left + "█" * size + " " * (BAR_WIDTH - left - size)
 
 
-def _details(data: dict[str, object]) -> str:
+def _details(data: Mapping[str, object]) -> str:
     shown = [(name, value) for name, value in data.items() if name != "duration_ms" and value not in (None, "", {}, [])]
     texts = (
         value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False, default=str)

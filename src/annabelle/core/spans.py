@@ -8,10 +8,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import cast
 
-_OPERATIONS = {"model.called": "chat", "tool.finished": "execute_tool", "turn.finished": "invoke_agent"}
+_OPERATIONS = {
+    "model.called": "chat",
+    "tool.finished": "execute_tool",
+    "tool.failed": "execute_tool",
+    "turn.finished": "invoke_agent",
+}
 # Our field names, and what the GenAI conventions of OpenTelemetry call them.
 _CONVENTIONS = {
     "provider": "gen_ai.provider.name",
@@ -20,11 +25,13 @@ _CONVENTIONS = {
     "output_tokens": "gen_ai.usage.output_tokens",
     "cached_tokens": "gen_ai.usage.cache_read.input_tokens",
     "tool": "gen_ai.tool.name",
-    "call_id": "gen_ai.tool.call.id",
     "agent_id": "gen_ai.agent.id",
     "thread_id": "gen_ai.conversation.id",
     "code": "error.type",
+    "error": "error.type",
 }
+_TOOL_CALL = "gen_ai.tool.call.id"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +52,16 @@ def parse_spans(records: Iterable[Mapping[str, object]]) -> list[Span]:
 
 
 def _parse(record: Mapping[str, object]) -> Span | None:
-    try:
-        ended = datetime.fromisoformat(str(record.get("ts")))
-    except ValueError:
-        return None
     found = record.get("data")
     data = cast("dict[str, object]", found) if isinstance(found, dict) else {}
     duration = data.get("duration_ms")
-    length = timedelta(milliseconds=duration) if isinstance(duration, int | float) else timedelta()
-    return Span(ended - length, ended, str(record.get("mcp", "")), str(record.get("event", "")), data)
+    try:
+        ended = datetime.fromisoformat(str(record.get("ts")))
+        ended = ended if ended.tzinfo is not None else ended.replace(tzinfo=UTC)
+        began = ended - timedelta(milliseconds=duration if isinstance(duration, int | float) else 0)
+    except (ValueError, OverflowError):
+        return None
+    return Span(began, ended, str(record.get("mcp", "")), str(record.get("event", "")), data)
 
 
 def to_otlp(trace_id: str, spans: Iterable[Span]) -> dict[str, object]:
@@ -79,21 +87,32 @@ def _otlp_span(trace_id: str, number: int, span: Span) -> dict[str, object]:
     if operation is not None:
         attributes.append(_attribute("gen_ai.operation.name", operation))
     attributes += [
-        _attribute(_CONVENTIONS.get(name, f"annabelle.{name}"), value)
+        _attribute(_attribute_name(span, name), value)
         for name, value in span.data.items()
         if name != "duration_ms" and isinstance(value, str | int | float)
     ]
-    failed = bool(span.data.get("is_error") or span.data.get("code")) or span.data.get("success") is False
+    failed = any(span.data.get(name) for name in ("is_error", "code", "error")) or span.data.get("success") is False
     return {
         "traceId": hashlib.sha256(trace_id.encode()).hexdigest()[:32],
         "spanId": hashlib.sha256(f"{trace_id}/{number}".encode()).hexdigest()[:16],
         "name": f"{operation} {subject}" if operation is not None and subject else span.event,
         "kind": 3 if span.event == "model.called" else 1,
-        "startTimeUnixNano": str(int(span.began.timestamp() * 1e9)),
-        "endTimeUnixNano": str(int(span.ended.timestamp() * 1e9)),
+        "startTimeUnixNano": _nanoseconds(span.began),
+        "endTimeUnixNano": _nanoseconds(span.ended),
         "attributes": attributes,
         "status": {"code": 2} if failed else {},
     }
+
+
+def _nanoseconds(moment: datetime) -> str:
+    # A float has too few digits for nanoseconds since 1970.
+    return str((moment - _EPOCH) // timedelta(microseconds=1) * 1000)
+
+
+def _attribute_name(span: Span, name: str) -> str:
+    if name == "call_id" and "tool" in span.data:  # a model call has an id, too, and no name for it there
+        return _TOOL_CALL
+    return _CONVENTIONS.get(name, f"annabelle.{name}")
 
 
 def _attribute(name: str, value: object) -> dict[str, object]:
