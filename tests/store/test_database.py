@@ -177,6 +177,8 @@ async def test_a_clean_close_folds_the_wal_into_the_file(tmp_path: Path) -> None
     assert file.with_name("annabelle.db-wal").stat().st_size > 0
     await db.close()
     await db.close()
+    with pytest.raises(Unavailable, match="is closed"):
+        await db.write(lambda c: add(c, 2))
     assert sorted(os.listdir(tmp_path)) == ["annabelle.db", "annabelle.db.lock"]
 
 

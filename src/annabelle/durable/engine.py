@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -136,16 +135,11 @@ class Engine:
         return set(self._running()._workflow_tasks)
 
     async def start(self, name: str, workflow_id: str, argument: JsonObject) -> None:
-        """Begin a workflow unless one of this id was begun before; it is on disk when this returns."""
-        context = contextvars.copy_context()
+        """Begin a workflow unless one of this id was begun before; run it in a context of its own."""
         # A workflow that starts another does not become its parent: ids alone make starts idempotent.
-        context.run(_dbos_context_var.set, None)
-        await asyncio.create_task(self._start(self._workflows[name], workflow_id, argument), context=context)
-
-    @staticmethod
-    async def _start(body: Body, workflow_id: str, argument: JsonObject) -> None:
+        _dbos_context_var.set(None)
         with SetWorkflowID(workflow_id):
-            await DBOS.start_workflow_async(body, argument)  # pyright: ignore[reportArgumentType]
+            await DBOS.start_workflow_async(self._workflows[name], argument)  # pyright: ignore[reportArgumentType]
 
     def execution(self) -> Execution:
         """The execution that the calling workflow body belongs to."""

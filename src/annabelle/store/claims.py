@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from annabelle.core.messages import now
-from annabelle.store.messages import StoredMessage, stored
 from annabelle.store.statements import InsertNew
+from annabelle.store.stored_message import StoredMessage, stored
 from annabelle.store.tables import claims, messages
 
 _insert = InsertNew(claims, ["thread_id"])

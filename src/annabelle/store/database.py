@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from annabelle.core.errors import StorageTrouble
+from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.store.engine import DialectName, checkpoint, make_engine, parse_url, sqlite_url
 from annabelle.store.lock import FileLock
 from annabelle.store.migrate import Plan, bring_up_to_date
@@ -43,6 +43,7 @@ class Database:
         self.dialect: DialectName = "sqlite" if place.file else "postgresql"
         self._writing, self._reading, self._place, self._lock = writing, reading, place, lock
         self._writers = ThreadPoolExecutor(_writers(place), thread_name_prefix="store-write")
+        self._closed = False
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
 
     @classmethod
@@ -81,11 +82,17 @@ class Database:
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run a query on a consistent view; it can not change anything."""
+        self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, self._reading, query)
 
     async def write(self, change: Callable[[Connection], T]) -> T:
         """Run a change in one transaction: all of it is stored when this returns, none of it when it raises."""
+        self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._run, self._writing, change)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Unavailable(f"The database {self._place.name} is closed: Annabelle is stopping.")
 
     def _run(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
@@ -121,6 +128,7 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was begun, fold the WAL into the file, and let go. Safe to call twice."""
+        self._closed = True
         try:
             await asyncio.wait_for(asyncio.to_thread(self._close), CLOSE_TIMEOUT_SECONDS)
         except TimeoutError:

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, select, update
 
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import now
-from annabelle.store.messages import StoredMessage
 from annabelle.store.statements import InsertNew
+from annabelle.store.stored_message import StoredMessage
 from annabelle.store.tables import deliveries
 
 _insert = InsertNew(deliveries, ["message_id"])

@@ -38,9 +38,11 @@ class FileLock:
                 f"{self._file} is in use by process {holder or 'unknown'}.",
                 hint="Stop that process first (annabelle down); a file has one owner.",
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         self._descriptor = descriptor
+        # The number is a courtesy to whoever is turned away: on a full disk the lock holds without it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
         # The lock file stays: removing it would let two processes lock two files of the same name.

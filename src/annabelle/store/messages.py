@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select, update
+from sqlalchemy import Connection, Select, bindparam, func, select, update
 
 from annabelle.core.errors import Conflict, NotFound, TooManyRequests
 from annabelle.core.ids import new_id
-from annabelle.core.messages import InboundMessage, MessageSource, MessageState, ThreadMessage, now
+from annabelle.core.messages import InboundMessage, MessageState, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import threads
 from annabelle.store.statements import InsertNew
+from annabelle.store.stored_message import StoredMessage, stored
 from annabelle.store.tables import messages
-
-Kind = Literal["inbound", "answer", "said"]
 
 _insert = InsertNew(messages, whole_rows=True)
 _by_id = select(messages).where(messages.c.id == bindparam("id"))
@@ -46,43 +44,6 @@ _listing = (
     .order_by(messages.c.position)
     .limit(bindparam("limit"))
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """One message as it is kept. `position` is its place in the order; clocks play no part in it."""
-
-    position: int
-    id: str
-    thread_id: str
-    user_id: str
-    channel: str
-    chat_id: str
-    sender_id: str
-    external_id: str | None
-    role: Literal["user", "assistant"]
-    source: MessageSource
-    kind: Kind
-    content: str
-    metadata: JsonObject
-    state: MessageState
-    reply_to: str | None
-    call_id: str | None
-    trace_id: str | None
-    created_at: datetime
-
-    def view(self) -> ThreadMessage:
-        """The message as a person sees it in the thread."""
-        return ThreadMessage(
-            id=self.id,
-            thread_id=self.thread_id,
-            source=self.source,
-            content=self.content,
-            metadata=self.metadata,
-            state=self.state,
-            reply_to=self.reply_to,
-            created_at=self.created_at,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +233,3 @@ def listing(
 def _first(connection: Connection, query: Select[*tuple[object, ...]], parameters: JsonObject) -> StoredMessage | None:
     row = connection.execute(query, parameters).mappings().first()
     return None if row is None else stored(row)
-
-
-def stored(row: RowMapping) -> StoredMessage:
-    """A row of the table as a message."""
-    return StoredMessage(**{str(key): value for key, value in row.items()})
