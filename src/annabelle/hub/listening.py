@@ -12,11 +12,15 @@ _BACKLOG = 512
 
 
 def bind(port: int) -> socket.socket:
-    """A socket of our own on loopback. It listens when the hub is ready to answer."""
+    """A listening socket of our own on loopback; who comes before the hub can answer waits for it.
+
+    Binding alone would not do: two hubs may bind one port, and the loop does not tell the one that may not listen.
+    """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((LOOPBACK, port))
+        sock.listen(_BACKLOG)
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -37,9 +38,21 @@ def _copy(source: Path, target: Path) -> None:
     text = source.read_bytes()
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
     except FileExistsError:
         return
     except OSError as error:
-        raise OperatorMistake(f"{target} can not be written: {error.strerror}.") from error
+        raise _unwritable(target, error) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text)
+    except OSError as error:
+        # Half a file would be taken for the person's own at the next start, and stay.
+        with contextlib.suppress(OSError):
+            target.unlink()
+        raise _unwritable(target, error) from error
+
+
+def _unwritable(target: Path, error: OSError) -> OperatorMistake:
+    return OperatorMistake(
+        f"{target} can not be written: {error.strerror}.", hint="Free space or fix the permissions of the home."
+    )

@@ -46,7 +46,10 @@ class Launcher:
 
     async def launch(self, profile: AgentProfile, port: int, secret: str) -> tuple[ThinkerProcess, ThinkerClient]:
         """A thinker that is ready for messages, or the reason why there is none."""
-        self._rules.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
+        try:
+            self._rules.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Unavailable(f"The folder of {profile.agent_id} can not be made: {error.strerror}.") from error
         process = self.spare.take() or await self._spawn(profile.agent_id)
         boot = ThinkerBoot(
             agent=profile,
@@ -58,7 +61,8 @@ class Launcher:
         client: ThinkerClient | None = None
         try:
             client = ThinkerClient(await process.adopt(boot, self._rules.start_seconds), secret)
-            await client.ready(self._rules.start_seconds)
+            # A thinker listens before it opens its memory, and may end over that.
+            await process.unless_it_ends(profile.agent_id, client.ready(self._rules.start_seconds))
         except BaseException as error:
             if client is not None:
                 client.close()

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 
 from annabelle.core.contract import ThinkerBoot
@@ -19,6 +19,7 @@ from annabelle.core.errors import ErrorBody, OperatorMistake, Unavailable
 _log = logging.getLogger(__name__)
 _PORT_LINE = b"LISTENING_PORT="
 _KILL_SECONDS = 10.0
+_LAST_WORDS_SECONDS = 1.0
 _LINE_LIMIT = 1_000_000
 
 
@@ -43,7 +44,10 @@ class ThinkerProcess:
     @classmethod
     async def spawn(cls, environment: Mapping[str, str], log_file: Path) -> ThinkerProcess:
         """Start the program. It imports its libraries and waits to be told which agent it is."""
-        descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise Unavailable(f"The log {log_file} can not be written: {error.strerror}.") from error
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "annabelle.thinker",
@@ -88,15 +92,32 @@ class ThinkerProcess:
             await self.kill()
             raise Unavailable(f"The agent {boot.agent.agent_id} was not ready after {timeout:g} s.") from error
         if port is None:
-            code = await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
-            body = self._reported or ErrorBody(
-                code="agent_failed",
-                message=f"The agent {boot.agent.agent_id} ended with code {code} before it was ready.",
-                hint=f"Its log is thinker-{boot.agent.agent_id}.log.",
-            )
-            raise ThinkerFailed(body, lasting=code == OperatorMistake.exit_code)
+            raise await self._failure(boot.agent.agent_id)
         self._draining = asyncio.create_task(self._drain(stdout))
         return port
+
+    async def unless_it_ends(self, agent_id: str, work: Coroutine[None, None, None]) -> None:
+        """Do the work, which needs the process; when the process ends instead, raise what it said."""
+        working, ending = asyncio.ensure_future(work), asyncio.ensure_future(self._process.wait())
+        try:
+            await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                if self._draining is not None:
+                    await asyncio.wait([self._draining], timeout=_LAST_WORDS_SECONDS)
+                raise await self._failure(agent_id)
+            await working
+        finally:
+            for task in (working, ending):
+                task.cancel()
+
+    async def _failure(self, agent_id: str) -> ThinkerFailed:
+        code = await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
+        body = self._reported or ErrorBody(
+            code="agent_failed",
+            message=f"The agent {agent_id} ended with code {code} before it was ready.",
+            hint=f"Its log is thinker-{agent_id}.log.",
+        )
+        return ThinkerFailed(body, lasting=code == OperatorMistake.exit_code)
 
     async def _port(self, stdout: asyncio.StreamReader) -> int | None:
         while line := await stdout.readline():

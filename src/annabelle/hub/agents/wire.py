@@ -7,7 +7,8 @@ safe to repeat, so one that meets a kept connection the thinker has just closed 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Generator
 from dataclasses import dataclass
 
 _CONNECT_SECONDS = 10.0
@@ -77,33 +78,30 @@ class Wire:
         self, method: str, path: str, headers: dict[str, str], body: bytes = b"", timeout: float = 60
     ) -> Reply:
         connection, head = await self._open(method, path, headers, body, timeout)
+        whole = False
         try:
-            whole = b"".join([chunk async for chunk in connection.chunks(head, timeout)])
-        except BaseException as error:
-            connection.close()
-            raise _as_os_error(error) from error
-        self._keep(connection)
-        return Reply(head.status, whole)
+            with _broken_is_os_error():
+                answer = b"".join([chunk async for chunk in connection.chunks(head, timeout)])
+            whole = True
+        finally:
+            self._keep(connection, whole)
+        return Reply(head.status, answer)
 
     async def lines(self, path: str, headers: dict[str, str], silence: float) -> AsyncIterator[tuple[int, bytes]]:
         """The lines of a streamed answer, each with the answer's status."""
         connection, head = await self._open("GET", path, headers, b"", silence)
         rest, whole = b"", False
         try:
-            async for chunk in connection.chunks(head, silence):
-                *ended, rest = (rest + chunk).split(b"\n")
-                for line in ended:
-                    yield head.status, line
+            with _broken_is_os_error():
+                async for chunk in connection.chunks(head, silence):
+                    *ended, rest = (rest + chunk).split(b"\n")
+                    for line in ended:
+                        yield head.status, line
             if rest:
                 yield head.status, rest
             whole = True
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
-            raise _as_os_error(error) from error
         finally:
-            if whole:
-                self._keep(connection)
-            else:
-                connection.close()
+            self._keep(connection, whole)
 
     async def _open(
         self, method: str, path: str, headers: dict[str, str], body: bytes, timeout: float
@@ -111,23 +109,23 @@ class Wire:
         own = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         length = f"Content-Length: {len(body)}\r\n" if body or method == "POST" else ""
         request = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{self._head}{own}{length}\r\n".encode() + body
-        while self._kept:
-            connection = self._kept.pop()
-            if connection.usable:
-                try:
+        while True:
+            kept = next((one for one in iter(self._take, None) if one.usable), None)
+            connection = kept or await self._connect()
+            try:
+                with _broken_is_os_error():
                     return connection, await connection.ask(request, timeout)
-                except (OSError, asyncio.IncompleteReadError):
-                    pass  # it was closed while it was kept
-                except BaseException:
-                    connection.close()
+            except ConnectionError:
+                connection.close()
+                if kept is None:
                     raise
-            connection.close()
-        connection = await self._connect()
-        try:
-            return connection, await connection.ask(request, timeout)
-        except BaseException as error:
-            connection.close()
-            raise _as_os_error(error) from error
+                # It was closed while it was kept: the next one, or a new one, tells whether the thinker lives.
+            except BaseException:
+                connection.close()
+                raise
+
+    def _take(self) -> _Connection | None:
+        return self._kept.pop() if self._kept else None
 
     async def _connect(self) -> _Connection:
         if self._closed:
@@ -135,8 +133,9 @@ class Wire:
         async with asyncio.timeout(_CONNECT_SECONDS):
             return _Connection(*await asyncio.open_connection("127.0.0.1", self._port, limit=_READ_LIMIT))
 
-    def _keep(self, connection: _Connection) -> None:
-        if connection.usable and len(self._kept) < _KEPT and not self._closed:
+    def _keep(self, connection: _Connection, whole: bool) -> None:
+        """Use a connection again, unless its answer was not read to the end."""
+        if whole and connection.usable and len(self._kept) < _KEPT and not self._closed:
             self._kept.append(connection)
         else:
             connection.close()
@@ -148,8 +147,10 @@ class Wire:
         self._kept.clear()
 
 
-def _as_os_error(error: BaseException) -> BaseException:
+@contextlib.contextmanager
+def _broken_is_os_error() -> Generator[None]:
     """What a dying peer leaves behind, in one kind."""
-    if isinstance(error, asyncio.IncompleteReadError | asyncio.LimitOverrunError | ValueError | IndexError):
-        return ConnectionError(f"the answer broke off: {error}")
-    return error
+    try:
+        yield
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
+        raise ConnectionError(f"the answer broke off: {error}") from error

@@ -29,7 +29,7 @@ class _Progress:
 
     after: int = 0
     stream: str | None = None
-    troubles: int = 0
+    deaths: int = 0
     refusals: int = 0
 
 
@@ -60,19 +60,16 @@ class Follower:
                 # Keys keep facts from being doubled, so reading again from the start loses and doubles nothing.
                 progress.after, progress.stream = 0, None
                 await self._pause(trouble, progress)
-            except ThinkerFailed as failed:
-                if failed.lasting:
-                    return failure(self._brief.message_id, failed)
+            except (ThinkerFailed, ThinkerRefused) as refused:
                 progress.refusals += 1
-                await self._pause(failed, progress)
-            except ThinkerRefused as refused:
-                progress.refusals += 1
+                if progress.refusals > _REFUSALS or (isinstance(refused, ThinkerFailed) and refused.lasting):
+                    return failure(self._brief.message_id, refused)
                 await self._pause(refused, progress)
             except Unavailable as gone:
                 await self._pause(gone, progress)
                 if client is not None:
                     await self._runner.unanswered(client)
-            if progress.troubles > _DEATHS or progress.refusals > _REFUSALS:
+            if progress.deaths > _DEATHS:
                 return failure(
                     self._brief.message_id,
                     Unavailable(
@@ -95,10 +92,12 @@ class Follower:
             await stored
 
     async def _pause(self, trouble: AnnabelleError, progress: _Progress) -> None:
-        progress.troubles += 1
         _log.warning("Turn %s: %s It is tried again.", self._brief.message_id, trouble.message)
         if isinstance(trouble, StorageTrouble):
+            # No fault of the agent's: the turn waits for the disk as long as its delivery would.
             await asyncio.sleep(_DISK_PAUSE_SECONDS)
+        else:
+            progress.deaths += 1
 
 
 def failure(message_id: str, error: AnnabelleError) -> TurnResult:
