@@ -7,7 +7,8 @@ import logging
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from dbos._schemas.system_database import SystemSchema
+from sqlalchemy import Engine, select, text
 
 from annabelle.core.errors import (
     AlreadyRunning,
@@ -326,6 +327,37 @@ async def test_values_are_stored_as_json_and_never_as_pickle(
             formats.update(connection.execute(text(f"SELECT serialization FROM {prefix}{table}")).scalars())
     engine.dispose()
     assert formats == {"annabelle_json", "portable_json"}
+
+
+async def test_our_shortcuts_write_the_same_rows_as_the_engine(
+    make_durable, flows_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: list[list[dict[str, object]]] = []
+    for shortcuts in (True, False):
+        if not shortcuts:
+            monkeypatch.setattr("annabelle.durable.engine.take_shortcuts", lambda system: None)
+        durable = make_durable()
+        Story(durable).go.set()
+        await durable.launch()
+        await durable.start("story", f"w{shortcuts}", {"name": "ada"})
+        await durable.result(f"w{shortcuts}", 10)
+        rows.append(await asyncio.to_thread(_rows_of, durable, f"w{shortcuts}"))
+        await durable.close()
+    assert rows[0] == rows[1]
+    assert rows[0][0]["status"] == "SUCCESS"
+
+
+def _rows_of(durable: Durable, workflow_id: str) -> list[dict[str, object]]:
+    """What the engine's tables hold of a workflow, without ids and times."""
+    own = {"workflow_uuid", "creator_xid", "owner_xid", "retention_timestamp"}
+    tables = (SystemSchema.workflow_status, SystemSchema.workflow_input, SystemSchema.workflow_output)
+    found: list[dict[str, object]] = []
+    with durable._engine._system().engine.begin() as connection:
+        for table in tables:
+            row = connection.execute(select(table).where(table.c.workflow_uuid == workflow_id)).mappings().one()
+            assert all(row[name] for name in ("created_at", "updated_at", "completed_at") if name in row)
+            found.append({k: v for k, v in row.items() if k not in own and not k.endswith("_at")})
+    return found
 
 
 class FullDisk:

@@ -21,6 +21,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.durable.book import Book, Execution
 from annabelle.durable.quiet import quiet_engine_log
 from annabelle.durable.serializer import JsonSerializer
+from annabelle.durable.shortcuts import take_shortcuts
 
 AlreadyAnotherWorkflow = DBOSConflictingWorkflowError
 EngineError = DBOSException
@@ -96,6 +97,7 @@ class Engine:
         system = dbos._sys_db
         for unused in ("list_queues", "transition_delayed_workflows", "cancel_timed_out_workflows"):
             setattr(system, unused, _nothing)
+        take_shortcuts(system)
         self._book = Book(system.engine, self._identity.name, self._serializer)
         self._dbos = dbos
 
