@@ -78,7 +78,8 @@ async def test_a_refusal_of_the_hub_is_a_result_for_the_model(hub: FakeHub, clie
 
 
 @pytest.mark.req("THK-06")
-async def test_a_hub_that_comes_back_is_found_again_and_the_wait_was_told_once(hub: FakeHub) -> None:
+@pytest.mark.parametrize("status", [503, 507], ids=["starting", "disk full"])
+async def test_a_hub_that_comes_back_is_found_again_and_the_wait_was_told_once(hub: FakeHub, status: int) -> None:
     told: list[str] = []
     spoken = asyncio.Event()
 
@@ -86,7 +87,8 @@ async def test_a_hub_that_comes_back_is_found_again_and_the_wait_was_told_once(h
         told.append(reason)
         spoken.set()
 
-    busy = (503, ErrorBody(code="unavailable", message="The hub is starting."))
+    code = "unavailable" if status == 503 else "storage_trouble"
+    busy = (status, ErrorBody(code=code, message="The hub has a bad moment."))
     hub.refusals["look_up"] = busy
     client = HubClient(HubWire(hub.url, {}), Patience(0.01, 0.02, 0.05, 30))
     client.tell = tell
@@ -97,7 +99,7 @@ async def test_a_hub_that_comes_back_is_found_again_and_the_wait_was_told_once(h
     result = await asyncio.wait_for(waiting, 10)
     client.close()
     assert not result.is_error
-    assert len(told) == 1
+    assert told == ["The hub has a bad moment. The turn waits for it and goes on by itself."]
     assert len(set(hub.call_ids())) == 1
     assert len(hub.effects) == 1
 

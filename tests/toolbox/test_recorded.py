@@ -9,6 +9,7 @@ from annabelle.core.errors import (
     Conflict,
     OutcomeUnknown,
     ServerDown,
+    StorageTrouble,
     ToolTimeout,
     TurnCancelled,
 )
@@ -187,3 +188,26 @@ def test_the_fingerprint_of_arguments_does_not_depend_on_their_order() -> None:
     assert arguments_hash("t", {"a": 1, "b": 2}) == arguments_hash("t", {"b": 2, "a": 1})
     assert arguments_hash("t", {"a": 1}) != arguments_hash("u", {"a": 1})
     assert arguments_hash("t", {"a": 1}) != arguments_hash("t", {"a": "1"})
+
+
+class FullJournal(MemoryJournal):
+    """Writes down that a call began, and then has no room for how it ended."""
+
+    async def finish(self, call_id: str, result: ToolResult) -> None:
+        raise StorageTrouble("The disk is full.")
+
+    async def mark_unknown(self, call_id: str) -> None:
+        raise StorageTrouble("The disk is full.")
+
+
+@pytest.mark.req("DUR-03")
+async def test_a_disk_that_fills_up_under_a_call_does_not_make_it_a_failed_one() -> None:
+    recorder, effect = Recorder(FullJournal()), Effect()
+    once = Recorded(effect, recorder)
+    assert (await once.call(spec(repeatable=False), {}, context())).text == "effect 1"
+    with pytest.raises(OutcomeUnknown):
+        await once.call(spec(repeatable=False), {}, context())
+    assert effect.count == 1
+    lost = Recorded(Effect(OutcomeUnknown("Its server ended.")), recorder)
+    with pytest.raises(OutcomeUnknown):
+        await lost.call(spec(repeatable=False), {}, context("m:1:1"))

@@ -116,13 +116,13 @@ class HubClient:
 
 
 def _refusal(reply: Reply) -> Exception:
-    """A hub that is starting or stopping is as good as unreachable; anything else is its answer."""
+    """A hub that starts, stops or has a full disk is as good as unreachable; anything else is its answer."""
     try:
         content = cast("object", pydantic_core.from_json(reply.body))
         inner = cast("dict[str, object]", content).get("error") if isinstance(content, dict) else None
         body = ErrorBody.model_validate(inner)
     except (ValueError, ValidationError):
         body = ErrorBody(code="hub_refused", message=f"The hub answered with status {reply.status}.")
-    if reply.status == 503 and body.code in ("unavailable", "hub_unreachable", "hub_refused"):
+    if reply.status == 507 or (reply.status == 503 and body.code in ("unavailable", "hub_unreachable", "hub_refused")):
         return HubUnreachable(body.message, hint=body.hint)
     return _Refusal(reply.status, body)

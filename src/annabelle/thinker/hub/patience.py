@@ -34,12 +34,12 @@ async def until_reached(ask: Callable[[], Awaitable[T]], patience: Patience, tel
     while True:
         try:
             return await ask()
-        except HubUnreachable:
+        except HubUnreachable as away:
             waited = time.monotonic() - started
             if waited >= patience.give_up_after_seconds:
                 raise
             if waited >= patience.tell_after_seconds and not told:
-                tell("The hub does not answer; the turn waits for it and goes on by itself.")
+                tell(f"{away.message} The turn waits for it and goes on by itself.")
                 told = True
             await asyncio.sleep(wait)
             wait = min(wait * 2, patience.longest_seconds)

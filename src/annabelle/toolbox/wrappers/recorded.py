@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from annabelle.core.errors import AnnabelleError, Conflict, OutcomeUnknown, ServerDown, ToolTimeout, TurnCancelled
+from annabelle.core.errors import (
+    AnnabelleError,
+    Conflict,
+    OutcomeUnknown,
+    ServerDown,
+    StorageTrouble,
+    ToolTimeout,
+    TurnCancelled,
+    Unavailable,
+)
 from annabelle.core.failpoints import failpoint
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
@@ -93,23 +103,35 @@ class Recorder:
         except asyncio.CancelledError as cancelled:
             raise await self._cancelled(record, tool) from cancelled
         except OutcomeUnknown:
-            await self._journal.mark_unknown(record.call_id)
+            await _tried(self._journal.mark_unknown(record.call_id))
             raise
         except AnnabelleError as error:
-            await self._journal.finish(record.call_id, ToolResult.failure(error.body(record.context.trace_id)))
+            await self._finish(record, ToolResult.failure(error.body(record.context.trace_id)))
             raise
         failpoint("toolbox.before_result_recorded")
-        await self._journal.finish(record.call_id, result)
+        await self._finish(record, result)
         failpoint("toolbox.after_result_recorded")
         return result
 
+    async def _finish(self, record: JournalledCall, result: ToolResult) -> None:
+        await _tried(self._journal.finish(record.call_id, result))
+
     async def _cancelled(self, record: JournalledCall, tool: ToolSpec) -> AnnabelleError:
         if not tool.annotations.repeatable:
-            await self._journal.mark_unknown(record.call_id)
+            await _tried(self._journal.mark_unknown(record.call_id))
             return OutcomeUnknown(f"{tool.name} was cancelled under way, and what it did until then is not known.")
         error = TurnCancelled(f"{tool.name} was cancelled.")
-        await self._journal.finish(record.call_id, ToolResult.failure(error.body(record.context.trace_id)))
+        await self._finish(record, ToolResult.failure(error.body(record.context.trace_id)))
         return error
+
+
+async def _tried(note: Awaitable[None]) -> None:
+    """Write down what is known of a call that was made. A disk that is full must not turn it into one that failed:
+    the caller gets what is known, and a repeat, which finds the call begun and without an end, is in doubt."""
+    try:
+        await note
+    except (StorageTrouble, Unavailable) as trouble:
+        _log.error("The end of a call could not be written down: %s", trouble.message)
 
 
 def _replay(result: ToolResult) -> ToolResult:
