@@ -92,7 +92,7 @@ class Recorder:
         if begun.state == "finished" and begun.result is not None:
             return _replay(begun.result)
         if begun.state == "in_doubt" and not tool.annotations.repeatable:
-            await self._journal.mark_unknown(record.call_id)
+            await _tried(self._journal.mark_unknown(record.call_id))
             raise OutcomeUnknown(
                 f"{tool.name} was started before a crash, and whether it took effect is not known.",
                 hint="Look before you repeat it.",
