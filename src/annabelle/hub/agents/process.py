@@ -24,13 +24,23 @@ _LINE_LIMIT = 1_000_000
 
 
 class ThinkerFailed(Unavailable):
-    """The thinker ended before it was ready. `lasting` means that starting it again can not help."""
+    """The thinker ended before it was ready, with this exit code."""
 
     code = "agent_failed"
 
-    def __init__(self, body: ErrorBody, *, lasting: bool) -> None:
+    def __init__(self, body: ErrorBody, exit_code: int) -> None:
         super().__init__(body.message, hint=body.hint)
-        self.lasting = lasting
+        self._exit_code = exit_code
+
+    @property
+    def lasting(self) -> bool:
+        """Starting it again can not help: a person has to change something."""
+        return self._exit_code == OperatorMistake.exit_code
+
+    @property
+    def killed(self) -> bool:
+        """It was ended from outside, which says nothing about the next start."""
+        return self._exit_code < 0
 
 
 class ThinkerProcess:
@@ -117,7 +127,7 @@ class ThinkerProcess:
             message=f"The agent {agent_id} ended with code {code} before it was ready.",
             hint=f"Its log is thinker-{agent_id}.log.",
         )
-        return ThinkerFailed(body, lasting=code == OperatorMistake.exit_code)
+        return ThinkerFailed(body, code)
 
     async def _port(self, stdout: asyncio.StreamReader) -> int | None:
         while line := await stdout.readline():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from annabelle.core.contract import TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, StorageTrouble, TurnCancelled, Unavailable
+from annabelle.core.events import TurnEvent
 from annabelle.core.failpoints import failpoint
 from annabelle.hub.agents.client import ThinkerClient, ThinkerRefused
 from annabelle.hub.agents.process import ThinkerFailed
@@ -16,9 +17,10 @@ from annabelle.hub.agents.runner import AgentRunner
 from annabelle.hub.events.log import EventLog
 
 _log = logging.getLogger(__name__)
-_DEATHS = 12
+_DEATHS = 20
 _REFUSALS = 3
 _DISK_PAUSE_SECONDS = 1.0
+_FACTS = frozenset({"tool_start", "tool_complete", "usage"})
 # The hub writes these itself when it delivers, in one transaction with the answer.
 _WRITTEN_AT_DELIVERY = frozenset({"message", "error", "done"})
 
@@ -31,6 +33,14 @@ class _Progress:
     stream: str | None = None
     deaths: int = 0
     refusals: int = 0
+    facts: set[str] = field(default_factory=set[str])
+
+    def note(self, event: TurnEvent) -> None:
+        """A fact that was not known yet means that the turn gets on, however often its thinker died before."""
+        fact = event.type in _FACTS or event.data.get("final") is True
+        if fact and event.key not in self.facts:
+            self.facts.add(event.key)
+            self.deaths = self.refusals = 0
 
 
 class Follower:
@@ -61,7 +71,8 @@ class Follower:
                 progress.after, progress.stream = 0, None
                 await self._pause(trouble, progress)
             except (ThinkerFailed, ThinkerRefused) as refused:
-                progress.refusals += 1
+                # A process that was killed as it started says nothing about the next one.
+                progress.refusals += 0 if isinstance(refused, ThinkerFailed) and refused.killed else 1
                 if progress.refusals > _REFUSALS or (isinstance(refused, ThinkerFailed) and refused.lasting):
                     return failure(self._brief.message_id, refused)
                 await self._pause(refused, progress)
@@ -84,6 +95,7 @@ class Follower:
             progress.after, progress.stream = streamed.n, streamed.stream
             if streamed.event.type in _WRITTEN_AT_DELIVERY or streamed.event.message_id != self._brief.message_id:
                 continue
+            progress.note(streamed.event)
             stored = self._log.add(self._brief.thread_id, self._brief.user_id, streamed.event)
             failpoint("hub.during_turn")
             if self._log.crowded:
