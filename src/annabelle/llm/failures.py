@@ -67,7 +67,7 @@ def refused_status(
         return ProviderRefused(f"The credit at {label} is used up.{said}", hint=f"Top it up at {label}.")
     if status == 429:
         wait = f" It asks to wait {retry_after} s." if retry_after else ""
-        return ProviderRateLimited(f"{begin} is limiting requests.{wait}", hint="It is tried again by itself.")
+        return ProviderRateLimited(f"{begin} is limiting requests.{wait}", hint="Send the message again in a while.")
     if status == 408 or status >= 500:
         return ProviderDown(f"{begin} has a problem of its own (status {status}).{said}")
     if "support tool" in lowered or "tools are not supported" in lowered or "tool use is not supported" in lowered:
