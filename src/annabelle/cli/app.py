@@ -13,6 +13,7 @@ from typer.main import get_command
 from annabelle.cli.commands import COMMANDS
 
 _BY_NAME = {command.name: command for command in COMMANDS}
+_STARTING = {"chat", "ask", "up"}
 _HELP = """A self-hosted, security-first personal AI assistant.
 
 Without a command: starts everything and opens a chat. Lines piped to it are answered one by one; with no input at all
@@ -29,8 +30,15 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: typer.Context, args: list[str]):  # pyright: ignore[reportIncompatibleMethodOverride]
         name, command, rest = super().resolve_command(ctx, args)
         if name in _BY_NAME:
+            _announce(name, rest)
             command = load(name)
         return name, command, rest
+
+
+def _announce(name: str, arguments: list[str]) -> None:
+    """A start takes seconds, and loading the command is the first part of it: say at once what is going on."""
+    if name in _STARTING and not {"-h", "--help"} & set(arguments) and sys.stderr.isatty():
+        importlib.import_module("annabelle.cli.first_words").first_words()
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
@@ -58,6 +66,7 @@ app = typer.Typer(
 @app.callback()
 def _start(context: typer.Context) -> None:  # pyright: ignore[reportUnusedFunction]  Typer calls it
     if context.invoked_subcommand is None:
+        _announce("chat", [])
         load("chat").main(args=[], prog_name="annabelle", standalone_mode=True)
 
 

@@ -13,6 +13,7 @@ from annabelle.cli.hub_client import HubClient
 from annabelle.cli.hub_session import hub_for_a_while
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import print_json, print_line
+from annabelle.cli.patience import Patience
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
@@ -40,7 +41,8 @@ def ask(
 async def _ask(home: Home, question: str, chat: str, agent: str | None, json: bool) -> None:
     async with HubClient.of(home) as client:
         conversation = Conversation(client, chat, agent)
-        answer = await conversation.answer(question)
+        with Patience("Annabelle is thinking"):
+            answer = await conversation.answer(question)
         if json:
             print_json({"answer": answer, "messageId": conversation.message_id, "threadId": conversation.thread_id})
         else:

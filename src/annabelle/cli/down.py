@@ -5,6 +5,7 @@ from __future__ import annotations
 from annabelle.cli.hub_process import stop_hub
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line
+from annabelle.cli.patience import Patience
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 
@@ -25,4 +26,5 @@ def down(json: Json = False) -> None:
 
 def bring_down(home: Home) -> bool:
     """Stop the hub of this home; False when none ran."""
-    return stop_hub(home, load_settings(home).annabelle_shutdown_grace_seconds + EXTRA_SECONDS)
+    with Patience("Stopping Annabelle"):
+        return stop_hub(home, load_settings(home).annabelle_shutdown_grace_seconds + EXTRA_SECONDS)

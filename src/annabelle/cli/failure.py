@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 from typer import Abort
 from typer.exceptions import TyperException
 
+from annabelle.cli.patience import hush
 from annabelle.core.errors import AnnabelleError, ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.messages import now
@@ -28,6 +29,7 @@ class _Shows(Protocol):
 
 def show(error: Exception) -> int:
     """Tell the person on stderr what went wrong; the exit code to leave with."""
+    hush()
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, Abort):

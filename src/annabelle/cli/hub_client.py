@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Self, cast
 
 import httpx2 as httpx
@@ -29,6 +30,7 @@ class HubFile(BaseModel):
     pid: int
     url: str
     version: str = ""
+    started: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from annabelle.core.errors import AlreadyRunning, AnnabelleError, OperatorMistak
 from annabelle.core.home import Home
 
 START_SECONDS = 90.0
+HEALTH_SECONDS = 5.0
 POLL_SECONDS = 0.05
 _PR_SET_PDEATHSIG = 1
 
@@ -48,7 +49,7 @@ def running_hub(home: Home) -> HubFile | None:
 
 def _answers(note: HubFile) -> bool:
     try:
-        return httpx.get(f"{note.url}/health", timeout=5.0, trust_env=False).is_success
+        return httpx.get(f"{note.url}/health", timeout=HEALTH_SECONDS, trust_env=False).is_success
     except httpx.HTTPError:
         return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
 from contextlib import aclosing
@@ -12,15 +13,19 @@ from typing import cast
 from annabelle.cli.conversation import Conversation
 from annabelle.cli.failure import tell
 from annabelle.cli.hub_client import HubClient, find_hub
-from annabelle.cli.hub_session import hub_for_a_while
-from annabelle.cli.model_line import model_line
-from annabelle.cli.output import print_line
+from annabelle.cli.hub_session import HubSession, hub_for_a_while
+from annabelle.cli.hub_settings import hub_settings
+from annabelle.cli.output import print_line, print_paragraph
+from annabelle.cli.patience import Patience
 from annabelle.cli.prompt import Prompt
 from annabelle.cli.screen import Screen, clean
+from annabelle.cli.turn_view import Noticed
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
+from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
 
+NOT_KNOWN_YET = "Annabelle runs with settings of its own; which model answers is shown with the first answer."
 LEAVE_HINT = "Ctrl-C once more, or Ctrl-D, leaves."
 
 
@@ -32,6 +37,8 @@ class _Talk:
     conversation: Conversation
     screen: Screen
     prompt: Prompt
+    home: Home
+    model_named: bool
 
     def run(self) -> None:
         interrupted = False
@@ -66,6 +73,18 @@ class _Talk:
         async with aclosing(self.conversation.say(line)) as changes:
             async for change in changes:
                 self.screen.show(change)
+        if not self.model_named:
+            await self._name_model()
+
+    async def _name_model(self) -> None:
+        """What could not be said before the first answer: which model gives it."""
+        from annabelle.cli.model_line import answered_by  # noqa: PLC0415  loaded while the hub starts
+
+        assert self.conversation.message_id is not None
+        told = await answered_by(self.home, self.conversation.client, self.conversation.message_id)
+        if told is not None:
+            self.model_named = True
+            self.screen.show(Noticed(told))
 
     def _stop(self) -> None:
         try:
@@ -78,26 +97,43 @@ class _Talk:
         print_line("Stopped." if stopped else "Annabelle finishes this answer in the background.")
 
 
-async def _worries(client: HubClient) -> list[str]:
+def _load_models() -> None:
+    """Choosing a model takes long to import, so that is done while the hub starts."""
+    importlib.import_module("annabelle.cli.model_line")
+
+
+async def _greeting(home: Home, session: HubSession, status: JsonObject, agent_id: str | None) -> str | None:
+    """Which model answers, by the settings of the hub, which another terminal may have started; None if unknown."""
+    from annabelle.cli.model_line import model_line, profile_of  # noqa: PLC0415  loaded while the hub starts
+
+    settings = load_settings(home) if session.own is not None else hub_settings(home, session.note)
+    return await model_line(home, settings, profile_of(status, agent_id, settings)) if settings is not None else None
+
+
+def _worries(status: JsonObject) -> list[str]:
     """What the hub wants its owner to know before anything is said."""
-    notices = (await client.get("/status")).get("notices")
+    notices = status.get("notices")
     found = cast("list[JsonObject]", notices) if isinstance(notices, list) else []
     return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
 
 
 def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
     """Chat until the person leaves."""
-    with hub_for_a_while(home), asyncio.Runner() as runner:
+    with hub_for_a_while(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
         client = HubClient(find_hub(home))
         prompt = Prompt(home.history_file)
         try:
-            print_line(runner.run(model_line(home)))
-            for text in runner.run(_worries(client)):
-                print_line(f"· {text}")
+            with Patience("Looking which model answers"):
+                status = runner.run(client.get("/status"))
+                greeting = runner.run(_greeting(home, session, status, agent_id))
+            print_paragraph(greeting or NOT_KNOWN_YET)
+            for text in _worries(status):
+                print_paragraph(f"· {text}")
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()
             screen = Screen(sys.stdout, colour="NO_COLOR" not in os.environ)
-            _Talk(runner, Conversation(client, chat_id, agent_id), screen, prompt).run()
+            conversation = Conversation(client, chat_id, agent_id)
+            _Talk(runner, conversation, screen, prompt, home, model_named=greeting is not None).run()
         finally:
             prompt.close()
             runner.run(client.__aexit__())

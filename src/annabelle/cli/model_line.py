@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from annabelle.cli.hub_client import HubClient
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
-from annabelle.core.settings import load_settings
+from annabelle.core.settings import Settings
+from annabelle.core.spans import parse_spans
+from annabelle.core.tools import JsonObject
+from annabelle.core.trace import read_trace
 from annabelle.llm.choose import Chooser
+from annabelle.llm.providers import PROVIDERS
 
 
-async def model_line(home: Home) -> str:
-    """The model that answers by the settings of now, and why; or why none can."""
-    settings = load_settings(home)
+async def model_line(home: Home, settings: Settings, profile: AgentProfile | None = None) -> str:
+    """The model that answers by these settings, and why; or why none can."""
     try:
-        selection = await Chooser(settings, home, AgentProfile(agent_id=settings.thinker_agent_id)).choose()
+        selection = await Chooser(settings, home, profile or AgentProfile(agent_id=settings.thinker_agent_id)).choose()
     except AnnabelleError as error:
         return " ".join(filter(None, [error.message, error.hint]))
     return selection.choice.explanation
+
+
+def profile_of(status: JsonObject, agent_id: str | None, settings: Settings) -> AgentProfile | None:
+    """How the hub has set up the agent that is talked to: the one asked for, else the first that is enabled."""
+    agents = cast("list[JsonObject]", status.get("agents") or [])
+    for agent in agents:
+        if agent.get("agentId") == agent_id if agent_id is not None else agent.get("enabled"):
+            provider, model = agent.get("llmProvider"), agent.get("model")
+            # What all agents have is better explained by the setting it comes from.
+            own = provider if provider != settings.thinker_llm_provider else None
+            return AgentProfile(
+                agent_id=str(agent["agentId"]),
+                provider=cast("str | None", own),
+                model=cast("str | None", model),
+            )
+    return None
+
+
+async def answered_by(home: Home, client: HubClient, message_id: str) -> str | None:
+    """The model that has answered a message, as its trace tells."""
+    replies = cast("list[JsonObject]", (await client.get(f"/messages/{message_id}")).get("replies") or [])
+    trace_id = next((str(reply["traceId"]) for reply in replies if reply.get("traceId")), None)
+    spans = parse_spans(read_trace(home.traces_file, trace_id)) if trace_id is not None else []
+    for span in reversed(spans):
+        if span.event == "model.called":
+            provider = PROVIDERS.get(str(span.data.get("provider")))  # pyright: ignore[reportArgumentType]
+            return f"{span.data.get('model')} at {provider.label if provider is not None else 'its provider'} answered."
+    return None

@@ -13,12 +13,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.model_line import model_line
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
 from annabelle.cli.settings_file import SettingsFile
 from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
-from annabelle.llm.providers import PROVIDERS, key_of, model_of
+from annabelle.llm.providers import PROVIDERS, Provider, key_of, model_of
 from annabelle.llm.pull import pull as fetch
 from annabelle.llm.registry import PACKAGED, GgufModel, Registry, packaged_weights
 
@@ -37,7 +37,7 @@ def list_models(json: Json = False) -> None:
     """Show which model answers and why, and the ones that could."""
     home = Home.from_environment()
     settings, registry = load_settings(home), Registry(home)
-    answering = asyncio.run(model_line(home))
+    answering = asyncio.run(model_line(home, settings))
     rows = [*_embedded(registry), *_providers(settings)]
     if json:
         print_json(
@@ -47,7 +47,7 @@ def list_models(json: Json = False) -> None:
             }
         )
         return
-    print_line(answering)
+    print_paragraph(answering)
     print_line("")
     print_table(("MODEL", "KIND", "STATE", "NOTE"), rows)
 
@@ -91,12 +91,12 @@ def use(
             file.set(setting, value)
         else:
             file.unset(setting)
-    answering = asyncio.run(model_line(home))
+    answering = asyncio.run(model_line(home, load_settings(home)))
     running = running_hub(home) is not None
     if json:
         print_json({"answering": answering, "restart_needed": running})
         return
-    print_line(answering)
+    print_paragraph(answering)
     if running:
         print_line("It counts from the next start: annabelle restart")
 
@@ -152,12 +152,19 @@ def _providers(settings: Settings) -> list[tuple[str, str, str, str]]:
     rows: list[tuple[str, str, str, str]] = []
     for provider in PROVIDERS.values():
         if provider.name != "embedded":
-            has_key = key_of(settings, provider) is not None
-            state = "ready" if has_key else f"needs {provider.key_variable}" if provider.needs_key else "if it runs"
-            rows.append(
-                (f"{provider.name}:{model_of(settings, provider)}".rstrip(":"), "provider", state, provider.label)
-            )
+            name = f"{provider.name}:{model_of(settings, provider)}".rstrip(":")
+            rows.append((name, "provider", _readiness(settings, provider), provider.label))
     return rows
+
+
+def _readiness(settings: Settings, provider: Provider) -> str:
+    if key_of(settings, provider) is not None:
+        return "ready"
+    if provider.needs_key:
+        return f"needs {provider.key_variable}"
+    if provider.name == "compatible" and not settings.compatible_base_url:
+        return f"needs {provider.url_variable}"
+    return "if it runs"
 
 
 def _own_model(name: str, url: str, sha256: str | None) -> GgufModel:

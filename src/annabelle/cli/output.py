@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from pydantic import BaseModel
@@ -26,6 +28,13 @@ def print_line(text: str) -> None:
     sys.stdout.flush()
 
 
+def print_paragraph(text: str) -> None:
+    """A sentence or more, broken between words where a terminal is too narrow for it."""
+    if sys.stdout.isatty():
+        text = textwrap.fill(text, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    print_line(text)
+
+
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A plain table; the last column gets the room that is left."""
     console = Console(highlight=False)
@@ -37,7 +46,11 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_column(title, no_wrap=position < len(titles) - 1, overflow="fold")
     for row in rows:
         table.add_row(*(_literal(cell) for cell in row))
-    console.print(table)
+    with console.capture() as drawn:
+        console.print(table)
+    # The last column is filled up with blanks, which only get in the way of whoever copies or greps.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in drawn.get().splitlines()))
+    sys.stdout.flush()
 
 
 def _literal(text: str) -> str:

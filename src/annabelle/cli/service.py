@@ -103,7 +103,8 @@ def status(json: Json = False) -> None:
     elif not there:
         print_line("No service is installed. To install it: annabelle service install")
     else:
-        print_line(f"The service in {manager.file} is {state}; its home is {serves}.")
+        known = f"It is {state}." if state != "unknown" else f"{manager.name} can not be asked from here how it is."
+        print_line(f"The service is installed in {manager.file}, for the home {serves}. {known}")
     if state != "active":
         raise typer.Exit(HubUnreachable.exit_code)
 

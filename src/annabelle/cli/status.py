@@ -9,7 +9,8 @@ import typer
 
 from annabelle.cli.hub_client import HubClient, read_hub_file
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.screen import clean
 from annabelle.core.errors import HubUnreachable
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
@@ -42,22 +43,61 @@ async def _status(home: Home) -> JsonObject:
 def _draw(home: Home, found: JsonObject) -> None:
     note = read_hub_file(home)
     if note is not None:
-        print_line(f"Annabelle {note.version} runs at {note.url} (process {note.pid}).")
-    for title, key, columns in (
-        ("AGENT", "agents", ("state", "model", "pid", "turns", "paused")),
-        ("SERVER", "servers", ("state", "tools", "pid", "restarts", "last_error")),
+        since = _age(found.get("uptimeSeconds"))
+        print_line(f"Annabelle {note.version} runs at {note.url} (process {note.pid}){since}.")
+    agents = [(_text(row, "agentId"), _state_of(row), _model_of(row), _pid(row)) for row in _rows(found.get("agents"))]
+    servers = [
+        (_text(row, "name"), _text(row, "state"), _text(row, "tools"), _pid(row), _text(row, "restarts"), _error(row))
+        for row in _rows(found.get("servers"))
+    ]
+    for titles, rows in (
+        (("AGENT", "STATE", "MODEL", "PROCESS"), agents),
+        (("SERVER", "STATE", "TOOLS", "PROCESS", "RESTARTS", ""), servers),
     ):
-        rows = _rows(found.get(key))
         if rows:
             print_line("")
-            names = [(_text(row, "name") or _text(row, "agentId")) for row in rows]
-            shown = [column for column in columns if any(column in row for row in rows)]
-            print_table(
-                (title, *(column.upper().replace("_", " ") for column in shown)),
-                [(name, *(_text(row, column) for column in shown)) for name, row in zip(names, rows, strict=True)],
-            )
-    for notice in _rows(found.get("notices")):
-        print_line(f"· {_text(notice, 'text')}")
+            print_table(titles, rows)
+    notices = _rows(found.get("notices"))
+    if notices:
+        print_line("")
+    for notice in notices:
+        print_paragraph(f"· {clean(_text(notice, 'text'))}")
+
+
+def _age(seconds: object) -> str:
+    if not isinstance(seconds, int | float):
+        return ""
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f", for {count} {unit}{'' if count == 1 else 's'}"
+    return ""
+
+
+def _state_of(agent: JsonObject) -> str:
+    """An agent without a process is no trouble, and must not look like one."""
+    if agent.get("paused"):
+        return f"paused: {_text(agent, 'pauseReason')}"
+    if not agent.get("enabled", True):
+        return "switched off"
+    if agent.get("flapping"):
+        return "keeps failing"
+    state, turns = _text(agent, "state"), agent.get("turns")
+    if state == "stopped":
+        return "ready, starts with its next message"
+    return f"{state}, answering {turns}" if turns else state
+
+
+def _model_of(agent: JsonObject) -> str:
+    return ":".join(filter(None, [_text(agent, "llmProvider"), _text(agent, "model")])) or "chosen automatically"
+
+
+def _pid(row: JsonObject) -> str:
+    return _text(row, "pid") or "–"
+
+
+def _error(server: JsonObject) -> str:
+    return clean(_text(server, "last_error"))
 
 
 def _rows(value: object) -> list[JsonObject]:

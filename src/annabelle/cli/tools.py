@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as json_text
+import re
 from typing import Annotated, cast
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from annabelle.cli.hub_client import HubClient, error_from
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.screen import clean
 from annabelle.core.contract import ToolList
 from annabelle.core.errors import AnnabelleError, CallerMistake
 from annabelle.core.home import Home
@@ -41,7 +43,7 @@ def list_tools(
         return
     print_table(
         ("TOOL", "SERVER", "KIND", "DESCRIPTION"),
-        [(tool.name, tool.server, _kind(tool), tool.description.strip().split("\n")[0]) for tool in found],
+        [(tool.name, tool.server, _kind(tool), _first_sentence(tool.description)) for tool in found],
     )
 
 
@@ -61,6 +63,12 @@ def call(
         raise error_from(result.error) if result.error is not None else AnnabelleError(result.text)
     if not json:
         print_line(result.text)
+
+
+def _first_sentence(description: str) -> str:
+    """What a tool does, without the group in brackets that is meant for the model."""
+    text = re.sub(r"^\[[^\]]*\]\s*", "", " ".join(clean(description).split()))
+    return text.partition(". ")[0].rstrip(".")
 
 
 def _kind(tool: ToolSpec) -> str:

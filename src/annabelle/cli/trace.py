@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json as json_text
+import re
+from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,13 +23,16 @@ from annabelle.core.spans import Span, parse_spans, to_otlp
 from annabelle.core.trace import read_trace
 
 BAR_WIDTH = 28
+_IDS = {"message_id", "call_id", "thread_id", "duration_ms"}
 
 app = command_app()
 
 
 @app.command()
 def trace(
-    trace_id: Annotated[str, typer.Argument(metavar="ID", help="A trace id (tr_…), as logs and errors name it.")],
+    trace_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="A trace id (tr_…), as logs name it; by default the last turn's.")
+    ] = None,
     otlp: Annotated[
         bool, typer.Option("--otlp", help="Print it in OpenTelemetry's JSON form, as a collector takes it.")
     ] = False,
@@ -34,6 +40,9 @@ def trace(
 ) -> None:
     """Show what happened in one turn, step by step, with times, tokens and money."""
     home = Home.from_environment()
+    trace_id = trace_id or last_turn(home.traces_file)
+    if trace_id is None:
+        raise NotFound("Nothing is recorded yet.", hint='Ask something first, as in: annabelle ask "Hello"')
     records = read_trace(home.traces_file, trace_id) if is_id(trace_id, "tr") else []
     if not records:
         raise NotFound(
@@ -46,10 +55,21 @@ def trace(
     elif json:
         print_json({"trace_id": trace_id, "events": records})
     else:
-        draw(spans)
+        draw(trace_id, spans)
 
 
-def draw(spans: list[Span]) -> None:
+def last_turn(path: Path) -> str | None:
+    """The trace of the message that was received last."""
+    for file in (path, path.with_name(f"{path.name}.1")):
+        if file.exists():
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                found = deque((line for line in lines if '"message.received"' in line), maxlen=1)
+            if found and (named := re.search(r'"trace_id": "(tr_\w+)"', found[0])):
+                return named[1]
+    return None
+
+
+def draw(trace_id: str, spans: list[Span]) -> None:
     """The waterfall: when each thing began after the first, how long it took, and what it says about itself."""
     start, end = min(span.began for span in spans), max(span.ended for span in spans)
     whole = max((end - start).total_seconds(), 0.001)
@@ -59,15 +79,15 @@ def draw(spans: list[Span]) -> None:
     names = max(len(span.component) for span in spans), max(len(span.event) for span in spans)
     for span in spans:
         offset, length = (span.began - start).total_seconds(), (span.ended - span.began).total_seconds()
-        line = Text(f"{offset * 1000:9.1f} ms  ", style="dim", no_wrap=True, overflow="ellipsis")
+        line = Text(f"{_time(offset):>9}  ", style="dim")
         line.append(bar(offset / whole, length / whole), style="cyan")
         line.append(f"  {clean(span.component):<{names[0]}}  ", style="bold")
         line.append(f"{clean(span.event):<{names[1]}}", style="default")
         if length:
-            line.append(f"  {length * 1000:.1f} ms", style="green")
+            line.append(f"  {_time(length)}", style="green")
         line.append(_details(span.data), style="dim")
-        console.print(line)
-    console.print(f"{len(spans)} events in {whole * 1000:.0f} ms")
+        console.print(line, no_wrap=True, overflow="ellipsis")
+    console.print(f"{len(spans)} events in {_time(whole)}, trace {trace_id}")
 
 
 def bar(begin: float, length: float) -> str:
@@ -77,8 +97,13 @@ def bar(begin: float, length: float) -> str:
     return " " * left + "█" * size + " " * (BAR_WIDTH - left - size)
 
 
+def _time(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
 def _details(data: Mapping[str, object]) -> str:
-    shown = [(name, value) for name, value in data.items() if name != "duration_ms" and value not in (None, "", {}, [])]
+    """What an event says about itself; ids that only a machine needs are in the JSON."""
+    shown = [(name, value) for name, value in data.items() if name not in _IDS and (value or value is False)]
     texts = (
         value if isinstance(value, str) else json_text.dumps(value, ensure_ascii=False, default=str)
         for _, value in shown

@@ -1,0 +1,60 @@
+"""The settings a running hub was started with, which need not be those of this terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
+
+from annabelle.cli.hub_client import HubFile
+from annabelle.cli.settings_file import SettingsFile
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+
+
+class _Given(Settings):
+    """Settings from what is handed over and nothing else: the environment of this process is another one."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def hub_settings(home: Home, note: HubFile) -> Settings | None:
+    """What the hub goes by; None where that can not be known from here."""
+    environment = _environment_of(note.pid)
+    if environment is None or _changed_since(home.settings_file, note):
+        return None
+    known = SettingsFile(home.settings_file).values() | {name.upper(): value for name, value in environment.items()}
+    try:
+        return _Given.model_validate(
+            {name: known[name.upper()] for name in Settings.model_fields if known.get(name.upper())}
+        )
+    except ValidationError:
+        return None
+
+
+def _environment_of(pid: int) -> dict[str, str] | None:
+    """The environment a process of ours was started with. Only Linux tells."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+
+
+def _changed_since(file: Path, note: HubFile) -> bool:
+    """Whether the file is younger than the hub, which read it once when it started."""
+    try:
+        changed = file.stat().st_mtime
+    except OSError:
+        return False
+    return note.started is None or changed > note.started.timestamp()
