@@ -52,7 +52,17 @@ def running(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> 
 
 @pytest.fixture
 def terminal(known: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
-    """Opens terminals, and closes them at the end."""
+    """Opens terminals on this test's home, and closes them at the end."""
+    yield from _terminals(known)
+
+
+@pytest.fixture
+def visit(running: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
+    """Opens terminals where a hub runs already, and closes them at the end."""
+    yield from _terminals(running)
+
+
+def _terminals(known: dict[str, str]) -> Iterator[Callable[..., Terminal]]:
     opened: list[Terminal] = []
 
     def open_terminal(*arguments: str, **more: str) -> Terminal:

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
 from annabelle.core.home import Home
 
 ANNABELLE = Path(sys.executable).parent / "annabelle"
@@ -78,6 +80,11 @@ class Terminal:
 
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
+
+    def press(self, keys: str) -> None:
+        """Type once the command waits for it: a signal between a prompt and the wait behind it would be overheard."""
+        wait_until(lambda: psutil.Process(self.process.pid).status() == psutil.STATUS_SLEEPING, "a command that waits")
+        self.type(keys)
 
     def expect(self, pattern: str) -> str:
         """Wait until the screen has shown this, behind everything expected before; what came up to its end."""

@@ -32,8 +32,8 @@ def test_annabelle_alone_opens_a_chat_says_which_model_answers_and_leaves_with_c
 
 
 @pytest.mark.req("UX-01", "LOOP-01")
-def test_tool_activity_is_shown_while_it_happens(terminal: Open):
-    chat = terminal()
+def test_tool_activity_is_shown_while_it_happens(visit: Open):
+    chat = visit("chat", "--new")
     chat.expect(PROMPT)
     chat.type(plan_text([("filer_create_file", {"path": "a.txt", "content": "x"})], say="It is there.") + "\n")
     chat.expect('⚙ filer_create_file .*path="a.txt"')
@@ -46,8 +46,8 @@ def test_tool_activity_is_shown_while_it_happens(terminal: Open):
 
 @pytest.mark.req("UX-01")
 @pytest.mark.incident("I-27")
-def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(terminal: Open, dawdling: str):
-    chat = terminal()
+def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(visit: Open, dawdling: str):
+    chat = visit("chat", "--new")
     chat.expect(PROMPT)
     chat.type(f"{dawdling}\n")
     chat.expect("One")
@@ -57,16 +57,16 @@ def test_ctrl_c_stops_the_answer_and_the_chat_goes_on(terminal: Open, dawdling: 
     chat.type(plan_text(say="Next answer.") + "\n")
     chat.expect(r"\x1b\[KNext answer\.")
     chat.expect(PROMPT)
-    chat.type("\x03")
+    chat.press("\x03")
     chat.expect("Ctrl-D, leaves")
     chat.expect(PROMPT)
-    chat.type("\x03")
+    chat.press("\x03")
     chat.expect("Bye")
     assert chat.wait() == 0
 
 
-def test_a_failed_turn_is_a_sentence_and_the_chat_goes_on(terminal: Open, refusing: str):
-    chat = terminal()
+def test_a_failed_turn_is_a_sentence_and_the_chat_goes_on(visit: Open, refusing: str):
+    chat = visit("chat", "--new")
     chat.expect(PROMPT)
     chat.type(f"{refusing}\n")
     chat.expect("refused the API key")
@@ -78,22 +78,56 @@ def test_a_failed_turn_is_a_sentence_and_the_chat_goes_on(terminal: Open, refusi
     assert chat.wait() == 0
 
 
-def test_what_was_typed_is_remembered_for_its_owner_only(terminal: Open, home: Home):
-    first = terminal()
+def test_what_was_typed_is_remembered_for_its_owner_only(visit: Open, running: dict[str, str]):
+    first = visit("chat", "--new")
     first.expect(PROMPT)
     first.type("remember me\n")
     first.expect(r"You said: .*\s*remember me")
     first.expect(PROMPT)
     first.type("\x04")
     assert first.wait() == 0
-    assert home.history_file.stat().st_mode & 0o777 == 0o600
-    second = terminal()
+    history = Home(Path(running["ANNABELLE_HOME"])).history_file
+    assert history.stat().st_mode & 0o777 == 0o600
+    second = visit("chat", "--new")
     second.expect(PROMPT)
     second.type("\x1b[A\n")
     second.expect(r"You said: .*\s*remember me")
     second.expect(PROMPT)
     second.type("\x04")
     assert second.wait() == 0
+
+
+@pytest.mark.req("UX-01", "LLM-02")
+def test_the_model_that_is_named_is_the_one_of_the_hub_and_not_of_this_terminal(visit: Open):
+    chat = visit(
+        "chat", "--new", THINKER_LLM_PROVIDER="groq", GROQ_API_KEY="gsk_of_this_terminal", COMPATIBLE_MODEL="x"
+    )
+    greeting = chat.expect(PROMPT)
+    assert "scripted at the OpenAI-compatible server answers" in " ".join(greeting.split())
+    assert "roq" not in greeting
+    chat.type("\x04")
+    assert chat.wait() == 0
+
+
+@pytest.mark.req("UX-01")
+def test_where_settings_have_changed_since_the_start_the_model_is_named_with_the_first_answer(
+    visit: Open, running: dict[str, str]
+):
+    settings_file = Home(Path(running["ANNABELLE_HOME"])).settings_file
+    settings_file.write_text("COMPATIBLE_MODEL=of-the-next-start\n")
+    try:
+        chat = visit("chat", "--new")
+        greeting = " ".join(chat.expect(PROMPT).split())
+        assert "shown with the first answer" in greeting
+        assert "of-the-next-start" not in greeting
+        chat.type(plan_text(say="Here I am.") + "\n")
+        chat.expect(r"\x1b\[KHere I am\.")
+        chat.expect("scripted at the OpenAI-compatible server answered")
+        chat.expect(PROMPT)
+        chat.type("\x04")
+        assert chat.wait() == 0
+    finally:
+        settings_file.unlink()
 
 
 @pytest.mark.incident("I-25")

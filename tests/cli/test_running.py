@@ -122,5 +122,23 @@ def test_an_unknown_log_names_those_there_are(running: dict[str, str]):
     assert "hub" in unknown.stderr
 
 
+@pytest.mark.req("UX-01")
+def test_a_piped_line_that_fails_does_not_stop_the_next_and_shows_in_the_exit_code(
+    running: dict[str, str], refusing: str
+):
+    lines = [plan_text(say="One."), refusing, plan_text(say="Three.")]
+    answered = run(running, "chat", "--new", "--json", stdin="\n".join(lines))
+    told = [json.loads(line) for line in answered.stdout.splitlines()]
+    assert [one.get("answer") for one in told] == ["One.", None, "Three."]
+    assert told[1]["error"]["code"] == "provider_refused"
+    assert answered.returncode == 1
+
+
+def test_serving_a_home_that_is_served_is_refused(running: dict[str, str]):
+    refused = run(running, stdin="")
+    assert refused.returncode == 4
+    assert "already runs" in refused.stderr
+
+
 def test_a_changed_setting_tells_that_a_restart_is_needed(running: dict[str, str]):
     assert "annabelle restart" in run(running, "config", "set", "user_name", "Ada").stdout
