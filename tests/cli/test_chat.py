@@ -20,6 +20,7 @@ PROMPT = "› "
 @pytest.mark.req("UX-01")
 def test_annabelle_alone_opens_a_chat_says_which_model_answers_and_leaves_with_ctrl_d(terminal: Open, home: Home):
     chat = terminal()
+    chat.expect("Starting Annabelle …")
     greeting = chat.expect(PROMPT)
     assert "scripted at the OpenAI-compatible server answers" in greeting
     chat.type("Hello there\n")
@@ -27,6 +28,7 @@ def test_annabelle_alone_opens_a_chat_says_which_model_answers_and_leaves_with_c
     chat.expect(PROMPT)
     chat.type("\x04")
     chat.expect("Bye")
+    chat.expect("Stopping Annabelle …")
     assert chat.wait() == 0
     assert not home.hub_file.exists()
 

@@ -140,5 +140,15 @@ def test_serving_a_home_that_is_served_is_refused(running: dict[str, str]):
     assert "already runs" in refused.stderr
 
 
+@pytest.mark.req("LLM-02")
+def test_models_tells_what_answers_now_and_what_would_after_a_restart(running: dict[str, str]):
+    told = json.loads(run(running, "models", "--json").stdout)
+    assert "scripted at the OpenAI-compatible server answers" in told["answering"]
+    assert told["after_restart"] is None
+    other = json.loads(run(running | {"COMPATIBLE_MODEL": "other"}, "models", "--json").stdout)
+    assert "scripted at" in other["answering"]
+    assert "other at" in other["after_restart"]
+
+
 def test_a_changed_setting_tells_that_a_restart_is_needed(running: dict[str, str]):
     assert "annabelle restart" in run(running, "config", "set", "user_name", "Ada").stdout

@@ -55,6 +55,19 @@ def test_a_trace_is_exported_as_a_collector_takes_it(home: Home):
     assert {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "7"}} in span["attributes"]
 
 
+@pytest.mark.req("TRC-04")
+def test_without_an_id_the_last_turn_is_shown(home: Home):
+    nothing = run(environment(home), "trace")
+    assert (nothing.returncode, "annabelle ask" in nothing.stderr) == (2, True)
+    first, last, call = new_id("tr"), new_id("tr"), new_id("tr")
+    traces = TraceFile(home.traces_file, "hub", Redactor())
+    for event, trace_id in (("message.received", first), ("message.received", last), ("tool.called", call)):
+        traces.write(event, {}, trace_id)
+    shown = run(environment(home), "trace")
+    assert shown.returncode == 0, shown.stderr
+    assert last in shown.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize("trace_id", ["nonsense", "tr_" + "0" * 26])
 def test_a_trace_nobody_recorded_is_named(home: Home, trace_id: str):
     refused = run(environment(home), "trace", trace_id)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 from typing import cast
 
@@ -70,8 +72,17 @@ def _start(context: typer.Context) -> None:  # pyright: ignore[reportUnusedFunct
         load("chat").main(args=[], prog_name="annabelle", standalone_mode=True)
 
 
+def _take_any_bytes() -> None:
+    """What is typed, piped or shown in another encoding gets a mark for each strange character, and passes."""
+    sys.argv[1:] = [os.fsencode(word).decode("utf-8", errors="replace") for word in sys.argv[1:]]
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> None:
     """The process edge: every failure leaves as one sentence and its exit code."""
+    _take_any_bytes()
     try:
         code = get_command(app).main(standalone_mode=False)
     except Exception as error:  # noqa: BLE001  the process edge: shown in a sentence, the traceback kept in the log

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from annabelle.cli.hub_process import running_hub
+from annabelle.cli.hub_settings import hub_settings
 from annabelle.cli.model_line import model_line
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
@@ -37,17 +38,20 @@ def list_models(json: Json = False) -> None:
     """Show which model answers and why, and the ones that could."""
     home = Home.from_environment()
     settings, registry = load_settings(home), Registry(home)
-    answering = asyncio.run(model_line(home, settings))
+    answering, later = _answering(home, settings)
     rows = [*_embedded(registry), *_providers(settings)]
     if json:
         print_json(
             {
                 "answering": answering,
+                "after_restart": later,
                 "models": [dict(zip(("name", "kind", "state", "note"), row, strict=True)) for row in rows],
             }
         )
         return
     print_paragraph(answering)
+    if later is not None:
+        print_paragraph(f"After `annabelle restart`: {later}")
     print_line("")
     print_table(("MODEL", "KIND", "STATE", "NOTE"), rows)
 
@@ -99,6 +103,19 @@ def use(
     print_paragraph(answering)
     if running:
         print_line("It counts from the next start: annabelle restart")
+
+
+def _answering(home: Home, settings: Settings) -> tuple[str, str | None]:
+    """Which model answers now, and which one would after a restart, where that is another."""
+    by_settings = asyncio.run(model_line(home, settings))
+    note = running_hub(home)
+    if note is None:
+        return by_settings, None
+    theirs = hub_settings(home, note)
+    if theirs is None:
+        return "Annabelle runs with settings of an earlier start.", by_settings
+    now = asyncio.run(model_line(home, theirs))
+    return now, by_settings if by_settings != now else None
 
 
 def _choice(name: str, registry: Registry) -> dict[str, str]:

@@ -32,7 +32,7 @@ def status(json: Json = False) -> None:
     if json:
         print_json({"running": True, **found})
         return
-    _draw(home, found)
+    draw(home, found)
 
 
 async def _status(home: Home) -> JsonObject:
@@ -40,7 +40,8 @@ async def _status(home: Home) -> JsonObject:
         return await client.get("/status")
 
 
-def _draw(home: Home, found: JsonObject) -> None:
+def draw(home: Home, found: JsonObject) -> None:
+    """The hub, its agents, its servers and its notices, for a person."""
     note = read_hub_file(home)
     if note is not None:
         since = _age(found.get("uptimeSeconds"))

@@ -43,7 +43,7 @@ def list_tools(
         return
     print_table(
         ("TOOL", "SERVER", "KIND", "DESCRIPTION"),
-        [(tool.name, tool.server, _kind(tool), _first_sentence(tool.description)) for tool in found],
+        [(tool.name, tool.server, _kind(tool), first_sentence(tool.description)) for tool in found],
     )
 
 
@@ -65,7 +65,7 @@ def call(
         print_line(result.text)
 
 
-def _first_sentence(description: str) -> str:
+def first_sentence(description: str) -> str:
     """What a tool does, without the group in brackets that is meant for the model."""
     text = re.sub(r"^\[[^\]]*\]\s*", "", " ".join(clean(description).split()))
     return text.partition(". ")[0].rstrip(".")
