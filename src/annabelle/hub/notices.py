@@ -44,7 +44,8 @@ class Notices:
     def startup(self, version: str, tools: int, servers: int) -> None:
         """The one start-up notification: what is there, and what came or went since the last start."""
         changes = [notice.text for notice in self._notices if notice.topic == STARTUP]
-        self.add(STARTUP, " ".join([f"Annabelle {version} is ready: {tools} tools, {servers} servers.", *changes]))
+        noun = "server" if servers == 1 else "servers"
+        self.add(STARTUP, " ".join([f"Annabelle {version} is ready: {tools} tools on {servers} {noun}.", *changes]))
 
     def clear(self, topic: str) -> None:
         for notice in [notice for notice in self._notices if notice.topic == topic]:
