@@ -73,6 +73,7 @@ class TurnBrief(Frozen):
         default=None, description="Exactly these tools, nothing else (SEL-01)"
     )
     limits: TurnLimits | None = Field(default=None, description="Overrides the agent's own")
+    tools_version: str | None = Field(default=None, description="The hub's list as it is now; another one is outdated")
 
 
 class TurnAccepted(Frozen):

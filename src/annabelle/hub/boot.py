@@ -129,7 +129,11 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     )
     launcher = Launcher(rules, identities, idle=lambda: turns.running == 0)
     agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices)
-    flow = HandleMessage(FlowServices(database, durable, agents, events, turns, finished, traces, progress.wait_ready))
+    services = FlowServices(
+        database, durable, agents, events, turns, finished, traces, progress.wait_ready,
+        tools_version=lambda agent_id: toolbox.tools(agents.policy(agent_id)).version,
+    )  # fmt: skip
+    flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
     gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
     hub = Hub(

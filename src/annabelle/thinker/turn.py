@@ -46,6 +46,7 @@ class Turn:
         """The whole turn. What it returns is kept: the result, and the facts a late reader may still ask for."""
         with traced(self._brief.trace_id):
             self._bench.trace.write("loop.started", {"message_id": self._brief.message_id})
+            self._bench.hub.expect_tools(self._brief.tools_version)
             result = await self._answer()
             self._bench.trace.write("loop.finished", _summary(result))
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}

@@ -44,6 +44,7 @@ class FlowServices:
     finished: Finished
     traces: TraceFile
     ready: Callable[[], Awaitable[None]]
+    tools_version: Callable[[str], str]
 
 
 class HandleMessage:
@@ -92,7 +93,7 @@ class HandleMessage:
             services.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
             try:
                 async with services.agents.turn(thread.agent_id) as runner:
-                    brief = _brief(message, trace_id)
+                    brief = _brief(message, trace_id, services.tools_version(thread.agent_id))
                     follower = Follower(brief, runner, services.events, lambda: services.turns.cancelled(message_id))
                     result = await follower.follow()
             except AnnabelleError as error:
@@ -122,7 +123,7 @@ class HandleMessage:
         raise AssertionError("unreachable")
 
 
-def _brief(message: StoredMessage, trace_id: str) -> TurnBrief:
+def _brief(message: StoredMessage, trace_id: str, tools_version: str) -> TurnBrief:
     return TurnBrief(
         message_id=message.id,
         thread_id=message.thread_id,
@@ -133,4 +134,5 @@ def _brief(message: StoredMessage, trace_id: str) -> TurnBrief:
         sender_id=message.sender_id,
         text=message.content,
         sent_at=message.created_at,
+        tools_version=tools_version,
     )

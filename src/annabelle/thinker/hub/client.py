@@ -65,6 +65,12 @@ class HubClient:
             self._fetched_at = time.monotonic()
         return self._tools
 
+    def expect_tools(self, version: str | None) -> None:
+        """Fetch the list anew if it is not of this version: servers may have come and gone since the last turn."""
+        if version is not None and self._tools is not None and version != self._tools.version:
+            _log.info("the tool list changed to version %s", version)
+            self._tools = None
+
     async def call(self, call: ToolCall, user_id: str) -> ToolResult:
         """Call a tool. An error of the hub comes back as a failed result: it is for the model to read."""
         try:
@@ -109,10 +115,7 @@ class HubClient:
         return await until_reached(once, self._patience, self.tell)
 
     def _look_at_version(self, reply: Reply) -> None:
-        version = reply.headers.get(TOOLS_VERSION_HEADER)
-        if version is not None and self._tools is not None and version != self._tools.version:
-            _log.info("the tool list changed to version %s", version)
-            self._tools = None
+        self.expect_tools(reply.headers.get(TOOLS_VERSION_HEADER))
 
 
 def _refusal(reply: Reply) -> Exception:
