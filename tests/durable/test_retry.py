@@ -54,12 +54,14 @@ def test_no_wait_is_longer_than_the_cap(base: float, cap: float) -> None:
     assert max(waits(ProviderRateLimited("x"), policy)) <= cap
 
 
+@pytest.mark.req("DUR-05")
 def test_waits_are_spread_so_that_turns_do_not_come_back_together() -> None:
     assert len({waits(ProviderDown("x"), RetryPolicy())[2] for _ in range(20)}) > 1
 
 
 @pytest.mark.req("DUR-05")
 def test_the_settings_decide(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:
+    assert RetryPolicy.from_settings(load_settings(home)) == RetryPolicy(10, 300, 1.5)
     monkeypatch.setenv("RETRY_BASE_SECONDS", "1")
     monkeypatch.setenv("RETRY_CAP_SECONDS", "2")
     monkeypatch.setenv("RETRY_IMMEDIATE_SECONDS", "0.5")
