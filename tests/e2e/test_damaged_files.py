@@ -10,7 +10,6 @@ import pytest
 
 from annabelle.core.home import Home
 from e2e.days import MakeHub, one_sentence, plan, refused, reply
-from hub.hubs import wait_for
 
 GARBAGE = b"\xff\xfe this is nothing at all \x00" * 200
 
@@ -29,16 +28,20 @@ def test_a_start_names_the_file_it_can_not_use_and_leaves_it_alone(
     assert (home.root / name).read_bytes() == GARBAGE
 
 
-@pytest.mark.req("AGT-01", "EXT-03", "API-01")
-@pytest.mark.incident("I-18")
+@pytest.mark.req("AGT-01", "EXT-03", "API-01", "SES-01")
+@pytest.mark.incident("I-18", "I-21")
 def test_damage_that_can_be_worked_around_is_told_and_does_not_stop_the_start(make_hub: MakeHub, home: Home) -> None:
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "second"}]}))
     hub = make_hub().start()
-    old = hub.token
+    old, thread = hub.token, hub.say(plan("first"))["threadId"]
+    hub.say(plan("second"))
     assert hub.stop() == 0
+    session = home.agent("annabelle") / "sessions" / f"{thread}.jsonl"
+    before = _damage_first_turn(session)
     for file in (home.token_file, home.agents_file, home.config / "external-mcps.json", home.known_servers_file):
         file.write_bytes(GARBAGE)
     home.traces_file.write_bytes(GARBAGE)
+
     hub.start()
     assert httpx.get(f"{hub.url}/status", headers={"X-Annabelle-Token": old}).status_code == 401
     assert hub.token != old
@@ -47,41 +50,33 @@ def test_damage_that_can_be_worked_around_is_told_and_does_not_stop_the_start(ma
     assert "agents.json" in told["agents_config"]
     assert "external-mcps.json" in told["external_config"]
     assert home.agents_file.read_bytes() == GARBAGE
-    assert reply(hub.say(plan("all the same"))) == "all the same"
-
-
-@pytest.mark.req("SES-01", "THK-04")
-@pytest.mark.incident("I-21")
-def test_a_damaged_session_and_a_damaged_record_of_turns(make_hub: MakeHub, home: Home) -> None:
-    hub = make_hub().start()
-    first = hub.say(plan("first"))
-    hub.say(plan("second"))
-    assert hub.stop() == 0
-    session = home.agent("annabelle") / "sessions" / f"{first['threadId']}.jsonl"
-    lines = session.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 3
-    session.write_bytes(lines[0] + GARBAGE.replace(b"\n", b"") + b"\n" + lines[2] + lines[1][:40])
-    before = session.read_bytes()
-
-    hub.start()
     assert reply(hub.say(plan("third"))) == "third"
-    turns = [json.loads(line) for line in session.read_bytes().splitlines() if line.startswith(b'{"')]
-    assert [turn.get("assistant") for turn in turns if turn["type"] == "turn"] == ["second", "third"]
+    lines = [json.loads(line) for line in session.read_bytes().splitlines() if line.startswith(b'{"')]
+    assert [line["assistant"] for line in lines if line["type"] == "turn"] == ["second", "third"]
     aside = list(session.parent.glob(f"{session.name}.damaged-*"))
     assert [file.read_bytes() for file in aside] == [before]
 
-    assert hub.stop() == 0
+
+def _damage_first_turn(session: Path) -> bytes:
+    """Overwrite the first of two turns, and tear a line at the end."""
+    lines = session.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 3
+    session.write_bytes(lines[0] + GARBAGE + b"\n" + lines[2] + lines[1][:40])
+    return session.read_bytes()
+
+
+@pytest.mark.req("THK-04")
+def test_a_damaged_record_of_turns_is_the_answer_until_it_is_moved_away(make_hub: MakeHub, home: Home) -> None:
     record = home.agent("annabelle") / "turns.db"
-    for file in record.parent.glob("turns.db-*"):
-        file.unlink()
+    record.parent.mkdir()
     record.write_bytes(GARBAGE)
-    hub.start()
+    hub = make_hub().start()
     failed = hub.say(plan("never"))
     assert failed["state"] == "failed"
     assert reply(failed).startswith(f"The database {record} is damaged.")
     assert record.read_bytes() == GARBAGE
     record.rename(record.with_name("turns.damaged"))
-    wait_for(lambda: reply(hub.say(plan("fourth"))) == "fourth", "the agent to begin anew")
+    assert reply(hub.say(plan("anew"), chatId="another")) == "anew"
 
 
 @pytest.mark.incident("I-22")

@@ -14,7 +14,7 @@ import pytest
 
 from annabelle.core.home import Home
 from e2e.days import MakeHub, bad_server, one_sentence, plan, ready, reply, write_external
-from hub.hubs import HubProcess, sse, wait_for
+from hub.hubs import sse, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 WORDS = "one two three four five six seven eight"
@@ -121,13 +121,3 @@ def test_of_two_homes_that_want_one_port_at_once_one_is_told(make_hub: MakeHub, 
         for process in starting:
             process.terminate()
             process.communicate(timeout=30)
-
-
-def test_a_hub_is_found_by_its_neighbours_on_the_same_home_only(make_hub: MakeHub, home: Home) -> None:
-    hub: HubProcess = make_hub().start()
-    second = make_hub()
-    second.environment["ANNABELLE_HOME"] = str(home.root / ".." / home.root.name)  # the same home by another name
-    process = second.spawn()
-    _, words = process.communicate(timeout=60)
-    assert (process.returncode, one_sentence(words)) == (4, True), words
-    assert str(hub.pid) in words
