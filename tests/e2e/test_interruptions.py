@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from annabelle.core.home import Home
+from cli.terminal import ANNABELLE, environment
 from e2e.days import MakeHub, bad_server, one_sentence, plan, ready, reply, write_external
 from hub.hubs import sse, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
@@ -121,3 +123,24 @@ def test_of_two_homes_that_want_one_port_at_once_one_is_told(make_hub: MakeHub, 
         for process in starting:
             process.terminate()
             process.communicate(timeout=30)
+
+
+@pytest.mark.req("UX-04", "DUR-01")
+def test_a_question_at_the_terminal_outlives_a_hub_that_is_killed_and_started_again(
+    make_hub: MakeHub, rules: ScriptedServer
+) -> None:
+    port = str(free_port())
+    hub = make_hub(ANNABELLE_PORT=port).start()
+    rules.rules(Rule(match="slowly", reply=Reply(text=WORDS, chunks=8, chunk_delay=0.2)))
+    asking = subprocess.Popen(
+        [ANNABELLE, "ask", "slowly"],
+        env=environment(hub.home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: rules.requests, "the model to be asked")
+    hub.kill()
+    hub.start()
+    answer, words = asking.communicate(timeout=60)
+    assert (asking.returncode, answer.strip(), words) == (0, WORDS, "")

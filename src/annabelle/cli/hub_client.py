@@ -13,7 +13,7 @@ from typing import Self, cast
 import httpx2 as httpx
 from pydantic import BaseModel, ValidationError
 
-from annabelle.cli.sse import ServerEvent, follow
+from annabelle.cli.sse import RECONNECT_SECONDS, ServerEvent, follow
 from annabelle.core.contract import TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, TooManyRequests, Unavailable
 from annabelle.core.home import Home
@@ -22,6 +22,7 @@ from annabelle.core.tools import JsonObject
 
 REQUEST_SECONDS = 30.0
 WAIT_SECONDS = 25.0
+RESTART_SECONDS = 15.0
 
 
 class HubFile(BaseModel):
@@ -97,12 +98,24 @@ class HubClient:
         return await self._exchange("POST", path, body=body, timeout=timeout)
 
     async def wait_for_message(self, message_id: str) -> JsonObject:
-        """The message and its reply, once its turn is over, however long that takes."""
+        """The message and its reply, once its turn is over, however long that takes; a restart is waited out."""
+        loop = asyncio.get_running_loop()
+        gone_since: float | None = None
         while True:
-            found = await self.get(f"/messages/{message_id}", wait=WAIT_SECONDS)
+            try:
+                found = await self.get(f"/messages/{message_id}", wait=WAIT_SECONDS)
+            except HubUnreachable as gone:
+                gone_since = gone_since or loop.time()
+                if loop.time() > gone_since + RESTART_SECONDS:
+                    raise HubUnreachable(
+                        "Annabelle went away in the middle of the answer.",
+                        hint="Your message is kept and will be answered at the next start: annabelle up",
+                    ) from gone
+                await asyncio.sleep(RECONNECT_SECONDS)
+                continue
             if found["state"] in ("done", "failed"):
                 return found
-            await asyncio.sleep(0)
+            gone_since = None
 
     def events(self, thread_id: str, last_id: str | None = None) -> AsyncGenerator[ServerEvent]:
         """A thread's events, from the one after `last_id` on; connections that break are made again."""
