@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
-from annabelle.core.errors import InvalidArguments, NotAllowed, OutcomeUnknown
+from annabelle.core.contract import TurnLimits
+from annabelle.core.errors import HubUnreachable, InvalidArguments, NotAllowed, OutcomeUnknown
+from annabelle.thinker.loop.limits import Stop, gathered
+from annabelle.thinker.loop.progress import Progress
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
@@ -66,6 +69,27 @@ async def test_the_step_limit_returns_what_was_gathered_with_a_sentence(tmp_path
 
 
 @pytest.mark.req("LOOP-02")
+async def test_a_chat_may_take_eight_steps_and_ten_minutes(tmp_path: Path) -> None:
+    counter = iter(range(100))
+    model = ListedModel(lambda request: [("look" if next(counter) % 2 else "peek", {"n": next(counter)})])
+    tools = DictTools(look=lambda a: f"fact {a['n']}", peek=lambda a: f"fact {a['n']}")
+    result = await Bench(tmp_path, model, tools).run()
+    assert (result.limit, result.steps) == ("max_steps", 8)
+    assert TurnLimits().wall_clock_seconds == 600
+
+
+@pytest.mark.req("LOOP-02")
+async def test_a_model_is_sent_no_more_history_than_the_limit_allows(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel("yes"), DictTools(), history_messages=4)
+    for number in range(5):
+        await bench.run(f"question {number}")
+    sent = str(bench.sent())
+    assert "question 1" not in sent
+    assert "question 2" in sent
+    assert TurnLimits().history_messages == 20
+
+
+@pytest.mark.req("LOOP-02")
 async def test_no_call_beyond_the_call_limit_is_made_and_the_model_may_still_answer(tmp_path: Path) -> None:
     tools = DictTools(look=lambda a: f"saw {a['n']}", write=lambda a: "ok")
     calls = [[("look", {"n": 1})], [("look", {"n": 2})]]
@@ -93,6 +117,20 @@ async def test_the_same_result_for_other_arguments_is_no_news_either(tmp_path: P
     tools = DictTools(look=lambda a: "nothing found")
     result = await Bench(tmp_path, ListedModel(lambda r: [("look", {"n": next(numbers)})]), tools).run()
     assert (result.limit, len(tools.calls)) == ("same_tool_in_a_row", 5)
+
+
+@pytest.mark.req("LOOP-02")
+async def test_another_result_for_the_same_arguments_is_no_news_either(tmp_path: Path) -> None:
+    clock = iter(range(100))
+    tools = DictTools(look=lambda a: f"tick {next(clock)}")
+    result = await Bench(tmp_path, ListedModel([("look", {"text": "x"})]), tools).run()
+    assert (result.limit, len(tools.calls)) == ("same_tool_in_a_row", 5)
+
+
+@pytest.mark.req("LOOP-02")
+def test_what_the_model_said_before_a_limit_is_returned_before_the_sentence() -> None:
+    said = gathered(Stop("max_steps", "I stopped."), Progress(last_text="Half of it.", last_result="the rest"))
+    assert said == "Half of it.\n\nI stopped.\n\nThe last tool result was:\nthe rest"
 
 
 @pytest.mark.req("LOOP-02")
@@ -174,6 +212,19 @@ async def test_an_unknown_outcome_is_told_to_model_and_user_and_is_not_repeated(
     bench = Bench(tmp_path, ListedModel([("pay", {})], "It is not known whether it was paid."), tools)
     result = await bench.run(message_id="msg_p")
     assert result.unknown_outcomes == ("msg_p:1:0",)
+    assert "Do not repeat it" in results_sent(bench)[0]
+    assert len(tools.calls) == 1
+
+
+@pytest.mark.req("DUR-03")
+async def test_a_call_whose_hub_fell_silent_is_of_unknown_outcome(tmp_path: Path) -> None:
+    def pay(arguments: dict[str, object]) -> str:
+        raise HubUnreachable("The hub does not answer.")
+
+    tools = DictTools(pay=pay)
+    bench = Bench(tmp_path, ListedModel([("pay", {})], "It is not known whether it was paid."), tools)
+    result = await bench.run(message_id="msg_h")
+    assert result.unknown_outcomes == ("msg_h:1:0",)
     assert "Do not repeat it" in results_sent(bench)[0]
     assert len(tools.calls) == 1
 
