@@ -155,6 +155,7 @@ async def test_an_unknown_outcome_stays_unknown(recorder: Recorder, journal: Mem
     assert (effect.count, journal.state("m:1:0")) == (1, "unknown")
 
 
+@pytest.mark.req("DUR-03")
 @pytest.mark.parametrize(
     ("repeatable", "error", "state"), [(False, OutcomeUnknown, "unknown"), (True, TurnCancelled, "finished")]
 )
