@@ -180,7 +180,7 @@ async def test_the_server_learns_who_calls(with_servers: WithServers, start: Sta
     }
 
 
-@pytest.mark.req("RTR-04")
+@pytest.mark.req("RTR-04", "DUR-02")
 async def test_a_call_that_takes_too_long_is_cancelled_at_the_server(
     with_servers: WithServers, start: Start, person: CallContext, config: ToolboxConfig
 ) -> None:
