@@ -82,7 +82,7 @@ async def test_concurrent_steps_with_names_of_their_own_are_found_whatever_ended
     assert min(book.numbers) >= FIRST_NUMBER
 
 
-@pytest.mark.req("DUR-05")
+@pytest.mark.req("DUR-02", "DUR-05")
 async def test_a_failing_step_is_tried_again_and_every_try_is_on_record() -> None:
     book, effect = Book(), Effect(ProviderDown("gone"), ProviderDown("gone"), "back")
     assert await Run(book, {}).step("a", effect, QUICK, None) == "back"
