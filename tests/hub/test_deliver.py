@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
-from annabelle.core.errors import ErrorBody
+from annabelle.core.errors import ErrorBody, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
+from annabelle.core.redact import Redactor
+from annabelle.core.trace import TraceFile
+from annabelle.hub.events.fanout import Fanout
+from annabelle.hub.events.log import EventLog, Written
+from annabelle.hub.finished import Finished
+from annabelle.hub.flows import handle_message
 from annabelle.hub.flows.deliver import deliver
+from annabelle.hub.turns import Turns
 from annabelle.store import claims, events, messages, threads, tool_calls
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tool_calls import NewCall
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -42,7 +53,7 @@ async def types(database: Database, message_id: str) -> list[str]:
     return [event.type for event in await database.read(lambda conn: events.of_message(conn, message_id, OWNER))]
 
 
-@pytest.mark.req("DUR-01")
+@pytest.mark.req("DUR-01", "DUR-02")
 @pytest.mark.incident("I-20")
 async def test_delivering_twice_gives_one_answer_and_frees_the_thread(database: Database, running: str) -> None:
     result = TurnResult(message_id=running, success=True, text="hi")
@@ -58,6 +69,48 @@ async def test_delivering_twice_gives_one_answer_and_frees_the_thread(database: 
     assert await types(database, running) == ["message", "done"]
     assert first.result.message.state == "done"
     assert await database.read(lambda conn: claims.held(conn, "hub")) == []
+
+
+class RunTurn:
+    """Stands for the durable engine: the turn is over, and this came of it."""
+
+    def __init__(self, result: TurnResult) -> None:
+        self._result = result
+
+    async def step(self, name: str, fn: object) -> object:
+        return self._result.model_dump(mode="json")
+
+
+class FullTwice(EventLog):
+    """Has no room for the first two tries."""
+
+    tries = 0
+
+    async def transact(self, change: Callable[[Connection], Written[T]]) -> T:
+        self.tries += 1
+        if self.tries <= 2:
+            raise StorageTrouble("The disk is full.")
+        return await super().transact(change)
+
+
+@pytest.mark.req("DUR-02")
+async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
+    database: Database, running: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handle_message, "_DISK_CAP_SECONDS", 0.0)
+    log, turn = FullTwice(database, Fanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
+    services = handle_message.FlowServices(
+        database=database, durable=turn, agents=None, events=log, turns=Turns(database), finished=Finished(),
+        traces=TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()), ready=None,
+    )  # type: ignore[arg-type]  # fmt: skip
+    told: list[str] = []
+
+    async def finished(message_id: str) -> None:
+        told.append(message_id)
+
+    await handle_message.HandleMessage(services).then(finished)({"message_id": running})
+    assert (log.tries, told) == (3, [running])
+    assert await types(database, running) == ["message", "done"]
 
 
 @pytest.mark.req("RTR-07")
