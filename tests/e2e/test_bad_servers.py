@@ -42,7 +42,7 @@ def test_no_bad_server_takes_the_house_along(hub: HubProcess) -> None:
 
     servers = lambda: {one["name"]: one for one in hub.http.get("/status").json()["servers"]}  # noqa: E731
     wait_for(lambda: servers()["dying"]["state"] == "down", "the dying server to be given up")
-    assert "the moon is in the wrong place" in servers()["dying"]["last_error"]
+    assert "the moon is in the wrong place" in servers()["dying"]["lastError"]
     topics = [notice["topic"] for notice in hub.http.get("/status").json()["notices"]]
     assert any("dying" in topic for topic in topics), topics
     wait_for(lambda: servers()["awkward"]["restarts"] > 0, "the deaf server to be restarted")

@@ -98,7 +98,7 @@ def _pid(row: JsonObject) -> str:
 
 
 def _error(server: JsonObject) -> str:
-    return clean(_text(server, "last_error"))
+    return clean(_text(server, "lastError"))
 
 
 def _rows(value: object) -> list[JsonObject]:

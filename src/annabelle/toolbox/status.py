@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"]
 
@@ -22,7 +23,7 @@ class Scan(BaseModel):
 class ServerStatus(BaseModel):
     """One server at this moment. `restarts` counts since the hub started."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
     name: str
     label: str
