@@ -92,7 +92,8 @@ class ThinkerProcess:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        with contextlib.suppress(ConnectionError):
+        # A spare that died unseen: asyncio calls its pipe broken, uvloop raises RuntimeError. What it said comes below.
+        with contextlib.suppress(ConnectionError, RuntimeError):
             stdin.write(boot.model_dump_json().encode() + b"\n")
             await asyncio.wait_for(stdin.drain(), timeout)
         try:
