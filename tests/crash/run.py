@@ -75,7 +75,10 @@ class Run:
         else:
             self._send(to_send)
             time.sleep(self._chance.uniform(0, 0.25))
-            hit = self._system.kill_one(kill.target, self._chance)
+            hit = self._system.kill_one(kill.target, self._chance, timeout=4)
+            if not hit:  # no thinker runs while nobody speaks
+                self._send(1)
+                hit = self._system.kill_one(kill.target, self._chance)
         (self.dealt if hit else self.missed)[str(kill)] += 1
         if hit and kill.target != "thinker":
             self.call_hits += 1
