@@ -13,6 +13,7 @@ from annabelle.core.contract import Usage
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.thinker.session.files import SessionFiles
 from annabelle.thinker.session.records import TurnRecord
+from thinker.fakes import Bench, DictTools, ListedModel
 
 
 def turn(number: int) -> TurnRecord:
@@ -53,6 +54,15 @@ async def test_a_session_is_a_header_and_a_line_per_turn(tmp_path: Path) -> None
 
 
 @pytest.mark.req("SES-01")
+async def test_a_turn_is_remembered_with_its_tools_and_tokens(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, ListedModel([("look", {})], "seen"), DictTools(look=lambda a: "x"))
+    await bench.run("hello")
+    (kept,) = await bench.sessions.turns("thr_one")
+    assert (kept.user, kept.assistant, kept.tools) == ("hello", "seen", ("look",))
+    assert (kept.usage.input_tokens, kept.usage.output_tokens) == (20, 10)
+
+
+@pytest.mark.req("SES-01")
 async def test_the_same_message_twice_is_one_turn_also_in_a_new_process(tmp_path: Path) -> None:
     await filled(tmp_path, 2)
     files = SessionFiles(tmp_path, "tess")
@@ -73,6 +83,9 @@ async def test_a_file_torn_anywhere_in_its_last_turn_keeps_every_turn_before(tmp
     files = SessionFiles(tmp_path, "tess")
     before = [record.message_id for record in await files.turns("thr_1")]
     assert before[:2] == ["msg_0", "msg_1"]
+    repaired = path.read_bytes()
+    assert repaired.endswith(b"\n")
+    assert len([json.loads(line) for line in repaired.splitlines()]) == 1 + len(before)
     await files.append("thr_1", turn(2))
     await files.append("thr_1", turn(3))
     assert await read(tmp_path) == ["msg_0", "msg_1", "msg_2", "msg_3"]
