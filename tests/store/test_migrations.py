@@ -173,6 +173,15 @@ async def test_a_database_of_a_newer_version_is_left_alone(old_database: str, tm
     assert "newer version" in (caught.value.hint or "")
 
 
+@pytest.mark.req("MEM-01")
+async def test_a_new_database_knows_its_revision_and_is_opened_again(database_url: str) -> None:
+    for _ in range(2):
+        db = await Database.open(database_url)
+        assert await db.read(migrate.revision) == NEWEST
+        await db.close()
+
+
+@pytest.mark.req("MEM-01")
 def test_there_is_one_newest_revision_and_the_program_names_it() -> None:
     assert heads(FOLDER) == [NEWEST]
 
