@@ -6,12 +6,15 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import watchfiles
 
 from annabelle.core.errors import OutcomeUnknown, ServerDown, UnknownTool
 from annabelle.core.tools import CallContext
-from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.config import Pace, ToolboxConfig
+from annabelle.toolbox.external.watcher import FileWatcher
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.notices import Notice
 from support.toolbox import QUICK, TESTS, MemoryJournal, eventually, write_external
@@ -84,6 +87,25 @@ async def test_a_file_that_can_not_be_read_keeps_the_last_good_set(
         assert "stay as they are" in heard[0].text
     assert toolbox.servers()[0].pid == pid
     assert not (await toolbox.call("one_who", {}, person)).is_error
+
+
+@pytest.mark.req("EXT-03")
+async def test_a_change_is_read_after_half_a_second_of_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    async def awatch(*folders: Path, step: int, debounce: int, **more: object) -> AsyncIterator[set[object]]:
+        asked.append((step, debounce))
+        await asyncio.Event().wait()
+        yield set()
+
+    async def changed() -> None: ...
+
+    monkeypatch.setattr(watchfiles, "awatch", awatch)
+    watcher = FileWatcher(tmp_path / "external-mcps.json", Pace().reload_quiet_ms, changed)
+    watcher.start()
+    await eventually(lambda: asked)
+    await watcher.stop()
+    assert asked == [(500, 2000)], "milliseconds without a change, and the longest wait while changes go on"
 
 
 @pytest.mark.req("EXT-03", "EXT-02")
