@@ -40,6 +40,7 @@ class Inside:
         return ToolResult(text="inside")
 
 
+@pytest.mark.incident("I-07")
 def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     router = Router(Catalogue(lambda version: None, lambda spec: None), journal)
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
