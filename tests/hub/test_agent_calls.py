@@ -69,6 +69,7 @@ def call(name: str, message_id: str | None, call_id: str | None = None, **argume
 
 
 @pytest.mark.req("AGT-01", "HUB-01")
+@pytest.mark.incident("I-07")
 async def test_an_agent_sees_and_calls_only_what_its_policy_allows(agent: httpx.AsyncClient, turn: str) -> None:
     listed = (await agent.get("/tools/list")).json()["tools"]
     assert [tool["name"] for tool in listed] == ["get_status", "send_message"]
