@@ -65,7 +65,7 @@ def test_a_binding_to_a_disabled_agent_falls_back() -> None:
     assert AgentsConfig.model_validate(config).bound("telegram", "42").agent_id == "annabelle"
 
 
-@pytest.mark.req("AGT-01")
+@pytest.mark.req("AGT-01", "LOOP-02")
 def test_an_agent_s_settings_reach_its_profile() -> None:
     config = AgentsConfig.model_validate(TWO)
     settings = Settings.model_validate({"thinker_temperature": 0.9, "thinker_llm_provider": "groq"})
