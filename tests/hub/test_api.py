@@ -36,11 +36,13 @@ def test_the_status_shows_servers_agents_tools_and_one_start_up_notice(shared_hu
     assert [notice["topic"] for notice in status["notices"]].count("startup") == 1
 
 
-@pytest.mark.req("API-02", "RTR-05")
-def test_tools_are_listed_with_the_hub_s_own(shared_hub: HubProcess) -> None:
+@pytest.mark.req("API-02", "RTR-02", "RTR-05")
+def test_tools_are_listed_with_the_hub_s_own_and_each_names_its_service_and_group(shared_hub: HubProcess) -> None:
     answer = shared_hub.http.get("/tools/list")
-    names = {tool["name"] for tool in answer.json()["tools"]}
-    assert {"filer_read_file", "get_status", "send_message", "send_telegram", "get_tool_catalog"} <= names
+    tools = {tool["name"]: tool["description"] for tool in answer.json()["tools"]}
+    assert {"filer_read_file", "get_status", "send_message", "send_telegram", "get_tool_catalog"} <= set(tools)
+    tags = {name: description.partition("] ")[0] for name, description in tools.items()}
+    assert (tags["filer_read_file"], tags["get_status"]) == ("[Files | files", "[Annabelle | Core")
     assert answer.headers["x-tools-version"] == answer.json()["version"]
 
 
@@ -57,6 +59,20 @@ def test_a_tool_is_called_and_wrong_arguments_name_the_field(shared_hub: HubProc
     wrong = http.post("/tools/call", json={"name": "filer_read_file", "arguments": {"path": 7}})
     assert code(wrong) == (422, "invalid_arguments")
     assert wrong.json()["error"]["field"] == "path"
+
+
+@pytest.mark.req("API-02")
+def test_agents_are_listed_paused_and_resumed(shared_hub: HubProcess) -> None:
+    http = shared_hub.http
+    assert [(agent["agentId"], agent["paused"]) for agent in http.get("/agents").json()["agents"]] == [
+        ("annabelle", False)
+    ]
+    paused = http.post("/agents/annabelle/pause", json={"reason": "a look around"})
+    listed = http.get("/agents").json()["agents"][0]
+    resumed = http.post("/agents/annabelle/resume")  # before anything can fail: the hub is shared
+    assert (paused.status_code, resumed.status_code) == (200, 200)
+    assert (listed["paused"], listed["pauseReason"]) == (True, "a look around")
+    assert (resumed.json()["paused"], http.get("/agents").json()["agents"][0]["paused"]) == (False, False)
 
 
 @pytest.mark.req("RTR-04")
@@ -177,5 +193,5 @@ def test_nothing_can_be_changed_without_the_token(shared_hub: HubProcess) -> Non
 def test_a_tool_call_leaves_its_trace_in_the_file(shared_hub: HubProcess) -> None:
     trace_id = "tr_01k9zq3v7k00000000000000ab"
     shared_hub.http.post("/tools/call", json={"name": "get_status"}, headers={"X-Trace-Id": trace_id})
-    recorded = read_trace(shared_hub.home.traces_file, trace_id)
+    recorded = read_trace(shared_hub.home.root / "logs" / "traces.jsonl", trace_id)
     assert [line["event"] for line in recorded if line["mcp"] == "hub"] == ["tool.called", "tool.finished"]
