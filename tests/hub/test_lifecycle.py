@@ -104,13 +104,30 @@ def test_a_corrupt_database_is_one_clear_sentence_and_kept(make_hub: MakeHub, ho
 
 @pytest.mark.req("HUB-07", "API-01")
 def test_the_first_start_makes_the_home(make_hub: MakeHub, home: Home) -> None:
+    home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "second"}]}))
     hub = make_hub().start()
     assert stat.S_IMODE(home.token_file.stat().st_mode) == 0o600
-    assert (home.agent("annabelle") / "instructions.md").exists()
+    for agent_id in ("annabelle", "second"):
+        assert (home.agent(agent_id) / "instructions.md").exists()
     assert home.skills.is_dir()
+    assert (home.root / "README.md").exists()
     assert hub.about["version"] == "0.1.0"
     assert hub.stop() == 0
     assert not home.hub_file.exists()
+
+
+@pytest.mark.req("EXT-04")
+def test_the_start_up_notification_names_the_servers_that_came_and_went(make_hub: MakeHub) -> None:
+    def told(hub: HubProcess) -> list[str]:
+        notices = hub.start().http.get("/status").json()["notices"]
+        assert hub.stop() == 0
+        return [notice["text"] for notice in notices if notice["topic"] == "startup"]
+
+    assert len(told(make_hub())) == 1
+    (without,) = told(make_hub(FILER_MCP_ENABLED="false"))
+    assert without.endswith(" Servers that are gone: filer.")
+    (again,) = told(make_hub())
+    assert again.endswith(" New servers: filer.")
 
 
 @pytest.mark.req("HUB-05")
