@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 
@@ -65,6 +67,16 @@ def test_without_waiting_it_is_accepted_and_found_later(hub: HubProcess) -> None
     listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
     assert [(line["source"], line["text"]) for line in listed][-1] == ("agent", "later")
     assert found["threadId"] in [thread["id"] for thread in hub.http.get("/threads").json()["threads"]]
+
+
+@pytest.mark.req("MEM-01")
+def test_a_conversation_is_kept_in_the_one_database_file(hub: HubProcess) -> None:
+    said = plan("kept")
+    hub.say(said, chatId="kept")
+    file = hub.home.root / "data" / "annabelle.db"
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT content FROM messages WHERE chat_id = 'kept' ORDER BY position").fetchall()
+    assert rows == [(said,), ("kept",)]
 
 
 @pytest.mark.req("DUR-01")
@@ -204,6 +216,28 @@ def test_a_paused_agent_answers_at_once_with_the_reason_also_after_a_restart(
     resumed = hub.http.post("/agents/annabelle/resume", json={"resetWindow": True}).json()
     assert (resumed["paused"], resumed["pauseReason"]) == (False, None)
     assert reply(hub.say(plan("here again"))) == "here again"
+
+
+@pytest.mark.req("AGT-05")
+def test_a_paused_agent_answers_while_a_turn_hangs_and_leaves_alone_what_waited(
+    hub: HubProcess, ruled: ScriptedServer
+) -> None:
+    ruled.clear()
+    hanging = hub.http.post("/message", json={"text": "hang", "chatId": "paused"}).json()
+    waiting = hub.http.post("/message", json={"text": "go on", "chatId": "paused"}).json()
+    wait_for(lambda: ruled.requests, "the model to be asked")
+    hub.http.post("/agents/annabelle/pause", json={"reason": "it costs too much"})
+    try:
+        late = hub.http.post("/message", json={"text": "go on", "chatId": "paused"}).json()
+        assert late["state"] == "failed", "it need not wait for its turn"
+        hub.http.post(f"/messages/{hanging['messageId']}/cancel", params={"wait": 30})
+        left = hub.http.get(f"/messages/{waiting['messageId']}", params={"wait": 30}).json()
+    finally:
+        hub.http.post("/agents/annabelle/resume")
+    assert left["state"] == "failed"
+    assert "it costs too much" in reply(left)
+    assert len(ruled.requests) == 1, "what waited was not processed"
+    assert reply(hub.say("go on", chatId="paused")) == "on we go"
 
 
 @pytest.mark.req("HUB-08")
