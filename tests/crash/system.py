@@ -44,7 +44,7 @@ class System:
             "THINKER_LLM_PROVIDER": "compatible",
             "COMPATIBLE_BASE_URL": model_url,
             "COMPATIBLE_MODEL": "scripted",
-            "AGENT_RESTART_BASE_SECONDS": "0.05",
+            "AGENT_RESTART_BASE_SECONDS": "0.001",
             "SERVER_RESTART_BASE_SECONDS": "0.05",
             "SERVER_MAX_RESTARTS": "100000",
             "RETRY_IMMEDIATE_SECONDS": "0.1",
