@@ -180,3 +180,24 @@ async def test_whoever_waits_for_events_learns_that_they_could_not_be_written(
             await waiting
     await log.add(thread, OWNER, event("k"))
     assert len(await database.read(lambda conn: stored.of_message(conn, "msg_1", OWNER))) == 1
+
+
+async def test_a_mistake_in_one_batch_does_not_keep_the_next_from_being_written(
+    database: Database, log: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread, write = await thread_of(database, OWNER), database.write
+    waiting: list[asyncio.Future[None]] = []
+
+    async def broken(_change: object) -> object:
+        monkeypatch.setattr(database, "write", write)
+        waiting.append(log.add(thread, OWNER, event("next")))
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(database, "write", broken)
+    with pytest.raises(ValueError, match="mistake"):
+        await log.add(thread, OWNER, event("k"))
+    async with asyncio.timeout(10):
+        await waiting[0]
+        await log.add(thread, OWNER, event("last"))
+    kept = await database.read(lambda conn: stored.of_message(conn, "msg_1", OWNER))
+    assert [one.key for one in kept] == ["next", "last"]

@@ -78,9 +78,11 @@ class EventLog:
             except AnnabelleError as error:
                 _log.error("%d events could not be written: %s", batch.count, error.message)
                 batch.written.set_exception(error)
-            except BaseException as error:
-                # Whoever waits must not wait for ever.
-                batch.written.set_exception(error if isinstance(error, Exception) else asyncio.CancelledError())
+            except Exception as error:  # noqa: BLE001  the writer goes on: what was added meanwhile waits for it
+                _log.exception("%d events could not be written", batch.count)
+                batch.written.set_exception(error)
+            except BaseException:
+                batch.written.cancel()  # whoever waits must not wait for ever
                 raise
 
     async def transact(self, change: Callable[[Connection], Written[T]]) -> T:
