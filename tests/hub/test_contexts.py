@@ -74,3 +74,11 @@ async def test_a_stop_waits_for_work_but_not_for_ever(database: Database) -> Non
         assert turns.running == 1
         assert not await turns.all_over(0.01)
     assert await turns.all_over(0)
+
+
+async def test_a_stop_counts_also_when_its_turn_has_not_begun(database: Database) -> None:
+    turns = Turns(database)
+    turns.cancel("msg_1")
+    with turns.open(context("msg_1", "annabelle")):
+        assert turns.cancelled("msg_1")
+    assert not turns.cancelled("msg_1")

@@ -10,13 +10,14 @@ from typing import cast
 import pytest
 
 from annabelle.core.contract import StreamedEvent, TurnAccepted, TurnBrief, TurnResult, TurnState
-from annabelle.core.errors import ErrorBody
+from annabelle.core.errors import ErrorBody, StorageTrouble
 from annabelle.core.events import TurnEvent
 from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.process import ThinkerFailed
 from annabelle.hub.agents.restarts import Restarts
 from annabelle.hub.agents.runner import AgentRunner
 from annabelle.hub.events.log import EventLog
+from annabelle.hub.flows import follow
 from annabelle.hub.flows.follow import Follower
 
 BRIEF = TurnBrief(
@@ -36,11 +37,17 @@ class FakeLog:
 
     keys: list[str] = field(default_factory=list[str])
     crowded: bool = False
+    lose: set[str] = field(default_factory=set[str])
 
     def add(self, _thread: str, _user: str, event: TurnEvent) -> asyncio.Future[None]:
-        self.keys.append(event.key)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        done.set_result(None)
+        if event.key in self.lose:
+            self.lose.discard(event.key)
+            done.set_exception(StorageTrouble("The disk is full."))
+            done.exception()
+        else:
+            self.keys.append(event.key)
+            done.set_result(None)
         return done
 
 
@@ -53,6 +60,7 @@ class FakeRunner:
         self.restarts, self.lives = Restarts(0), 0
         self._tell, self._ends_after = tell, ends_after
         self.refusal: Exception | None = None
+        self.knows_the_turn = True
 
     async def ensure(self) -> ThinkerClient:
         self.lives += 1
@@ -76,9 +84,13 @@ class FakeRunner:
             message_id="msg_1", state="done", result=TurnResult(message_id="msg_1", success=True, text="done")
         )
 
+    async def cancel(self, _message_id: str) -> None:
+        if not self.knows_the_turn:
+            raise ThinkerRefused("There is no turn msg_1.")
 
-def follower(runner: FakeRunner, log: FakeLog) -> Follower:
-    return Follower(BRIEF, cast("AgentRunner", runner), cast("EventLog", log), lambda: False)
+
+def follower(runner: FakeRunner, log: FakeLog, *, cancelled: bool = False) -> Follower:
+    return Follower(BRIEF, cast("AgentRunner", runner), cast("EventLog", log), lambda: cancelled)
 
 
 @pytest.mark.req("DUR-01", "AGT-06")
@@ -116,3 +128,26 @@ async def test_a_thinker_that_will_not_start_is_not_tried_for_ever(refusal: Exce
     assert result.error is not None
     assert result.error.message == "A setting is wrong."
     assert runner.lives == lives
+
+
+@pytest.mark.req("THR-04")
+async def test_events_that_were_not_written_are_read_again_also_when_later_ones_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follow, "_DISK_PAUSE_SECONDS", 0)
+    runner = FakeRunner(lambda life: [event(life, n, f"step{n}") for n in (1, 2, 3)], ends_after=0)
+    log = FakeLog(lose={"step1"})
+    result = await follower(runner, log).follow()
+    assert result.success
+    assert set(log.keys) == {"step1", "step2", "step3"}
+
+
+@pytest.mark.parametrize(("known", "code"), [(False, "cancelled"), (True, None)])
+async def test_a_turn_that_was_stopped_before_it_was_followed_ends_by_what_its_thinker_says(
+    known: bool, code: str | None
+) -> None:
+    """After a crash of the hub the thinker may have taken the turn up already: its end is the turn's end."""
+    runner = FakeRunner(lambda _: [], ends_after=0)
+    runner.knows_the_turn = known
+    result = await follower(runner, FakeLog(), cancelled=True).follow()
+    assert (result.error.code if result.error is not None else None) == code

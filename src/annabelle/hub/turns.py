@@ -66,9 +66,8 @@ class Turns:
             self._cancelled.discard(context.message_id)
 
     def cancel(self, message_id: str) -> None:
-        """Note that a running turn is not wanted any more; whoever follows it looks here."""
-        if message_id in self._contexts:
-            self._cancelled.add(message_id)
+        """Note that a claimed message is not wanted any more, begun or not; whoever follows its turn looks here."""
+        self._cancelled.add(message_id)
 
     def cancelled(self, message_id: str) -> bool:
         return message_id in self._cancelled

@@ -56,7 +56,7 @@ class Follower:
             client: ThinkerClient | None = None
             try:
                 client = await self._runner.ensure()
-                if self._cancelled() and progress.stream is None:
+                if self._cancelled() and progress.stream is None and not await self._cancel(client):
                     return failure(self._brief.message_id, TurnCancelled("The turn was stopped before it began."))
                 await client.begin(self._brief)
                 if self._cancelled():
@@ -89,8 +89,16 @@ class Follower:
                     ),
                 )
 
+    async def _cancel(self, client: ThinkerClient) -> bool:
+        """Stop the turn if the thinker has it, as after a crash of the hub; whether it does."""
+        try:
+            await client.cancel(self._brief.message_id)
+        except ThinkerRefused:
+            return False
+        return True
+
     async def _read(self, client: ThinkerClient, progress: _Progress) -> None:
-        stored: asyncio.Future[None] | None = None
+        unstored: list[asyncio.Future[None]] = []
         async for streamed in client.events(self._brief, progress.after, progress.stream):
             progress.after, progress.stream = streamed.n, streamed.stream
             if streamed.event.type in _WRITTEN_AT_DELIVERY or streamed.event.message_id != self._brief.message_id:
@@ -98,10 +106,13 @@ class Follower:
             progress.note(streamed.event)
             stored = self._log.add(self._brief.thread_id, self._brief.user_id, streamed.event)
             failpoint("hub.during_turn")
+            if not unstored or unstored[-1] is not stored:
+                # A batch that failed ends the reading, also when later ones were written.
+                unstored = [*await _outstanding(unstored), stored]
             if self._log.crowded:
                 await stored
-        if stored is not None:
-            await stored
+        for batch in unstored:
+            await batch
 
     async def _pause(self, trouble: AnnabelleError, progress: _Progress) -> None:
         _log.warning("Turn %s: %s It is tried again.", self._brief.message_id, trouble.message)
@@ -110,6 +121,14 @@ class Follower:
             await asyncio.sleep(_DISK_PAUSE_SECONDS)
         else:
             progress.deaths += 1
+
+
+async def _outstanding(batches: list[asyncio.Future[None]]) -> list[asyncio.Future[None]]:
+    """Those not written yet; raises what kept one from being written."""
+    for batch in batches:
+        if batch.done():
+            await batch
+    return [batch for batch in batches if not batch.done()]
 
 
 def failure(message_id: str, error: AnnabelleError) -> TurnResult:
