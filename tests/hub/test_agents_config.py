@@ -69,9 +69,21 @@ def test_a_binding_to_a_disabled_agent_falls_back() -> None:
 def test_an_agent_s_settings_reach_its_profile() -> None:
     config = AgentsConfig.model_validate(TWO)
     settings = Settings.model_validate({"thinker_temperature": 0.9, "thinker_llm_provider": "groq"})
-    work, default = config.agents[1].profile(settings), config.agents[0].profile(settings)
+    work, default = config.agents[1].as_profile(settings), config.agents[0].as_profile(settings)
     assert (work.provider, work.model, work.temperature, work.limits.max_steps) == ("anthropic", "m", 0.1, 12)
     assert (default.provider, default.model, default.temperature, default.limits.max_steps) == ("groq", None, 0.9, 8)
+
+
+@pytest.mark.req("LOOP-02")
+@pytest.mark.parametrize(
+    ("written", "calls"),
+    [({}, None), ({"profile": "strict"}, 5), ({"maxToolCalls": 9}, 9), ({"profile": "strict", "maxToolCalls": 2}, 2)],
+)
+def test_a_strict_agent_makes_five_tool_calls_per_turn_unless_told_otherwise(
+    written: dict[str, object], calls: int | None
+) -> None:
+    agent = AgentsConfig.model_validate({"agents": [{"agentId": "a", **written}]}).agents[0]
+    assert agent.as_profile(Settings()).limits.max_tool_calls == calls
 
 
 @pytest.mark.incident("I-06")

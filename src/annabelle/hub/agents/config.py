@@ -15,6 +15,7 @@ ProviderName = Literal[
 ]  # fmt: skip
 AGENT_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 ANY_CHAT = "*"
+STRICT_TOOL_CALLS = 5
 
 
 class Entry(BaseModel):
@@ -29,7 +30,7 @@ class CostControls(Entry):
     enabled: bool = False
     short_window_minutes: int = Field(default=2, ge=1, le=30)
     spike_multiplier: float = Field(default=3, ge=1.5, le=10)
-    hard_cap_tokens_per_hour: int = Field(default=500_000, ge=10_000)
+    hard_cap_tokens_per_hour: int = Field(default=250_000, ge=10_000)
     minimum_baseline_tokens: int = Field(default=1000, ge=100)
     minimum_baseline_rate: int = Field(default=10_000, ge=0)
     notify_channel: str | None = None
@@ -51,12 +52,14 @@ class Agent(Entry):
     )
     denied_tools: tuple[str, ...] = ()
     max_steps: int = Field(default=8, ge=1, le=50)
+    max_tool_calls: int | None = Field(default=None, ge=1, le=500, description="Per turn; by default bounded by steps")
+    profile: Literal["standard", "strict"] = Field(default="standard", description="strict: five tool calls per turn")
     idle_timeout_minutes: float = Field(default=30, gt=0)
     cost_controls: CostControls | None = None
     guardian: dict[str, object] = Field(default_factory=dict, description="Overrides for the guardian's scans")
     thinking: dict[str, object] = Field(default_factory=dict, description="Settings of the thinking phase")
 
-    def profile(self, settings: Settings) -> AgentProfile:
+    def as_profile(self, settings: Settings) -> AgentProfile:
         """What the agent's thinker is told about itself."""
         return AgentProfile(
             agent_id=self.agent_id,
@@ -64,8 +67,12 @@ class Agent(Entry):
             model=self.model or None,
             temperature=settings.thinker_temperature if self.temperature is None else self.temperature,
             system_prompt=self.system_prompt,
-            limits=TurnLimits(max_steps=self.max_steps),
+            limits=TurnLimits(max_steps=self.max_steps, max_tool_calls=self._tool_calls),
         )
+
+    @property
+    def _tool_calls(self) -> int | None:
+        return self.max_tool_calls or (STRICT_TOOL_CALLS if self.profile == "strict" else None)
 
 
 class Binding(Entry):

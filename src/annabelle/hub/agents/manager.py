@@ -185,7 +185,7 @@ class AgentManager:
         self._config = config
         for agent in config.agents:
             seed_agent(self._file.home, agent.agent_id)
-            plan = RunnerPlan(agent.profile(self._settings), agent.port, agent.idle_timeout_minutes * 60)
+            plan = RunnerPlan(agent.as_profile(self._settings), agent.port, agent.idle_timeout_minutes * 60)
             runner = self._runners.get(agent.agent_id)
             if runner is None:
                 self._runners[agent.agent_id] = self._runner(plan)
