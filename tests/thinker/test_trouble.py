@@ -17,9 +17,12 @@ from annabelle.core.errors import (
     ProviderRateLimited,
     ProviderRefused,
     StorageTrouble,
+    Unavailable,
 )
 from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.turns import Turns
 from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.thinkers import brief
 
 
 @pytest.mark.req("DUR-05", "LLM-09")
@@ -203,3 +206,24 @@ async def test_a_stop_ends_the_wait_for_the_next_try(tmp_path: Path) -> None:
     assert result.error is not None
     assert result.error.code == "cancelled"
     assert len(bench.model.requests) == 1
+
+
+@pytest.mark.req("DUR-02")
+@pytest.mark.parametrize("trouble", [StorageTrouble("The disk failed."), Unavailable("The database is away.")])
+async def test_a_record_that_can_not_be_read_is_no_end_of_the_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: AnnabelleError
+) -> None:
+    bench = Bench(tmp_path, ListedModel("here"), DictTools())
+    turns = Turns(bench.parts)
+
+    async def unreadable(_workflow_id: str) -> None:
+        raise trouble
+
+    monkeypatch.setattr(bench.engine, "finished", unreadable)
+    asked = brief("hello")
+    with pytest.raises(type(trouble)):
+        await turns.accept(asked)
+    with pytest.raises(type(trouble)):
+        await turns.state(asked.message_id, 0)
+    monkeypatch.undo()
+    assert (await turns.accept(asked)).state == "running"

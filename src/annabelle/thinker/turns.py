@@ -7,7 +7,7 @@ import logging
 from datetime import datetime
 
 from annabelle.core.contract import TurnBrief, TurnResult, TurnState
-from annabelle.core.errors import AnnabelleError, ErrorBody, NotFound, Unavailable
+from annabelle.core.errors import AnnabelleError, ErrorBody, NotFound, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
@@ -137,6 +137,9 @@ class Turns:
         """Fill in a turn that an earlier process, or this one long ago, has finished."""
         try:
             kept = await self._bench.engine.finished(live.message_id)
+        except (StorageTrouble, Unavailable):
+            # The record could not be read, which says nothing about the turn: whoever asked asks again.
+            raise
         except AnnabelleError as error:
             body = error.body()
             live.stream.fact("error", "error", body.model_dump(exclude_none=True))
