@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from annabelle.core.contract import Usage
 from annabelle.core.errors import InvalidArguments, StorageTrouble
+from annabelle.thinker.session import files as session_files
 from annabelle.thinker.session.files import SessionFiles
 from annabelle.thinker.session.records import TurnRecord
 from thinker.fakes import Bench, DictTools, ListedModel
@@ -131,3 +132,28 @@ async def test_a_session_that_can_not_be_written_is_one_clear_sentence(tmp_path:
     files.path("thr_1").rmdir()
     await files.append("thr_1", turn(0))
     assert await read(tmp_path) == ["msg_0"]
+
+
+async def test_damage_that_is_known_is_not_copied_again(tmp_path: Path) -> None:
+    path = await filled(tmp_path, 2)
+    path.write_bytes(b"damage\n" + path.read_bytes())
+    assert await read(tmp_path) == ["msg_0", "msg_1"]
+    await SessionFiles(tmp_path, "tess").append("thr_1", turn(2))
+    assert await read(tmp_path) == ["msg_0", "msg_1", "msg_2"]
+    assert len(copies(tmp_path)) == 1
+
+
+async def test_as_many_threads_stay_open_as_may_and_the_rest_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    read_file = session_files._read
+    monkeypatch.setattr(session_files, "_read", lambda path, into: loaded.append(path.stem) or read_file(path, into))
+    files = SessionFiles(tmp_path, "tess")
+    for number in range(session_files._OPEN_THREADS):
+        await files.turns(f"thr_{number}")
+    await files.turns("thr_0")
+    assert loaded.count("thr_0") == 1
+    await files.turns("thr_one_more")
+    await files.turns("thr_1")
+    assert loaded.count("thr_1") == 2

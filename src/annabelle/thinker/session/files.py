@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import re
-import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,7 +77,7 @@ class SessionFiles:
         if session is None:
             session = self._open[thread_id] = _Session()
             idle = [name for name, other in self._open.items() if not other.lock.locked() and name != thread_id]
-            for name in idle[: len(self._open) - _OPEN_THREADS]:
+            for name in idle[: max(0, len(self._open) - _OPEN_THREADS)]:
                 del self._open[name]
         self._open.move_to_end(thread_id)
         return session
@@ -96,11 +96,13 @@ class SessionFiles:
 
 
 def _read(path: Path, session: _Session) -> None:
-    """Fill the session from its file. What can not be read is copied aside before anything is repaired."""
+    """Fill the session from its file. A file with new damage is copied aside before anything is repaired."""
     try:
         blob = path.read_bytes() if path.exists() else b""
-        if _damaged(blob):
-            aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
+        damage = _damage(blob)
+        # Named after the damage: it stays in the file, and one copy of it is enough.
+        aside = path.with_name(f"{path.name}.damaged-{hashlib.sha256(damage).hexdigest()[:16]}")
+        if damage and not aside.exists():
             aside.write_bytes(blob)
             _log.warning("%s is damaged; a copy is kept as %s and what is readable is used", path.name, aside.name)
         records = jsonl.load(path)
@@ -111,9 +113,9 @@ def _read(path: Path, session: _Session) -> None:
     session.has_header = any(record.get("type") == "header" for record in records)
 
 
-def _damaged(blob: bytes) -> bool:
-    """Whether more is wrong than the one torn line a crash may leave at the end."""
+def _damage(blob: bytes) -> bytes:
+    """The lines that can not be records, beside the one torn line a crash may leave at the end."""
     lines = [line for line in blob.split(b"\n") if line.strip()]
     if not blob.endswith(b"\n"):
         lines = lines[:-1]
-    return any(not (line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")) for line in lines)
+    return b"\n".join(line for line in lines if not (line.lstrip().startswith(b"{") and line.rstrip().endswith(b"}")))
