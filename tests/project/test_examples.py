@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.core.home import Home
+from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings, load_settings
 from annabelle.hub.agents.config_file import parse
+from annabelle.servers.filer.server import build
 from annabelle.toolbox.external.entries import read_entries
+from annabelle.toolbox.policy import AgentPolicy
 
 
 @pytest.fixture
@@ -22,6 +24,16 @@ def test_the_agents_are_understood_and_the_bound_chat_finds_its_agent(examples: 
     config = parse((examples / "agents.json").read_text(), "agents.json")
     assert config.bound("cli", "library").agent_id == "librarian"
     assert config.bound("cli", "terminal").agent_id == "annabelle"
+
+
+def test_the_agent_that_never_changes_anything_may_only_read(
+    examples: Path, monkeypatch: pytest.MonkeyPatch, home: Home
+):
+    monkeypatch.setenv(HOME_VARIABLE, str(home.root))
+    librarian = parse((examples / "agents.json").read_text(), "agents.json").bound("cli", "library")
+    policy = AgentPolicy(librarian.allowed_tools, librarian.denied_tools)
+    tools = build().tools.items()
+    assert [name for name, tool in tools if policy.permits(f"filer_{name}") != tool.annotations.read_only] == []
 
 
 def test_every_external_server_is_understood(examples: Path):
