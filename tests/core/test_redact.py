@@ -42,7 +42,15 @@ def test_a_field_with_a_secrets_name_is_masked_whole_and_an_empty_one_is_left():
 
 
 @pytest.mark.parametrize(
-    "line", ["Authorization: Bearer abcdef123456", 'x-annabelle-token: "abcdef123456"', "password=hunter2hunter2"]
+    "line",
+    [
+        "Authorization: Bearer abcdef123456",
+        "Authorization: Basic abcdef123456",
+        "'Authorization': 'Bearer abcdef123456'",
+        'x-annabelle-token: "abcdef123456"',
+        "password=hunter2hunter2",
+        "MAIL_TOKEN=abcdef123456",
+    ],
 )
 def test_an_assigned_secret_is_masked_and_its_name_stays(line: str):
     masked = Redactor()(line)

@@ -29,8 +29,9 @@ _SHAPES = re.compile(
     re.X,
 )
 _ASSIGNED = re.compile(
-    r"(?i)\b(authorization|x-annabelle-token|api[_-]?key|token|secret|password|passwd)(\"?\s*[:=]\s*\"?)"
-    r"(?:bearer\s+)?([^\s\",;&]{6,})"
+    # What stands before may be joined to it by an underscore (MAIL_TOKEN=…), but not be a part of the same word.
+    r"(?i)(?<![^\W_])(authorization|x-annabelle-token|api[_-]?key|token|secret|password|passwd)([\"']?\s*[:=]\s*[\"']?)"
+    r"(?:(?:bearer|basic|token)\s+)?([^\s\",;&]{6,})"
 )
 
 
