@@ -21,10 +21,11 @@ class Heard:
         self.hidden: list[str] = []
         self.catalogue = Catalogue(self.versions.append, lambda spec: self.hidden.append(spec.server))
 
-    def offer(self, server: str, *tools: str) -> None:
+    def offer(self, server: str, *tools: str, foreign: bool = False) -> None:
         profile = ServerProfile(server, server.title(), "builtin", 30, "Group")
         specs = [to_spec(profile, {"name": tool, "description": "Does it."}) for tool in tools]
-        self.catalogue.offer(server, [Offer(spec, Nobody(), 30) for spec in specs if spec is not None])
+        offers = [Offer(spec, Nobody(), 30) for spec in specs if spec is not None]
+        self.catalogue.offer(server, offers, foreign=foreign)
 
 
 @pytest.fixture
@@ -105,3 +106,12 @@ def test_an_exposed_name_fits_every_provider(tool: str) -> None:
 
 def test_two_long_names_stay_different() -> None:
     assert exposed_name("s", "x" * 100 + "a") != exposed_name("s", "x" * 100 + "b")
+
+
+@pytest.mark.req("RTR-01")
+def test_a_server_the_user_added_never_takes_the_name_of_a_built_in_tool(heard: Heard) -> None:
+    heard.offer("filer_read", "file", foreign=True)
+    assert heard.catalogue.find("filer_read_file", None).spec.server == "filer_read"
+    heard.offer("filer", "read_file")
+    assert heard.catalogue.find("filer_read_file", None).spec.server == "filer"
+    assert heard.hidden == ["filer_read"]

@@ -14,6 +14,7 @@ import watchfiles
 from annabelle.core.errors import OutcomeUnknown, ServerDown, UnknownTool
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import Pace, ToolboxConfig
+from annabelle.toolbox.connections import sdk
 from annabelle.toolbox.external.watcher import FileWatcher
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.notices import Notice
@@ -220,3 +221,28 @@ async def test_a_server_is_reached_by_address_with_its_headers(
     await eventually(lambda: states(toolbox)["far"] == "down")
     write_external(config, {})
     await eventually(lambda: toolbox.servers() == [])
+
+
+@pytest.mark.req("POL-06")
+async def test_a_secret_that_stands_in_an_entry_is_not_repeated(with_servers: WithServers, start: Start) -> None:
+    config = with_servers(pace=replace(QUICK, max_restarts=1))
+    say = "import sys; sys.exit('open sesame, said the server')"
+    cave = {"command": sys.executable, "args": ["-c", say], "env": {"CAVE_PASSWORD": "open sesame"}}
+    write_external(config, {"cave": cave})
+    [status] = (await start(config)).servers()
+    assert status.last_error == "its process ended with code 1; it said: «redacted», said the server"
+
+
+@pytest.mark.req("POL-06")
+async def test_a_key_in_an_address_is_not_repeated_when_the_server_is_away(
+    with_servers: WithServers, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]) -> None:
+        raise OSError(f"Client error '404 Not Found' for url '{url}'")
+
+    monkeypatch.setattr(sdk, "open_session", refuse)
+    config = with_servers(pace=replace(QUICK, max_restarts=1))
+    far = {"url": "http://127.0.0.1:9/mcp?who=open-sesame", "headers": {"X-Cave": "open-sesame"}}
+    write_external(config, {"far": far})
+    [status] = (await start(config)).servers()
+    assert status.last_error == "OSError: Client error '404 Not Found' for url 'http://127.0.0.1:9/mcp?who=«redacted»'"

@@ -26,19 +26,25 @@ class Offer:
 
 
 class Catalogue:
-    """Names are unique: where two tools would share one, the first keeps it and `on_hidden` is told of the other."""
+    """Names are unique: where two tools would share one, the first keeps it and `on_hidden` is told of the other.
+
+    Our own servers come before those the user added, however long each took to start: no external server can take the
+    name of a built-in tool by being quicker.
+    """
 
     def __init__(self, on_change: Callable[[str], None], on_hidden: Callable[[ToolSpec], None]) -> None:
         self._by_server: dict[str, tuple[Offer, ...]] = {}
+        self._foreign: set[str] = set()
         self._by_name: dict[str, Offer] = {}
         self._lists: dict[AgentPolicy | None, ToolList] = {}
         self._on_change, self._on_hidden = on_change, on_hidden
         self._told: set[tuple[str, str]] = set()
         self.version = _fingerprint([])
 
-    def offer(self, server: str, offers: Iterable[Offer]) -> None:
-        """What this server offers from now on, instead of what it offered before."""
+    def offer(self, server: str, offers: Iterable[Offer], *, foreign: bool = False) -> None:
+        """What this server offers from now on, instead of what it offered before. `foreign`: the user added it."""
         self._by_server[server] = tuple(offers)
+        (self._foreign.add if foreign else self._foreign.discard)(server)
         self._rebuild()
 
     def withdraw(self, server: str) -> None:
@@ -71,7 +77,7 @@ class Catalogue:
 
     def _rebuild(self) -> None:
         by_name: dict[str, Offer] = {}
-        for server in self._by_server:
+        for server in sorted(self._by_server, key=self._foreign.__contains__):
             for offer in self._by_server[server]:
                 if offer.spec.name in by_name:
                     self._tell_hidden(offer.spec)

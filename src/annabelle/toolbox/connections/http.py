@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Generator
 from typing import Protocol, cast
 
+from annabelle.core.redact import Redactor
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
 from annabelle.toolbox.protocol.errors import ConnectionLost
@@ -43,8 +44,11 @@ class HttpConnection:
     garbage_lines = 0
     epitaph = None
 
-    def __init__(self, url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]) -> None:
+    def __init__(
+        self, url: str, headers: dict[str, str], on_tools_changed: Callable[[], None], redact: Redactor
+    ) -> None:
         self._url, self._headers, self._on_tools_changed = url, headers, on_tools_changed
+        self._redact = redact
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
         self._session: asyncio.Future[SdkSession] = loop.create_future()
@@ -84,8 +88,9 @@ class HttpConnection:
         try:
             yield
         except ConnectionLost as lost:
-            self._end(lost.reason)
-            raise
+            reason = self._redact(lost.reason)  # it may quote the address, and the address may hold a key
+            self._end(reason)
+            raise ConnectionLost(reason, sent=lost.sent) from lost
 
     def _end(self, reason: str) -> None:
         if not self.ended.done():
@@ -99,7 +104,7 @@ class HttpConnection:
                 self._session.set_result(session)
                 await self._leave.wait()
         except Exception as error:  # noqa: BLE001  the edge to the SDK: whatever broke it, the server is not reachable
-            trouble = ConnectionLost(f"{type(error).__name__}: {_first(error)}", sent=False)
+            trouble = ConnectionLost(self._redact(f"{type(error).__name__}: {_first(error)}"), sent=False)
             if not self._session.done():
                 self._session.set_exception(trouble)
             self._end(trouble.reason)
@@ -114,9 +119,9 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def http_connect(url: str, headers: dict[str, str]) -> Connect:
+def http_connect(url: str, headers: dict[str, str], redact: Redactor) -> Connect:
     async def connect(on_tools_changed: Callable[[], None]) -> Connection:
-        connection = HttpConnection(url, headers, on_tools_changed)
+        connection = HttpConnection(url, headers, on_tools_changed, redact)
         try:
             await connection.open()
         except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from annabelle.core.errors import NotFound, ServerDown
 from annabelle.core.redact import Redactor, is_secret_name
@@ -36,8 +36,7 @@ class Supervisor:
         self._notify = notify
         self._servers: dict[str, ManagedServer] = {}
         self._disabled: dict[str, External] = {}
-        secrets = [value for name, value in config.environment.items() if is_secret_name(name)]
-        self._manners = Manners(config.message_max_bytes, config.pace.start_seconds / _PROBE_SHARE, Redactor(secrets))
+        self._secrets = _secrets(config.environment)
         self._ears = Ears(tools=self._offer, given_up=self._give_up)
 
     async def start(self, builtins: Iterable[Builtin], externals: Iterable[External]) -> None:
@@ -59,20 +58,23 @@ class Supervisor:
         environment = builtin_environment(server.variables, config.environment, config.home, config.log_level)
         parcel = Parcel(environment, folder=str(config.home.root))
         order = Launch(name, parcel, config.home.logs / f"{name}.log", module=server.module)
-        await self._add(ManagedServer(server.profile, self._stdio(order), config.pace, self._ears, self._cut))
+        connect = self._stdio(order, Redactor(self._secrets))
+        await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut))
 
     async def add_external(self, server: External) -> None:
         config, name = self._config, server.profile.name
         if server.problem is not None:
             self._disabled[name] = server
             return
+        # What the user wrote into the entry itself is in no variable of the hub's.
+        redact = Redactor([*self._secrets, *_secrets(dict(server.env)), *_credentials(dict(server.headers))])
         if server.url is not None:
-            connect = http_connect(server.url, dict(server.headers))
+            connect = http_connect(server.url, dict(server.headers), redact)
         else:
             environment = external_environment(dict(server.env), config.environment)
             parcel = Parcel(environment, server.argv, str(config.home.root))
             order = Launch(name, parcel, config.home.logs / f"{name}.log")
-            connect = _existing(server.argv[0], environment.get("PATH"), self._stdio(order))
+            connect = _existing(server.argv[0], environment.get("PATH"), self._stdio(order, redact))
         await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut))
 
     async def remove(self, name: str) -> None:
@@ -112,8 +114,10 @@ class Supervisor:
     def _cut(self) -> int:
         return self._config.result_max_bytes
 
-    def _stdio(self, order: Launch) -> Connect:
-        return stdio_connect(self._launcher, order, self._manners)
+    def _stdio(self, order: Launch, redact: Redactor) -> Connect:
+        config = self._config
+        manners = Manners(config.message_max_bytes, config.pace.start_seconds / _PROBE_SHARE, redact)
+        return stdio_connect(self._launcher, order, manners)
 
     async def _add(self, server: ManagedServer) -> None:
         self._servers[server.profile.name] = server
@@ -122,7 +126,8 @@ class Supervisor:
     def _offer(self, server: ManagedServer, specs: list[ToolSpec]) -> None:
         if self._servers.get(server.profile.name) is server:  # not one that was just removed
             seconds = server.profile.timeout_seconds
-            self._catalogue.offer(server.profile.name, [Offer(spec, server, seconds) for spec in specs])
+            offers = [Offer(spec, server, seconds) for spec in specs]
+            self._catalogue.offer(server.profile.name, offers, foreign=server.profile.kind != "builtin")
 
     def _give_up(self, server: ManagedServer) -> None:
         status = server.status()
@@ -135,6 +140,15 @@ class Supervisor:
                 status.name,
             )
         )
+
+
+def _secrets(variables: Mapping[str, str]) -> list[str]:
+    return [value for name, value in variables.items() if is_secret_name(name)]
+
+
+def _credentials(headers: Mapping[str, str]) -> list[str]:
+    """Every header's value, and what follows the scheme in `Bearer …`; rather one masked too many than one too few."""
+    return [part for value in headers.values() for part in (value, value.rpartition(" ")[2])]
 
 
 def _existing(command: str, path: str | None, connect: Connect) -> Connect:
