@@ -59,7 +59,11 @@ class NurseryLink:
                 talk.send(self._control, message, ends.for_child)
                 async with asyncio.timeout(_FORK_SECONDS):
                     pid, handle = await answer
-        except (OSError, TimeoutError) as error:
+        except BaseException as error:
+            if answer.done() and not answer.cancelled() and answer.exception() is None:
+                _disown(answer.result()[1])  # it came in the very moment we stopped waiting
+            if not isinstance(error, OSError | TimeoutError):
+                raise
             raise ServerDown(f"The nursery could not start {order.name}: {error or 'no answer'}.") from error
         finally:
             self._asked.pop(number, None)
@@ -122,8 +126,7 @@ class NurseryLink:
             if answer is not None and not answer.done():
                 answer.set_result((cast("int", message["pid"]), descriptors[0]))
             else:  # nobody waits for it any more, so nobody would ever end it
-                signal.pidfd_send_signal(descriptors[0], signal.SIGKILL)
-                os.close(descriptors[0])
+                _disown(descriptors[0])
 
     def _lose(self, reason: str) -> None:
         if self.lost.is_set():
@@ -136,3 +139,10 @@ class NurseryLink:
             if not waiting.done():
                 waiting.set_exception(trouble)
                 waiting.exception()  # often nobody waits for it any more
+
+
+def _disown(handle: int) -> None:
+    """End a child nobody will ever speak with."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    os.close(handle)
