@@ -84,3 +84,27 @@ async def test_a_hub_that_stays_away_is_given_up_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sse, "PATIENCE_SECONDS", 0.01)
     with pytest.raises(HubUnreachable, match="was lost"):
         await take(Line(), 1)
+
+
+async def test_a_connection_that_was_quiet_for_long_is_made_again_like_any_other(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sse, "PATIENCE_SECONDS", 0.0)
+    assert await take(Line(": still here\n\n", "data: a\n\n"), 1) == ["a"]
+    quiet = Line("data: a\n\n")
+    whole = quiet.connect
+
+    @asynccontextmanager
+    async def broken_first(after: str | None) -> AsyncGenerator[httpx.Response]:
+        if not quiet.asked:
+            quiet.asked.append(after)
+            yield httpx.Response(200, content=_cut())
+        else:
+            async with whole(after) as response:
+                yield response
+
+    quiet.connect = broken_first
+    assert await take(quiet, 1) == ["a"]
+
+
+async def _cut() -> AsyncIterator[bytes]:
+    yield b": still here\n\n"
+    raise httpx.ReadError("cut")

@@ -54,15 +54,18 @@ async def follow(connect: Connect, last_id: str | None) -> AsyncGenerator[Server
     loop = asyncio.get_running_loop()
     give_up = loop.time() + PATIENCE_SECONDS
     while True:
+        connected = False
         try:
             async with connect(last_id) as response, aclosing(parse(response.aiter_lines())) as events:
+                connected = True
                 async for event in events:
-                    give_up = loop.time() + PATIENCE_SECONDS
                     last_id = event.id or last_id
                     yield event
         except (httpx.TransportError, HubUnreachable) as error:
-            if loop.time() > give_up:
+            if not connected and loop.time() > give_up:
                 raise HubUnreachable(
                     "The connection to Annabelle was lost.", hint="See whether it runs: annabelle status"
                 ) from error
+        if connected:  # also one on which nothing was said: a turn may be quiet for longer than our patience
+            give_up = loop.time() + PATIENCE_SECONDS
         await asyncio.sleep(RECONNECT_SECONDS)
