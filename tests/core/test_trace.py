@@ -120,3 +120,10 @@ def test_lines_of_several_processes_stay_whole(tmp_path: Path):
         process.join(30)
     records = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(records) == 800
+
+
+@pytest.mark.req("TRC-02")
+def test_half_a_character_in_a_text_stops_nobody(tmp_path: Path):
+    mine = new_id("tr")
+    TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()).write("said", {"text": "a\ud83db"}, mine)
+    assert [record["event"] for record in read_trace(tmp_path / "traces.jsonl", mine)] == ["said"]

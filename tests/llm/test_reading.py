@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import TextPart, ToolCallPart
 
 from annabelle.core.tools import JsonObject
-from annabelle.llm.openai_protocol.reader import ChunkReader
+from annabelle.llm.openai_protocol.reader import ChunkReader, read_chunk
 from annabelle.llm.openai_protocol.think_tags import ThinkTags
 from annabelle.llm.schema_tools import first_object
 from annabelle.llm.schemas import inlined, signature
@@ -105,3 +105,11 @@ def test_schemas_that_refer_to_themselves_end() -> None:
     schema = inlined({"type": "object", "properties": {"head": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
     assert "$ref" not in str(schema)
     assert signature(schema) == "head?: object"
+
+
+def test_half_a_character_becomes_a_mark_and_a_whole_one_stays() -> None:
+    assert read_chunk(b'{"a": "x\\ud83dy", "b": "\\uD83D\\uDE00", "c": "\\ude00"}') == {
+        "a": "x\ufffdy",
+        "b": "\U0001f600",
+        "c": "\ufffd",
+    }

@@ -59,7 +59,7 @@ class TraceFile:
         with self._lock, contextlib.suppress(OSError):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(descriptor, line.encode())
+                os.write(descriptor, line.encode(errors="backslashreplace"))  # half a character stops no turn
                 full = os.fstat(descriptor).st_size > self._max_bytes
             finally:
                 os.close(descriptor)

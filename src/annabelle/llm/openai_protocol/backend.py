@@ -22,7 +22,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.llm.backend import Answer, Ask, BackendEvent
 from annabelle.llm.failures import broken_off, reason_in, refused_status, timed_out, unreachable
 from annabelle.llm.openai_protocol.messages import wire_messages, wire_tool_choice, wire_tools
-from annabelle.llm.openai_protocol.reader import ChunkReader
+from annabelle.llm.openai_protocol.reader import ChunkReader, read_chunk
 from annabelle.llm.providers import Endpoint, is_loopback
 
 _CONNECT_SECONDS = 10
@@ -158,11 +158,11 @@ def _reasons(model: str) -> bool:
 
 async def _chunks(response: httpx.Response) -> AsyncIterator[JsonObject]:
     if "json" in response.headers.get("content-type", ""):
-        yield cast("JsonObject", json.loads(await response.aread()))  # a server that does not stream
+        yield cast("JsonObject", read_chunk(await response.aread()))  # a server that does not stream
         return
     async for line in _lines(response):
         if line.startswith(b"data:") and not line.endswith(b"[DONE]"):
-            value = json.loads(line[5:])
+            value = read_chunk(line[5:])
             if isinstance(value, dict):
                 yield cast("JsonObject", value)
 
