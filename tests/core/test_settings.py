@@ -28,6 +28,7 @@ def test_the_environment_wins_over_the_home_and_the_home_over_the_default(home: 
         ("THINKER_TEMPERATURE", "3", "less than or equal to 2"),
         ("SQLITE_SYNCHRONOUS", "MAYBE", "'NORMAL' or 'FULL'"),
         ("RETRY_BASE_SECONDS", "0", "greater than 0"),
+        ("TEMP_CLEANUP_DAYS", "0", "greater than 0"),
     ],
 )
 def test_a_bad_setting_is_named_with_what_is_allowed(

@@ -133,7 +133,7 @@ class Settings(BaseSettings):
         None, description="Grants file of the filer; by default config/filer-grants.json"
     )
     audit_log_path: Path | None = Field(None, description="Where the filer notes what it did; by default in logs")
-    temp_cleanup_days: int = Field(7, ge=0, description="Days the filer keeps backups and deleted files")
+    temp_cleanup_days: float = Field(7, gt=0, le=36_500, description="Days the filer keeps backups and deleted files")
 
 
 def load_settings(home: Home) -> Settings:
