@@ -12,9 +12,8 @@ import pytest
 
 from annabelle.core.errors import ConfigMistake, NotFound, ProviderDown, ProviderFailed, ProviderRefused, StorageTrouble
 from annabelle.core.home import Home
-from annabelle.core.settings import load_settings
 from annabelle.llm.pull import pull
-from annabelle.llm.registry import GgufModel, Registry, use_model
+from annabelle.llm.registry import GgufModel, Registry
 from support.scripted_model.file_server import FileServer
 
 CONTENT = bytes(range(256)) * 4000
@@ -181,12 +180,3 @@ def test_a_name_can_not_leave_the_models_folder(name: str, registry: Registry) -
     registry.own_file.write_text(json.dumps([entry]))
     with pytest.raises(ConfigMistake, match=r"registry\.json"):
         registry.models()
-
-
-@pytest.mark.req("LLM-03")
-def test_the_chosen_model_is_kept_in_the_settings_file(home: Home) -> None:
-    home.settings_file.write_text("# mine\nGROQ_MODEL=x\nembedded_model=old\n")
-    use_model(home, "qwen2.5-0.5b")
-    use_model(home, "qwen2.5-1.5b")
-    assert home.settings_file.read_text() == "# mine\nGROQ_MODEL=x\nEMBEDDED_MODEL=qwen2.5-1.5b\n"
-    assert load_settings(home).embedded_model == "qwen2.5-1.5b"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.resources
 import importlib.util
 import json
-import re
 from pathlib import Path
 from typing import Literal
 
@@ -97,11 +96,3 @@ def packaged_weights() -> Path | None:
         for file in sorted(Path(folder).glob("*.gguf")):
             return file
     return None
-
-
-def use_model(home: Home, name: str) -> None:
-    """Record the embedded model in the settings file; an empty name goes back to the packaged one."""
-    file = home.settings_file
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    kept = [line for line in lines if not re.match(r"\s*(export\s+)?EMBEDDED_MODEL\s*=", line, re.I)]
-    write_atomically(file, "\n".join([*kept, f"EMBEDDED_MODEL={name}"]) + "\n")
