@@ -89,7 +89,7 @@ def offline(machine: Machine) -> Machine:
 def test_show_prints_the_unit_and_touches_nothing(machine: Machine, command: Run, home: Home):
     code, shown, _ = command("show")
     assert code == 0
-    assert f"ExecStart={sys.executable} -m annabelle.hub" in shown
+    assert f"ExecStart={sys.executable} -P -m annabelle.hub" in shown
     assert f'Environment="ANNABELLE_HOME={home.root}"' in shown
     told = json.loads(command("show", "--json")[1])
     assert (told["path"], told["unit"]) == (str(machine.unit), shown)

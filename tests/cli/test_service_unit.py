@@ -30,7 +30,7 @@ def lines_of(unit: str, key: str) -> list[str]:
 @pytest.mark.req("UX-04")
 def test_a_unit_starts_the_hub_of_this_install_for_this_home():
     unit = systemd_unit(plan(), system=False)
-    assert lines_of(unit, "ExecStart") == ["/opt/annabelle/bin/python -m annabelle.hub"]
+    assert lines_of(unit, "ExecStart") == ["/opt/annabelle/bin/python -P -m annabelle.hub"]
     assert lines_of(unit, "Environment") == ['"ANNABELLE_HOME=/home/ada/.annabelle"', '"PATH=/usr/bin:/bin"']
     assert lines_of(unit, "WantedBy") == ["default.target"]
     assert lines_of(unit, "User") == []
@@ -63,7 +63,7 @@ def test_any_path_comes_out_of_a_unit_as_it_went_in(name: str):
     home, python = f"/h/{name}", f"/p/{name}/python"
     unit = systemd_unit(plan(home, python), system=False)
     (command,) = lines_of(unit, "ExecStart")
-    assert _unquoted(command) == [python, "-m", "annabelle.hub"]
+    assert _unquoted(command) == [python, "-P", "-m", "annabelle.hub"]
     assert home_of_unit(unit) == str(Path(home))
 
 
@@ -71,7 +71,12 @@ def test_any_path_comes_out_of_a_unit_as_it_went_in(name: str):
 def test_any_path_comes_out_of_a_job_as_it_went_in(name: str):
     home = f"/h/{name}"
     job = launchd_job(plan(home), system=False)
-    assert plistlib.loads(job.encode())["ProgramArguments"] == ["/opt/annabelle/bin/python", "-m", "annabelle.hub"]
+    assert plistlib.loads(job.encode())["ProgramArguments"] == [
+        "/opt/annabelle/bin/python",
+        "-P",
+        "-m",
+        "annabelle.hub",
+    ]
     assert home_of_job(job) == str(Path(home))
 
 

@@ -72,7 +72,8 @@ def start_hub(home: Home, *, leashed: bool) -> HubProcess:
     with words.open("ab") as output:
         start = output.tell()
         process = subprocess.Popen(
-            [sys.executable, "-m", "annabelle.hub"],
+            # -P: the home is its working folder, and nothing lying there may be imported.
+            [sys.executable, "-P", "-m", "annabelle.hub"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -31,8 +31,8 @@ class ServicePlan:
 
     @property
     def argv(self) -> list[str]:
-        """The hub itself, in the foreground, with the Python of this install."""
-        return [self.python, "-m", "annabelle.hub"]
+        """The hub itself, in the foreground, with the Python of this install; -P imports nothing from the home."""
+        return [self.python, "-P", "-m", "annabelle.hub"]
 
     @property
     def environment(self) -> dict[str, str]:
