@@ -14,7 +14,7 @@ HOME_VARIABLE = "ANNABELLE_HOME"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths of one install. Nothing outside this class spells a file name of the home."""
+    """The paths of one install. What more than one room uses is named here and nowhere else."""
 
     root: Path
 

@@ -69,7 +69,7 @@ class ToolboxConfig:
         manifest_folders: tuple[ManifestFolder, ...] | None = None,
     ) -> ToolboxConfig:
         """What the hub runs with. `environment` is the hub's own, with the values of settings.env added to it."""
-        agents_file = settings.agents_config_path or home.config / "agents.json"
+        agents_file = settings.agents_config_path or home.agents_file
         extra = settings.extra_servers_path.expanduser().absolute() if settings.extra_servers_path else None
         more = () if extra is None else (ManifestFolder(extra, extra.name),)
         return cls(
