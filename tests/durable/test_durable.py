@@ -451,3 +451,18 @@ def test_the_engines_log_goes_through_ours(make_durable, capfd: pytest.CaptureFi
 
 def _on_sqlite(folder: Path) -> Durable:
     return Durable(name="hub-tests", executor_id="hub", database_url=sqlite_url(folder / "flows.db"), schema="flows")
+
+
+@pytest.mark.req("DUR-01")
+async def test_a_start_whose_caller_leaves_is_not_left_half_way(make_durable) -> None:
+    durable = make_durable()
+    story = Story(durable)
+    story.go.set()
+    await durable.launch()
+    leaving = asyncio.create_task(durable.start("story", "w", {"name": "x"}))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    await asyncio.wait_for(story.waiting.wait(), 10)
+    assert await durable.result("w", 10) == {"told": "x"}

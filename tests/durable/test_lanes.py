@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from annabelle.core.errors import TooManyRequests, Unavailable
+from annabelle.core.errors import StorageTrouble, TooManyRequests, Unavailable
 from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import JsonObject
+from annabelle.durable import lanes
 from annabelle.durable.durable import Durable
 from annabelle.durable.lanes import Lanes
 from annabelle.store import claims, messages, threads
@@ -152,6 +153,54 @@ async def test_a_full_queue_pushes_back_and_what_was_taken_is_answered(house: Ho
     house.gates["1"].set()
     await house.all_done(3)
     assert house.order == ["1", "2", "3"]
+
+
+@pytest.mark.req("DUR-01")
+async def test_a_start_that_failed_is_tried_again_when_no_other_message_comes(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "LOOK_AGAIN_SECONDS", 0.01)
+    house.refuse = 3
+    await house.send("a", "1")
+    await house.all_done(1)
+    assert house.order == ["1"]
+
+
+@pytest.mark.req("DUR-01")
+async def test_a_message_that_could_not_be_claimed_is_taken_up_when_the_disk_has_room(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "LOOK_AGAIN_SECONDS", 0.01)
+    claim_next, refused = claims.claim_next, iter(range(3))
+
+    def full(*arguments) -> list[claims.Claimed]:
+        if next(refused, None) is not None:
+            raise StorageTrouble("The disk is full.")
+        return claim_next(*arguments)
+
+    monkeypatch.setattr(claims, "claim_next", full)
+    await house.send("a", "1")
+    await house.all_done(1)
+    assert house.order == ["1"]
+
+
+@pytest.mark.req("DUR-04")
+async def test_a_claim_that_could_not_be_released_does_not_block_its_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "LOOK_AGAIN_SECONDS", 0.01)
+    release, refused = claims.release, iter(range(3))
+
+    def full(*arguments) -> bool:
+        if next(refused, None) is not None:
+            raise StorageTrouble("The disk is full.")
+        return release(*arguments)
+
+    monkeypatch.setattr(claims, "release", full)
+    await house.send("a", "1")
+    await house.send("a", "2")
+    await house.all_done(2)
+    assert house.order == ["1", "2"]
 
 
 async def test_a_start_that_failed_is_made_up_for_by_the_next_that_moves(house: House) -> None:

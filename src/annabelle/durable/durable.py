@@ -41,6 +41,7 @@ LOOK_AGAIN_SECONDS: Final = 0.1
 START_SECONDS: Final = 30.0
 KEEP_DAYS: Final = 7
 FORGET_AT_ONCE: Final = 5000
+FORGET_SECONDS: Final = 6 * 3600.0
 
 _STATES: Final[dict[str, State]] = {
     "PENDING": "running",
@@ -141,13 +142,24 @@ class Durable:
             connection.exec_driver_sql("SELECT 1")
 
     async def _settle(self, recovering: set[str]) -> None:
-        """Let the engine look for recovered workflows often until all of them run, and seldom from then on."""
+        """Let the engine look for recovered workflows often until all of them run, and seldom from then on.
+
+        From then on also delete what ended long ago, now and again: a process may run for months.
+        """
         end = asyncio.get_running_loop().time() + RECOVERY_SECONDS
         while self._runs.missing(recovering) and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
             recovering &= {workflow_id for workflow_id, _name in await self._call(self._engine.book.pending)}
         self._engine.settle()
-        await self._call(self._engine.forget, now() - timedelta(days=KEEP_DAYS), FORGET_AT_ONCE)
+        while True:
+            await self._forget_old()
+            await asyncio.sleep(FORGET_SECONDS)
+
+    async def _forget_old(self) -> None:
+        try:
+            await self._call(self._engine.forget, now() - timedelta(days=KEEP_DAYS), FORGET_AT_ONCE)
+        except AnnabelleError as error:
+            _log.warning("Old workflows were not deleted: %s", error.message)
 
     async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
         """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
@@ -157,8 +169,9 @@ class Durable:
         context.run(_run.set, None)
         starting = asyncio.create_task(self._engine.start(workflow_name, workflow_id, argument), context=context)
         try:
+            # Shielded: a start that is left half-way is on record as begun, and nothing runs it before the next launch.
             async with asyncio.timeout(START_SECONDS):
-                await starting
+                await asyncio.shield(starting)
         except TimeoutError as error:
             raise Unavailable(f"The database {self._place.name} does not answer.", hint="Try again.") from error
         except DBAPIError as error:

@@ -37,7 +37,7 @@ WORKER_THREADS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this process is to the engine. All three must stay the same over restarts, or nothing is recovered."""
+    """Who this process is to the engine. All of it must stay the same over restarts, or nothing is recovered."""
 
     name: str
     executor_id: str
@@ -118,7 +118,7 @@ class Engine:
         queue._polling_interval_sec = seconds
 
     def settle(self) -> None:
-        """Stop looking for recovered workflows every few milliseconds; nothing else comes through the queue."""
+        """Look for recovered workflows seldom from now on: only an interrupted one still comes through the queue."""
         self._poll_every(self._running(), IDLE_POLL_SECONDS)
 
     def requeue(self, workflow_id: str) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
 from annabelle.durable.durable import Durable
 from annabelle.store import claims
 from annabelle.store.claims import Claimed
 from annabelle.store.database import Database
 
 _log = logging.getLogger(__name__)
+
+LOOK_AGAIN_SECONDS: Final = 5.0
 
 Start = Callable[[str], Awaitable[None]]
 
@@ -27,51 +31,69 @@ class Lanes:
     def __init__(self, db: Database, durable: Durable, owner: str, max_running: int, start: Start) -> None:
         self._db, self._durable, self._owner = db, durable, owner
         self._max_running, self._start = max_running, start
+        self._ended: set[str] = set()
         self._not_started: dict[str, None] = {}
+        self._again: asyncio.Task[None] | None = None
 
     async def offer(self, thread_id: str) -> None:
         """Begin the thread's next message at once if the thread is idle and there is room; else it stays queued."""
-        await self._begin(await self._claim(thread_id))
+        await self._move(thread_id)
 
     async def finished(self, message_id: str) -> None:
         """Let the thread of a finished message go on, and fill every place that is free."""
-
-        def move_on(connection: Connection) -> list[Claimed]:
-            claims.release(connection, message_id)
-            return claims.claim_next(connection, self._owner, self._max_running)
-
-        await self._begin(await self._db.write(move_on))
+        self._ended.add(message_id)
+        await self._move()
 
     async def resume(self) -> None:
         """At start-up: take up again what this owner had claimed, let go of what has ended, and claim what waits."""
         held = await self._db.read(lambda connection: claims.held(connection, self._owner))
-        ended: list[str] = []
+        going_on: list[str] = []
         for claimed in held:
             state = await self._durable.status(claimed.message_id)
             if state in ("done", "failed", "cancelled"):
                 # Killed between the end of its workflow and the release of its claim.
-                ended.append(claimed.message_id)
-        await self._begin(claimed for claimed in held if claimed.message_id not in ended)
+                self._ended.add(claimed.message_id)
+            else:
+                going_on.append(claimed.message_id)
+        await self._begin(going_on)
+        await self._move()
 
-        def let_go(connection: Connection) -> list[Claimed]:
+    async def _move(self, thread_id: str | None = None) -> None:
+        """Release what has ended, claim what is next and begin it. Messages are stored, so trouble only delays them."""
+        ended = tuple(self._ended)
+
+        def move(connection: Connection) -> list[Claimed]:
             for message_id in ended:
                 claims.release(connection, message_id)
-            return claims.claim_next(connection, self._owner, self._max_running)
+            return claims.claim_next(connection, self._owner, self._max_running, thread_id)
 
-        await self._begin(await self._db.write(let_go))
+        try:
+            claimed = await self._db.write(move)
+        except (StorageTrouble, Unavailable) as trouble:
+            _log.warning("The next message could not be claimed yet: %s", trouble.message)
+            self._look_again()
+        else:
+            self._ended.difference_update(ended)
+            await self._begin(one.message_id for one in claimed)
 
-    async def _claim(self, thread_id: str | None) -> list[Claimed]:
-        return await self._db.write(
-            lambda connection: claims.claim_next(connection, self._owner, self._max_running, thread_id)
-        )
-
-    async def _begin(self, claimed: Iterable[Claimed]) -> None:
-        self._not_started.update(dict.fromkeys(one.message_id for one in claimed))
+    async def _begin(self, message_ids: Iterable[str]) -> None:
+        self._not_started.update(dict.fromkeys(message_ids))
         for message_id in list(self._not_started):
             try:
                 await self._start(message_id)
             except AnnabelleError as error:
-                # The claim stays, so nobody else takes it; it is tried again with the next message that moves.
+                # The claim stays, so nobody else takes it.
                 _log.warning("%s could not be started yet: %s", message_id, error.message)
+                self._look_again()
             else:
                 self._not_started.pop(message_id, None)
+
+    def _look_again(self) -> None:
+        """Try again soon what failed now; no other message may come for long."""
+        if self._again is None or self._again.done():
+            self._again = asyncio.create_task(self._later())
+
+    async def _later(self) -> None:
+        await asyncio.sleep(LOOK_AGAIN_SECONDS)
+        self._again = None
+        await self._move()

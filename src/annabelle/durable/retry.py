@@ -11,7 +11,6 @@ from annabelle.core.settings import Settings
 
 IMMEDIATE_RETRIES: Final = 2
 BACKOFF_RETRIES: Final[dict[RetryClass, int]] = {"rate_limit": 5, "network": 3, "other": 2}
-MAX_TRIES: Final = 1 + IMMEDIATE_RETRIES + max(BACKOFF_RETRIES.values())
 JITTER: Final = 0.2
 
 
