@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, func, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.store import backup, migrate
@@ -140,3 +141,26 @@ async def test_a_file_that_may_not_be_written_is_named(
     done = open_as_nobody(file, folder_mode, tmp_path / "warm.db")
     assert done.stdout.startswith("StorageTrouble"), done.stderr[-2000:]
     assert words in done.stdout
+
+
+@pytest.mark.req("POL-06")
+async def test_what_a_statement_was_given_is_not_in_its_error(tmp_path: Path) -> None:
+    db = await Database.open(sqlite_url(tmp_path / "annabelle.db"))
+    record = {"agent_id": None, "thread_id": "t", "user_id": "u", "record": {"text": "my password is swordfish"}}
+    with pytest.raises(IntegrityError) as caught:
+        await db.write(lambda c: c.execute(insert(sessions), record))
+    assert "swordfish" not in str(caught.value)
+    await db.close()
+
+
+@pytest.mark.incident("I-19")
+async def test_a_backup_can_be_made_in_a_folder_with_any_name(tmp_path: Path) -> None:
+    odd = tmp_path / "50%41 #1"
+    file = odd / "annabelle.db"
+    await filled(file, rows=3)
+    made = backup.copy_file(file, odd / "backups", "0001", migrate.now())
+    file.unlink()
+    backup.restore(made, file)
+    db = await Database.open(sqlite_url(file))
+    assert await db.read(count) == 3
+    await db.close()

@@ -101,7 +101,9 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     home, settings = start.home, start.settings
     environment = _environment(home)
     start.redact.learn(value for name, value in environment.items() if is_secret_name(name))
-    identities = Identities(owner_token(home, settings))
+    token = owner_token(home, settings)
+    start.redact.learn([token])
+    identities = Identities(token)
     seed_home(home)
     url = settings.database_url.get_secret_value() if settings.database_url is not None else None
     database = await Database.open(

@@ -60,7 +60,7 @@ def restore(backup: Path, file: Path) -> None:
 
 def _copy(source: Path, target: Path) -> None:
     with (
-        contextlib.closing(driver.connect(f"file:{source}?mode=ro", uri=True)) as reading,
+        contextlib.closing(driver.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
         contextlib.closing(driver.connect(str(target))) as writing,
     ):
         reading.backup(writing)

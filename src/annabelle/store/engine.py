@@ -49,7 +49,10 @@ def parse_url(url: str) -> URL:
 def make_engine(
     url: str, synchronous: str = "NORMAL", *, pool_size: int = 5, pool_timeout: float = 30, read_only: bool = False
 ) -> Engine:
-    """An engine set up our way. On SQLite a transaction takes the write lock at its start, so none fails half-way."""
+    """An engine set up our way. On SQLite a transaction takes the write lock at its start, so none fails half-way.
+
+    What a statement was given is not part of its error: that is what people said, and errors are logged and shown.
+    """
     parsed = parse_url(url)
     if parsed.drivername != "sqlite":
         return create_engine(
@@ -58,6 +61,7 @@ def make_engine(
             max_overflow=pool_size,
             pool_timeout=pool_timeout,
             pool_pre_ping=True,
+            hide_parameters=True,
             execution_options={"postgresql_readonly": True} if read_only else {},
             connect_args={
                 "connect_timeout": CONNECT_TIMEOUT_SECONDS,
@@ -71,6 +75,7 @@ def make_engine(
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=pool_timeout,
+        hide_parameters=True,
         connect_args={"timeout": BUSY_TIMEOUT_MS / 1000, "check_same_thread": False, "isolation_level": None},
     )
     _prepare_sqlite(engine, synchronous, read_only)
