@@ -101,7 +101,7 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
     log, turn = FullTwice(database, Fanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
     services = handle_message.FlowServices(
         database=database, durable=turn, agents=None, events=log, turns=Turns(database), finished=Finished(),
-        traces=TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()), ready=None,
+        traces=TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()), ready=None, tools_version=lambda _agent: "1",
     )  # type: ignore[arg-type]  # fmt: skip
     told: list[str] = []
 

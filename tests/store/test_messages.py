@@ -73,7 +73,7 @@ async def test_the_users_message_stays_when_the_model_fails(db: Database, thread
         ("user", "hello", "failed"),
         ("assistant", "It failed.", "done"),
     ]
-    assert reply.view().source == "error"
+    assert reply.source == "error"
 
 
 @pytest.mark.incident("I-20")
@@ -198,3 +198,17 @@ async def test_text_that_no_engine_can_hold_does_not_lose_the_message(db: Databa
     )  # fmt: skip
     stored = await db.write(lambda c: messages.receive(c, thread, message, QueueLimits()))
     assert stored.message.content == "a�b�"
+
+
+async def test_the_replies_to_a_message_are_found_however_much_was_said_since(db: Database, receive) -> None:
+    asked = (await receive("hello")).message
+
+    def say(connection) -> list[str]:
+        for number in range(300):
+            messages.add_agent_message(connection, asked.thread_id, "…", f"call{number}")
+        said = messages.add_agent_message(connection, asked.thread_id, "one", "call", reply_to=asked.id)
+        answer = messages.add_reply(connection, reply_to=asked.id, content="two")
+        return [said.id, answer.id]
+
+    expected = await db.write(say)
+    assert [reply.id for reply in await db.read(lambda c: messages.replies_to(c, asked))] == expected

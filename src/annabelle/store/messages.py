@@ -26,6 +26,16 @@ _by_external_id = select(messages).where(
     messages.c.external_id == bindparam("external_id"),
 )
 _answer = select(messages).where(messages.c.reply_to == bindparam("id"), messages.c.kind == "answer")
+_replies = (
+    select(messages)
+    .where(
+        messages.c.thread_id == bindparam("thread_id"),
+        messages.c.user_id == bindparam("user_id"),
+        messages.c.position > bindparam("position"),
+        messages.c.reply_to == bindparam("id"),
+    )
+    .order_by(messages.c.position)
+)
 _said = select(messages).where(messages.c.call_id == bindparam("call_id"))
 _queued = select(func.count()).select_from(messages).where(messages.c.state == "queued")
 _queued_here = _queued.where(messages.c.thread_id == bindparam("thread_id"))
@@ -146,6 +156,17 @@ def add_reply(
 def answer_to(connection: Connection, message_id: str) -> StoredMessage | None:
     """The answer to a message, if it has one."""
     return _first(connection, _answer, {"id": message_id})
+
+
+def replies_to(connection: Connection, message: StoredMessage) -> list[StoredMessage]:
+    """Everything said in answer to a message in its own thread, in order."""
+    parameters: JsonObject = {
+        "thread_id": message.thread_id,
+        "user_id": message.user_id,
+        "position": message.position,
+        "id": message.id,
+    }
+    return [stored(row) for row in connection.execute(_replies, parameters).mappings()]
 
 
 def add_agent_message(

@@ -22,7 +22,6 @@ from annabelle.store.messages import StoredMessage
 
 router = APIRouter(tags=["messages"])
 _WAIT_MAX = 600
-_REPLIES_READ = 200
 _UNFINISHED = ("queued", "running")
 
 Wait = Annotated[float, Query(ge=0, le=_WAIT_MAX, description="Wait up to so many seconds for the answer")]
@@ -146,8 +145,7 @@ async def _look(hub: Hub, message_id: str, user_id: str) -> MessageProgress:
             raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
         if message.state in _UNFINISHED:
             return message, []
-        behind = messages.listing(conn, message.thread_id, user_id, message.position, _REPLIES_READ)
-        return message, [reply for reply in behind if reply.reply_to == message_id]
+        return message, messages.replies_to(conn, message)
 
     return _shown(*await hub.database.read(look))
 

@@ -16,7 +16,6 @@ from annabelle.store import claims, events, messages, tool_calls
 from annabelle.store.messages import StoredMessage
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
-_SAID_READ = 1000
 _UNRETRYABLE = frozenset({"provider_refused", "bad_config", "agent_paused", "cancelled"})
 
 
@@ -57,15 +56,10 @@ def _reply(
     text = result.text
     if result.sent_by_tool:
         # What went out through send_message is the answer; a second one would repeat it (RTR-07).
-        if _said_here(conn, message):
+        if any(said.kind == "said" for said in messages.replies_to(conn, message)):
             return None
         text = f"I sent this to another chat: {text}"
     return messages.add_reply(conn, reply_to=message.id, content=text, metadata=_facts(result, unknown))
-
-
-def _said_here(conn: Connection, message: StoredMessage) -> bool:
-    behind = messages.listing(conn, message.thread_id, message.user_id, message.position, _SAID_READ)
-    return any(said.kind == "said" and said.reply_to == message.id for said in behind)
 
 
 def _facts(result: TurnResult, unknown: Sequence[str]) -> JsonObject:
