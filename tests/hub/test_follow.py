@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from annabelle.core.contract import StreamedEvent, TurnAccepted, TurnBrief, TurnResult, TurnState
-from annabelle.core.errors import ErrorBody, StorageTrouble
+from annabelle.core.errors import StorageTrouble
 from annabelle.core.events import TurnEvent
 from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.process import ThinkerFailed
@@ -116,8 +116,8 @@ async def test_a_turn_that_kills_its_thinker_again_and_again_ends_in_an_error() 
 @pytest.mark.parametrize(
     ("refusal", "lives"),
     [
-        (ThinkerFailed(ErrorBody(code="bad_config", message="A setting is wrong."), 2), 1),
-        (ThinkerFailed(ErrorBody(code="agent_failed", message="A setting is wrong."), 1), 4),
+        (ThinkerFailed("A setting is wrong.", exit_code=2), 1),
+        (ThinkerFailed("A setting is wrong.", exit_code=1), 4),
         (ThinkerRefused("A setting is wrong."), 4),
     ],
 )

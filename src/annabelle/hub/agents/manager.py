@@ -182,15 +182,17 @@ class AgentManager:
         await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
 
     def _apply(self, config: AgentsConfig) -> None:
-        self._config = config
         for agent in config.agents:
-            seed_agent(self._file.home, agent.agent_id)
             plan = RunnerPlan(agent.as_profile(self._settings), agent.port, agent.idle_timeout_minutes * 60)
             runner = self._runners.get(agent.agent_id)
             if runner is None:
                 self._runners[agent.agent_id] = self._runner(plan)
             else:
                 runner.plan = plan
+        self._config = config
+        # Last: an agent without its folder is in trouble, but one that is configured and has no runner is a mistake.
+        for agent in config.agents:
+            seed_agent(self._file.home, agent.agent_id)
 
     def _runner(self, plan: RunnerPlan) -> AgentRunner:
         agent_id = plan.profile.agent_id

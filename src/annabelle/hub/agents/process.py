@@ -28,8 +28,8 @@ class ThinkerFailed(Unavailable):
 
     code = "agent_failed"
 
-    def __init__(self, body: ErrorBody, exit_code: int) -> None:
-        super().__init__(body.message, hint=body.hint)
+    def __init__(self, message: str, *, hint: str | None = None, field: str | None = None, exit_code: int = 1) -> None:
+        super().__init__(message, hint=hint, field=field)
         self._exit_code = exit_code
 
     @property
@@ -82,11 +82,6 @@ class ThinkerProcess:
     def exit_code(self) -> int | None:
         return self._process.returncode
 
-    @property
-    def reported(self) -> ErrorBody | None:
-        """The last error the process told about itself."""
-        return self._reported
-
     async def adopt(self, boot: ThinkerBoot, timeout: float) -> int:
         """Tell the process who it is, and wait until it listens; the port it chose."""
         stdin, stdout = self._process.stdin, self._process.stdout
@@ -123,12 +118,13 @@ class ThinkerProcess:
 
     async def _failure(self, agent_id: str) -> ThinkerFailed:
         code = await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
-        body = self._reported or ErrorBody(
-            code="agent_failed",
-            message=f"The agent {agent_id} ended with code {code} before it was ready.",
+        if self._reported is not None:
+            return ThinkerFailed(self._reported.message, hint=self._reported.hint, exit_code=code)
+        return ThinkerFailed(
+            f"The agent {agent_id} ended with code {code} before it was ready.",
             hint=f"Its log is thinker-{agent_id}.log.",
+            exit_code=code,
         )
-        return ThinkerFailed(body, code)
 
     async def _port(self, stdout: asyncio.StreamReader) -> int | None:
         while line := await stdout.readline():

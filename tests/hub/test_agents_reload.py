@@ -1,0 +1,38 @@
+"""A change of agents.json on a bad day."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import pytest
+
+from annabelle.core.errors import OperatorMistake
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+from annabelle.hub.agents import manager as module
+from annabelle.hub.agents.config_file import AgentsFile
+from annabelle.hub.agents.launcher import Launcher
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.notices import Notices
+from annabelle.store.database import Database, sqlite_url
+
+
+@pytest.mark.req("AGT-01")
+async def test_an_agent_whose_folder_can_not_be_made_is_still_known(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, notices = Settings.model_validate({}), Notices()
+    database = await Database.open(sqlite_url(home.database_file))
+    agents = AgentManager(settings, AgentsFile(home, settings, notices), cast("Launcher", None), database, notices)
+    agents._apply(agents._file.load())
+
+    def full(_home: Home, _agent_id: str) -> None:
+        raise OperatorMistake("The disk is full.")
+
+    monkeypatch.setattr(module, "seed_agent", full)
+    home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "work"}]}))
+    with pytest.raises(OperatorMistake):
+        await agents._reload()
+    assert [status.agent_id for status in agents.statuses()] == ["annabelle", "work"]
+    await database.close()
