@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, insert, select
 
 from annabelle.core.tools import JsonObject
 from annabelle.store.tables import sessions
@@ -34,8 +34,3 @@ def load(connection: Connection, agent_id: str, thread_id: str, latest: int | No
         .limit(latest)
     )
     return [cast("JsonObject", row[0]) for row in rows][::-1]
-
-
-def clear(connection: Connection, agent_id: str, thread_id: str) -> None:
-    """Forget a session."""
-    connection.execute(delete(sessions).where(sessions.c.agent_id == agent_id, sessions.c.thread_id == thread_id))

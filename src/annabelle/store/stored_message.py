@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import RowMapping
 
-from annabelle.core.messages import MessageSource, MessageState, ThreadMessage
+from annabelle.core.messages import MessageSource, MessageState
 from annabelle.core.tools import JsonObject
 
 Kind = Literal["inbound", "answer", "said"]
@@ -36,19 +36,6 @@ class StoredMessage:
     call_id: str | None
     trace_id: str | None
     created_at: datetime
-
-    def view(self) -> ThreadMessage:
-        """The message as a person sees it in the thread."""
-        return ThreadMessage(
-            id=self.id,
-            thread_id=self.thread_id,
-            source=self.source,
-            content=self.content,
-            metadata=self.metadata,
-            state=self.state,
-            reply_to=self.reply_to,
-            created_at=self.created_at,
-        )
 
 
 def stored(row: RowMapping) -> StoredMessage:

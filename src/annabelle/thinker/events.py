@@ -33,10 +33,6 @@ class TurnStream:
         self._closed = False
         self._waiting: list[asyncio.Future[None]] = []
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     def fact(self, type: EventType, key: str, data: JsonObject, *, step: int = 0, attempt: int = 0) -> None:
         """State something that is so from now on; saying it twice is saying it once."""
         if key in self._facts:

@@ -30,10 +30,6 @@ class LiveTurn:
         self._cancelled = False
         self._tasks: set[asyncio.Task[object]] = set()
 
-    @property
-    def cancelled(self) -> bool:
-        return self._cancelled
-
     def cancel(self) -> None:
         """Stop: what runs is interrupted now, and no further step starts."""
         self._cancelled = True

@@ -1,4 +1,4 @@
-"""What a thinker process may know: its own settings and its provider's keys, and no other secret."""
+"""What a thinker process may know: its own settings, the keys of model providers, the database, no more."""
 
 from __future__ import annotations
 
