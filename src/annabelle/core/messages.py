@@ -39,17 +39,3 @@ class InboundMessage(BaseModel):
 
 MessageState = Literal["queued", "running", "done", "failed"]
 MessageSource = Literal["user", "agent", "error"]
-
-
-class ThreadMessage(BaseModel):
-    """One line of what a person sees in a thread; permanent, unlike the model's history (THR-01, THR-02)."""
-
-    id: str
-    thread_id: str
-    source: MessageSource
-    type: Literal["text", "tool"] = "text"
-    content: str
-    metadata: dict[str, object] = Field(default_factory=dict)
-    state: MessageState = "done"
-    reply_to: str | None = None
-    created_at: datetime
