@@ -114,15 +114,15 @@ class Run:
             for conversation, thread in self.threads.items()
         }
 
-    def reported(self) -> dict[str, str]:
-        """What the system itself says of each `mark`: done, or the code of its error."""
-        states: dict[str, str] = {}
+    def reported(self) -> dict[tuple[str, str], str]:
+        """What the system itself says of each call, by tool and key: done, or the code of its error."""
+        states: dict[tuple[str, str], str] = {}
         for turn in self.turns[: self._sent]:
             events = self._system.insist("GET", f"/messages/{self._messages[turn.number]}/events")["events"]
             for event in events:
-                if event["type"] == "tool_complete" and event["data"]["name"] == "witness_mark":
-                    error = event["data"].get("error")
-                    states[turn.key] = error["code"] if error else "done"
+                if event["type"] == "tool_complete":
+                    tool, error = event["data"]["name"].removeprefix("witness_"), event["data"].get("error")
+                    states[tool, turn.key] = error["code"] if error else "done"
         return states
 
 
@@ -160,7 +160,7 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     share = len(thinkers_first) / max(1, len(thinkers_first) + len(everything))
     run.attack(thinkers_first, round(asked.turns * share))
     run.wait_answered(300)
-    unknown_after_thinkers = [key for key, state in run.reported().items() if state == "outcome_unknown"]
+    unknown_after_thinkers = [key for (_, key), state in run.reported().items() if state == "outcome_unknown"]
     run.attack(everything, asked.turns)
     unanswered = run.wait_answered(600)
     verdict = Verdict(turns=len(planned))
@@ -191,6 +191,7 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
         "seconds": round(time.monotonic() - began), "kills": sum(run.dealt.values()),
         "dealt": dict(sorted(run.dealt.items())),
         "missed": dict(run.missed), "hub_starts": system.starts, "unknown_outcomes": verdict.unknown,
+        "reported_as_failed": verdict.refused,
         "unknown_when_only_thinkers_died": len(unknown_after_thinkers), "faults": faults, "ok": not faults,
     }  # fmt: skip
     print(json.dumps(summary))

@@ -25,6 +25,7 @@ class Verdict:
     bad_sessions: list[str] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
     @property
     def faults(self) -> dict[str, list[str]]:
@@ -68,21 +69,23 @@ def judge_replies(verdict: Verdict, turns: Sequence[Turn], threads: dict[int, li
         ]
 
 
-def judge_effects(verdict: Verdict, turns: Sequence[Turn], witness: Path, reported: dict[str, str]) -> None:
-    """`reported` maps a turn's key to what the system says of its `mark` call: done, or the code of its error."""
+def judge_effects(verdict: Verdict, turns: Sequence[Turn], witness: Path, reported: dict[tuple[str, str], str]) -> None:
+    """What the witness saw against what the system says of each call: done, or the code of its error."""
     lines = [json.loads(line) for line in witness.read_text().splitlines()]
-    marks = Counter(line["key"] for line in lines if line["tool"] == "mark")
-    touches = Counter(line["key"] for line in lines if line["tool"] == "touch")
+    seen_calls = Counter((line["tool"], line["key"]) for line in lines)
     for turn in turns:
-        state = reported.get(turn.key, "missing")
-        if marks[turn.key] > 1:
-            verdict.doubled_calls.append(f"{turn.key}: {marks[turn.key]} times")
-        if state == "outcome_unknown":
-            verdict.unknown.append(turn.key)
-        elif marks[turn.key] == 0:
-            verdict.silent_losses.append(f"{turn.key}: mark never happened, reported {state}")
-        if touches[turn.key] == 0 and state != "missing":
-            verdict.silent_losses.append(f"{turn.key}: touch never happened")
+        if seen_calls["mark", turn.key] > 1:
+            verdict.doubled_calls.append(f"{turn.key}: {seen_calls['mark', turn.key]} times")
+        for tool in ("touch", "mark"):
+            state, count = reported.get((tool, turn.key), "missing"), seen_calls[tool, turn.key]
+            if state == "outcome_unknown":
+                verdict.unknown.append(turn.key)
+            elif state == "missing" or (state == "done" and count == 0):
+                verdict.silent_losses.append(f"{turn.key}: {tool} happened {count} times and is reported {state}")
+            elif state != "done" and tool == "mark" and count:
+                verdict.silent_losses.append(f"{turn.key}: mark happened and is reported {state}")
+            elif state != "done":
+                verdict.refused.append(f"{turn.key}: {tool} {state}")
     for conversation in {turn.conversation for turn in turns}:
         mine = [turn.key for turn in turns if turn.conversation == conversation]
         seen = list(dict.fromkeys(line["key"] for line in lines if line["tool"] == "mark" and line["key"] in mine))
