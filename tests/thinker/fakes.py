@@ -74,6 +74,9 @@ class DictTools:
         self.calls: list[ToolCall] = []
         self.running = self.most_running = 0
 
+    def expect_tools(self, version: str | None) -> None:
+        pass
+
     async def tools(self) -> ToolList:
         return ToolList(version="1", tools=tuple(self.specs))
 

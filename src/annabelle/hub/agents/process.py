@@ -60,7 +60,7 @@ class ThinkerProcess:
             raise Unavailable(f"The log {log_file} can not be written: {error.strerror}.") from error
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "annabelle.thinker",
+                sys.executable, "-P", "-m", "annabelle.thinker",
                 stdin=PIPE, stdout=PIPE, stderr=descriptor, env=dict(environment),
                 start_new_session=True, limit=_LINE_LIMIT,
             )  # fmt: skip
