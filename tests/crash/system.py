@@ -142,7 +142,7 @@ class System:
                 return "server" if forked else "nursery"
         return "other"
 
-    def kill_one(self, target: str, chance: random.Random, timeout: float = 20) -> bool:
+    def kill_one(self, target: str, chance: random.Random, timeout: float = 60) -> bool:
         """Kill a living process of this kind; one that has just died is waited for."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
