@@ -7,6 +7,9 @@ export PYTHON
 COMPILE = uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 SOURCES := $(shell find src -name '*.py')
 ISOLATED = $(BIN)/python scripts/isolated.py
+# Tests wait for processes more than they compute. A file stays on one worker, so what its tests share is made once.
+WORKERS ?= 3
+PYTEST = $(ISOLATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 # Third-party MCP servers the tests run as a user would.
 export ANNABELLE_TEST_EXTERNAL_BIN := $(CURDIR)/.venv-external/bin
 
@@ -19,7 +22,7 @@ run: $(VENV)/.compiled
 ## test: every test, static checks included, without any network but loopback; ARGS="tests/core -k ids" narrows it
 test: $(VENV)/.installed-test $(VENV)/.compiled
 	@scripts/install programs
-	@$(ISOLATED) $(BIN)/python -m pytest $(ARGS)
+	@$(PYTEST) $(ARGS)
 
 ## check: the same with each static check first and by name, for the impatient
 check: $(VENV)/.installed-test $(VENV)/.compiled
@@ -29,7 +32,7 @@ check: $(VENV)/.installed-test $(VENV)/.compiled
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/gen_docs.py --check
-	$(ISOLATED) $(BIN)/python -m pytest $(ARGS) --deselect tests/project/test_static_checks.py
+	$(PYTEST) $(ARGS) --deselect tests/project/test_static_checks.py
 
 ## bench: one benchmark; NAME=turn ARGS="--turns 200"
 bench: $(VENV)/.installed-test $(VENV)/.compiled
