@@ -14,7 +14,7 @@ from annabelle.toolbox.nursery import talk
 from annabelle.toolbox.nursery.parcel import Parcel
 from annabelle.toolbox.processes.launch import Launch
 from annabelle.toolbox.processes.link import NurseryLink
-from annabelle.toolbox.processes.warm import WarmNursery, nursery_possible
+from annabelle.toolbox.processes.warm import WarmNursery
 from support.toolbox import eventually
 
 
@@ -23,7 +23,6 @@ def _sleeper() -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.incident("I-25")
-@pytest.mark.skipif(not nursery_possible(), reason="there is no nursery on this system")
 async def test_a_child_that_is_born_while_its_caller_leaves_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

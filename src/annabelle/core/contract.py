@@ -27,6 +27,7 @@ from annabelle.core.tools import JsonObject, ToolSpec
 TOKEN_HEADER = "X-Annabelle-Token"  # noqa: S105  the header's name, not a token
 TRACE_HEADER = "X-Trace-Id"
 USER_HEADER = "X-Annabelle-User"
+TOOLS_VERSION_HEADER = "X-Tools-Version"
 
 
 class Frozen(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from annabelle.core.contract import ToolCall, ToolList
+from annabelle.core.contract import TOOLS_VERSION_HEADER, ToolCall, ToolList
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
 from annabelle.core.tools import CallContext, ToolResult
 from annabelle.core.trace import current_trace
@@ -13,7 +13,6 @@ from annabelle.hub.security.identities import Identity
 from annabelle.hub.services import Hub
 
 router = APIRouter(tags=["tools"])
-TOOLS_VERSION_HEADER = "X-Tools-Version"
 
 
 @router.get(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from annabelle.core.contract import (
     TOKEN_HEADER,
+    TOOLS_VERSION_HEADER,
     TRACE_HEADER,
     USER_HEADER,
     ModelCall,
@@ -26,7 +27,6 @@ from annabelle.core.trace import current_trace
 from annabelle.thinker.hub.patience import Patience, until_reached
 from annabelle.thinker.hub.wire import HubWire, Reply
 
-TOOLS_VERSION_HEADER = "x-tools-version"
 TOOLS_CACHE_SECONDS = 600.0
 _SHORT_SECONDS = 30.0
 # The hub bounds a call by the server's own timeout; this only catches a hub that is stuck.
@@ -115,7 +115,7 @@ class HubClient:
         return await until_reached(once, self._patience, self.tell)
 
     def _look_at_version(self, reply: Reply) -> None:
-        self.expect_tools(reply.headers.get(TOOLS_VERSION_HEADER))
+        self.expect_tools(reply.headers.get(TOOLS_VERSION_HEADER.lower()))
 
 
 def _refusal(reply: Reply) -> Exception:
