@@ -5,6 +5,8 @@ hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or wit
                 GET  /turns/{message_id}            → TurnState           (?wait=S blocks up to S seconds)
                 GET  /turns/{message_id}/events     → NDJSON of StreamedEvent until the turn is over (?after=N&stream=S)
                 POST /turns/{message_id}/cancel     → TurnState
+                POST /extract-facts (ExtractBrief) → ExtractResult        what a conversation taught, nothing stored
+                POST /tidy-facts (TidyBrief)        → TidyResult           how facts might be merged, nothing changed
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult
@@ -21,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import ErrorBody
 from annabelle.core.events import TurnEvent
+from annabelle.core.memory import FactCategory, Trust
 from annabelle.core.messages import OWNER, now
 from annabelle.core.tools import JsonObject, ToolSpec
 
@@ -127,6 +130,79 @@ class StreamedEvent(Frozen):
     stream: str
     n: int
     event: TurnEvent
+
+
+class PastTurn(Frozen):
+    """One remembered exchange, as it is read for facts."""
+
+    conversation_id: int
+    message_id: str | None = None
+    at: datetime
+    user: str
+    assistant: str
+    tools: tuple[str, ...] = Field(default=(), description="Tools the answer was made with")
+    trust: Trust = Field(default="trusted", description="Untrusted when the answer may repeat what others wrote")
+
+
+class ExtractBrief(Frozen):
+    """Asks for the facts in a stretch of conversation (MEM-07). The same id again costs no second model call."""
+
+    extraction_id: str = Field(max_length=100, pattern=r"^[\w:.-]+$")
+    user_id: str
+    trace_id: str
+    turns: tuple[PastTurn, ...] = Field(min_length=1, max_length=10)
+    known: tuple[str, ...] = Field(default=(), max_length=30, description="Facts that need not be found again")
+    max_facts: int = Field(default=5, ge=1, le=5)
+    min_confidence: float = Field(default=0.7, ge=0, le=1)
+
+
+class LearntFact(Frozen):
+    """A fact with the words it was read from. Trust follows from where those words stand, not from the model."""
+
+    fact: str
+    category: FactCategory
+    confidence: float = Field(ge=0, le=1)
+    conversation_id: int
+    quote: str
+    trust: Trust
+
+
+class ExtractResult(Frozen):
+    facts: tuple[LearntFact, ...] = ()
+    refused: str | None = Field(default=None, description="Why nothing was learnt, when the model's answer was no use")
+
+
+class KnownFact(Frozen):
+    """A current fact as it is given to whoever proposes how to tidy."""
+
+    fact_id: int
+    fact: str
+    category: FactCategory
+    confidence: float
+    trust: Trust
+    updated_at: datetime
+
+
+class TidyAction(Frozen):
+    """One proposed change. Facts are retired, never destroyed: undo brings them back."""
+
+    kind: Literal["merge", "update", "delete"]
+    fact_ids: tuple[int, ...] = Field(min_length=1)
+    fact: str | None = Field(default=None, description="The text that replaces them; none for delete")
+    category: FactCategory | None = None
+    reason: str = ""
+
+
+class TidyBrief(Frozen):
+    tidy_id: str = Field(max_length=100, pattern=r"^[\w:.-]+$")
+    user_id: str
+    trace_id: str
+    facts: tuple[KnownFact, ...] = Field(min_length=1, max_length=200)
+
+
+class TidyResult(Frozen):
+    actions: tuple[TidyAction, ...] = ()
+    refused: str | None = None
 
 
 class ClearSession(Frozen):

@@ -106,6 +106,28 @@ class Home:
         return self.data / "flows.db"
 
     @property
+    def memory_file(self) -> Path:
+        return self.data / "memory.db"
+
+    @property
+    def memory_export(self) -> Path:
+        """What Annabelle remembers, as Markdown a person can read, edit and import again."""
+        return self.root / "memory-export"
+
+    @property
+    def embedding_cache(self) -> Path:
+        return self.data / "embeddings"
+
+    @property
+    def users_file(self) -> Path:
+        return self.config / "users.json"
+
+    @property
+    def forgetting_file(self) -> Path:
+        """What is being forgotten right now, so that a killed hub finishes it; gone when it is done."""
+        return self.data / "forgetting.json"
+
+    @property
     def known_servers_file(self) -> Path:
         return self.root / "last-known-mcps.json"
 

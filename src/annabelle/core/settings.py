@@ -127,6 +127,35 @@ class Settings(BaseSettings):
         "auto", description="How the model is given tools"
     )
 
+    # embeddings
+    embedding_provider: Literal["embedded", "ollama", "lmstudio", "openai", "compatible", "none"] = Field(
+        "embedded", description="Who turns text into vectors; none leaves search to words alone"
+    )
+    embedding_model: str = Field(
+        "", description="Model for vectors; by default the provider's usual one, as nomic-embed-text at Ollama"
+    )
+    embedding_base_url: str = Field("", description="Other address for vectors; by default the provider's own")
+    embedding_api_key: SecretStr | None = Field(None, description="Key for it; by default the provider's own")
+    embedding_timeout_seconds: float = Field(10, gt=0, description="Time one request for vectors may take")
+    embedding_vector_weight: float = Field(0.6, ge=0, le=1, description="Share of meaning in a search's score")
+    embedding_text_weight: float = Field(0.4, ge=0, le=1, description="Share of words in a search's score")
+
+    # memory
+    memory_db_path: Path | None = Field(None, description="File of the memory; by default data/memory.db in the home")
+    memory_export_path: Path | None = Field(
+        None, description="Folder for readable exports; by default memory-export in the home"
+    )
+    memory_backup_hours: float = Field(
+        24, ge=0, description="Hours between backups of the memory while it changes; 0 makes none"
+    )
+    fact_extraction_enabled: bool = Field(True, description="Learn facts from a conversation once it is idle")
+    fact_extraction_idle_seconds: float = Field(
+        300, gt=0, description="How long a conversation rests before facts are learnt from it"
+    )
+    fact_extraction_confidence: float = Field(
+        0.7, ge=0, le=1, description="How sure the model must be of a fact for it to be kept"
+    )
+
     # filer
     workspace_path: Path | None = Field(None, description="Folder the filer works in; by default workspace in the home")
     filer_grants_path: Path | None = Field(

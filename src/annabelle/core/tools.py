@@ -7,8 +7,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import ErrorBody
+from annabelle.core.memory import Provenance, Trust
 
 JsonObject = dict[str, object]
+
+Audience = Literal["everyone", "people", "hub"]
+"""`people` keeps a tool from agents; `hub` also from the API: it is plumbing between the hub and a server."""
 
 
 class ToolAnnotations(BaseModel):
@@ -40,6 +44,7 @@ class ToolSpec(BaseModel):
     output_schema: JsonObject | None = None
     annotations: ToolAnnotations = ToolAnnotations()
     group: str = ""
+    audience: Audience = Field(default="everyone", description="Who may see and call it")
 
 
 class CallContext(BaseModel):
@@ -56,6 +61,7 @@ class CallContext(BaseModel):
     message_id: str | None = None
     call_id: str | None = Field(default=None, description="Turn, step and index; a repeat replays, never repeats")
     trace_id: str | None = None
+    provenance: Provenance | None = Field(default=None, description="Set for servers whose manifest asks for it")
 
 
 class ToolResult(BaseModel):
@@ -68,6 +74,7 @@ class ToolResult(BaseModel):
     is_error: bool = False
     error: ErrorBody | None = None
     duration_ms: float = 0.0
+    trust: Trust = "untrusted"
     replayed: bool = False
 
     @classmethod
