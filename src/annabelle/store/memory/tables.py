@@ -38,6 +38,7 @@ facts = Table(
     *_owner(),
     Column("fact", Words, nullable=False),
     Column("fact_hash", Text, nullable=False),  # of the normalised text: finds the same fact again
+    Column("about", Text),  # "user|home" where a relation is recognised: of such facts one is current
     Column("category", Text, nullable=False),
     Column("source", Words, nullable=False),  # in a person's words: "chat", "import of notes.md"
     Column("confidence", Float, nullable=False),
@@ -55,6 +56,7 @@ facts = Table(
     Column("import_key", Text),
     Index(None, "user_id", "agent_id", "category", "retired_at"),
     Index(None, "user_id", "agent_id", "fact_hash"),
+    Index(None, "user_id", "agent_id", "about"),
     Index(None, "user_id", "agent_id", "created_at"),
     Index(None, "superseded_by"),
     UniqueConstraint("user_id", "agent_id", "import_key"),
