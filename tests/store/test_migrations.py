@@ -158,7 +158,7 @@ async def test_a_backup_that_can_not_be_written_stops_the_upgrade(tmp_path: Path
     file = tmp_path / "annabelle.db"
     await (await Database.open(sqlite_url(file), plan=old_plan)).close()
     (tmp_path / "backups").write_text("not a folder")
-    with pytest.raises(StorageTrouble, match="backup before the upgrade could not be written"):
+    with pytest.raises(StorageTrouble, match=r"backup of annabelle\.db could not be written"):
         await Database.open(sqlite_url(file), backups=tmp_path / "backups", plan=revisions(tmp_path / "n", OLD, NEW))
     db = await Database.open(sqlite_url(file), plan=old_plan)
     assert await db.read(columns) == {"id"}

@@ -29,7 +29,7 @@ def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise StorageTrouble(
-            f"The backup before the upgrade could not be written to {folder}: {error}.",
+            f"The backup of {file.name} could not be written to {folder}: {error}.",
             hint="Free some space; the database was not touched.",
         ) from error
     for old in backups_of(file, folder)[:-KEEP]:

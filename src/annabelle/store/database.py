@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.store.engine import DialectName, checkpoint, make_engine, parse_url, sqlite_url
 from annabelle.store.lock import FileLock
-from annabelle.store.migrate import Plan, bring_up_to_date
+from annabelle.store.migrate import HUB, Plan, bring_up_to_date
 from annabelle.store.trouble import Place, describe, is_passing, read_only
 
 __all__ = ["Database", "FileLock", "make_engine", "sqlite_url"]
@@ -48,14 +48,14 @@ class Database:
 
     @classmethod
     async def open(
-        cls, url: str, *, synchronous: str = "NORMAL", backups: Path | None = None, plan: Plan | None = None
+        cls, url: str, *, synchronous: str = "NORMAL", backups: Path | None = None, plan: Plan = HUB
     ) -> Database:
         """Take ownership, bring the tables up to date, and be ready. Raises StorageTrouble or AlreadyRunning."""
         return await asyncio.to_thread(cls._open, url, synchronous, backups, plan)
 
     @classmethod
-    def _open(cls, url: str, synchronous: str, backups: Path | None, plan: Plan | None) -> Database:
-        place = Place(parse_url(url), backups)
+    def _open(cls, url: str, synchronous: str, backups: Path | None, plan: Plan) -> Database:
+        place = Place(parse_url(url), backups, plan.way_back)
         lock = None
         if place.file:
             try:

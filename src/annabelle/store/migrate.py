@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, MetaData, inspect, text
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.messages import now
@@ -21,24 +22,36 @@ MIGRATION_LOCK = 0x616E6E6162656C6C
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to migrate to, and from which folder of revisions; tests bring their own."""
+    """One set of tables and its history. Several sets can share a PostgreSQL database: each has its own version."""
 
-    newest: str = NEWEST
-    folder: Path = FOLDER
+    newest: str
+    folder: Path
+    tables: MetaData = metadata
+    version_table: str = "alembic_version"
+    create: Callable[[Connection], None] | None = None
+    """Makes all tables at once in an empty database; without it the revisions are run in turn."""
+    beside: tuple[str, ...] = ()
+    """Tables of this set that are not in `tables`, because only one engine has them."""
+    snapshots: str = "backup_"
+    """What the names of this set's copies on PostgreSQL begin with."""
+    way_back: str | None = None
+    """The command that puts a backup in the place of a damaged file."""
 
 
-def revision(connection: Connection) -> str | None:
+HUB = Plan(newest=NEWEST, folder=FOLDER, create=metadata.create_all)
+
+
+def revision(connection: Connection, plan: Plan = HUB) -> str | None:
     """The revision the tables are at; None for a database that has none of them yet."""
-    if not inspect(connection).has_table("alembic_version"):
+    if not inspect(connection).has_table(plan.version_table):
         return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return connection.execute(text(f"SELECT version_num FROM {plan.version_table}")).scalar()  # noqa: S608  ours
 
 
-def bring_up_to_date(engine: Engine, file: Path | None, backups: Path | None, plan: Plan | None = None) -> None:
+def bring_up_to_date(engine: Engine, file: Path | None, backups: Path | None, plan: Plan = HUB) -> None:
     """Do nothing when there is nothing to do; else back up and migrate. A failure leaves everything as it was."""
-    plan = plan or Plan()
     with engine.connect() as connection:
-        found = revision(connection)
+        found = revision(connection, plan)
         connection.rollback()
         if found == plan.newest:
             return
@@ -67,33 +80,35 @@ def _migrate(connection: Connection, plan: Plan, at: datetime) -> None:
     on_sqlite = connection.dialect.name == "sqlite"
     if not on_sqlite:
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MIGRATION_LOCK})
-    found = revision(connection)  # another process may have been faster
+    found = revision(connection, plan)  # another process may have been faster
     if found == plan.newest:
         return
-    if found is None and plan.folder == FOLDER:
-        create(connection, plan.newest)
+    if found is None and plan.create is not None:
+        create(connection, plan)
         return
     if found is not None and not on_sqlite:
-        importlib.import_module("annabelle.store.snapshots").take(connection, found, at)
+        importlib.import_module("annabelle.store.snapshots").take(connection, found, at, plan)
     upgrade(connection, plan)
     if on_sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").first()):
         raise StorageTrouble(f"The migration would leave rows of {broken[0]} without what they belong to.")
 
 
-def create(connection: Connection, newest: str = NEWEST) -> None:
+def create(connection: Connection, plan: Plan = HUB) -> None:
     """All tables at once in an empty database: the same result as every revision in turn, without loading Alembic."""
-    metadata.create_all(connection)
+    if plan.create is not None:
+        plan.create(connection)
+    table = plan.version_table
     connection.execute(
         text(
-            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
-            " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+            f"CREATE TABLE {table} (version_num VARCHAR(32) NOT NULL, CONSTRAINT {table}_pkc PRIMARY KEY (version_num))"
         )
     )
-    connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:revision)"), {"revision": newest})
+    stamp = text(f"INSERT INTO {table} (version_num) VALUES (:revision)")  # noqa: S608  a name of ours
+    connection.execute(stamp, {"revision": plan.newest})
 
 
 def upgrade(connection: Connection, plan: Plan, to: str | None = None) -> None:
     """Run the revisions that are missing, within the caller's transaction."""
     # Alembic costs more to import than most starts need, so it is loaded when a migration is really due.
     alembic_upgrade = importlib.import_module("annabelle.store.revisions").run
-    alembic_upgrade(connection, plan.folder, to or plan.newest)
+    alembic_upgrade(connection, plan.folder, to or plan.newest, plan.version_table)

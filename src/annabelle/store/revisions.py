@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from annabelle.core.errors import StorageTrouble
 
 
-def run(connection: Connection, folder: Path, to: str) -> None:
+def run(connection: Connection, folder: Path, to: str, version_table: str = "alembic_version") -> None:
     """Upgrade to revision `to` inside the transaction that is open on the connection."""
     script = ScriptDirectory(str(folder))
 
@@ -22,7 +22,13 @@ def run(connection: Connection, folder: Path, to: str) -> None:
         return script._upgrade_revs(to, found)  # pyright: ignore[reportPrivateUsage, reportReturnType, reportArgumentType]
 
     context = MigrationContext.configure(
-        connection, opts={"transactional_ddl": True, "transaction_per_migration": False, "fn": steps}
+        connection,
+        opts={
+            "transactional_ddl": True,
+            "transaction_per_migration": False,
+            "version_table": version_table,
+            "fn": steps,
+        },
     )
     try:
         with Operations.context(context):

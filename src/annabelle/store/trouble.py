@@ -21,6 +21,8 @@ class Place:
 
     url: URL
     backups: Path | None = None
+    way_back: str | None = None
+    """The command that restores a backup, where there is one."""
 
     @property
     def file(self) -> Path | None:
@@ -62,16 +64,22 @@ def read_only(place: Place) -> StorageTrouble:
     )
 
 
+def damaged(place: Place) -> StorageTrouble:
+    """What to say, and what to do, when the file is not a sound database any more."""
+    backup = place.newest_backup()
+    if backup is None:
+        hint = "There is no backup; move the file away to start anew."
+    elif place.way_back is None:
+        hint = f"Restore the newest backup, {backup}."
+    else:
+        hint = f"Restore the newest backup, {backup}, with `{place.way_back}`."
+    return StorageTrouble(f"The database {place.name} is damaged.", hint=hint)
+
+
 def _describe_sqlite(error: DBAPIError, place: Place) -> StorageTrouble | None:
     name, said = place.name, str(getattr(error.orig, "sqlite_errorname", ""))
     if said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        backup = place.newest_backup()
-        hint = (
-            f"Restore the newest backup, {backup}."
-            if backup
-            else "There is no backup; move the file away to start anew."
-        )
-        return StorageTrouble(f"The database {name} is damaged.", hint=hint)
+        return damaged(place)
     if said == "SQLITE_FULL":
         return StorageTrouble(
             f"The disk is full: {name} could not be written.", hint="Free some space; nothing is lost."

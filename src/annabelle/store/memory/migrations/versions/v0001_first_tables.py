@@ -1,0 +1,233 @@
+"""The first tables: facts, conversations, vectors, profiles, contacts, projects, changes, imports, full text."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from annabelle.store.columns import Json, Moment, Words
+from annabelle.store.memory import text_index
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    op.create_table(
+        "changes",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("summary", Words(), nullable=False),
+        sa.Column("actions", Json(), nullable=False),
+        sa.Column("made_at", Moment(), nullable=False),
+        sa.Column("undone_at", Moment(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name="pk_changes"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_changes_user_id_agent_id_made_at", "changes", ["user_id", "agent_id", "made_at"], unique=False)
+    op.create_table(
+        "contacts",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("name", Words(), nullable=False),
+        sa.Column("email", Words(), nullable=False),
+        sa.Column("company", Words(), nullable=True),
+        sa.Column("role", Words(), nullable=True),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("notes", Words(), nullable=True),
+        sa.Column("trust", sa.Text(), nullable=False),
+        sa.Column("origin", Json(), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_contacts"),
+        sa.UniqueConstraint("user_id", "agent_id", "email", name="uq_contacts_user_id_agent_id_email"),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "conversations",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("session_id", sa.Text(), nullable=False),
+        sa.Column("message_id", sa.Text(), nullable=True),
+        sa.Column("speaker", Words(), nullable=False),
+        sa.Column("user_message", Words(), nullable=False),
+        sa.Column("agent_response", Words(), nullable=False),
+        sa.Column("tags", Json(), nullable=False),
+        sa.Column("tools", Json(), nullable=False),
+        sa.Column("trust", sa.Text(), nullable=False),
+        sa.Column("said_at", Moment(), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("extracted_at", Moment(), nullable=True),
+        sa.Column("import_key", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name="pk_conversations"),
+        sa.UniqueConstraint("user_id", "agent_id", "import_key", name="uq_conversations_user_id_agent_id_import_key"),
+        sa.UniqueConstraint("user_id", "agent_id", "message_id", name="uq_conversations_user_id_agent_id_message_id"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_conversations_user_id_agent_id_extracted_at",
+        "conversations",
+        ["user_id", "agent_id", "extracted_at"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_conversations_user_id_agent_id_said_at", "conversations", ["user_id", "agent_id", "said_at"], unique=False
+    )
+    op.create_index(
+        "ix_conversations_user_id_agent_id_session_id_id",
+        "conversations",
+        ["user_id", "agent_id", "session_id", "id"],
+        unique=False,
+    )
+    op.create_table(
+        "facts",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("fact", Words(), nullable=False),
+        sa.Column("fact_hash", sa.Text(), nullable=False),
+        sa.Column("about", sa.Text(), nullable=True),
+        sa.Column("category", sa.Text(), nullable=False),
+        sa.Column("source", Words(), nullable=False),
+        sa.Column("confidence", sa.Float(), nullable=False),
+        sa.Column("trust", sa.Text(), nullable=False),
+        sa.Column("origin", Json(), nullable=False),
+        sa.Column("valid_from", Moment(), nullable=False),
+        sa.Column("valid_until", Moment(), nullable=True),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.Column("retired_at", Moment(), nullable=True),
+        sa.Column("retired_because", sa.Text(), nullable=True),
+        sa.Column("superseded_by", COUNTER, nullable=True),
+        sa.Column("last_accessed_at", Moment(), nullable=True),
+        sa.Column("import_key", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["superseded_by"], ["facts.id"], name="fk_facts_superseded_by", ondelete="SET NULL"),
+        sa.PrimaryKeyConstraint("id", name="pk_facts"),
+        sa.UniqueConstraint("user_id", "agent_id", "import_key", name="uq_facts_user_id_agent_id_import_key"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_facts_superseded_by", "facts", ["superseded_by"], unique=False)
+    op.create_index(
+        "ix_facts_user_id_agent_id_category_retired_at",
+        "facts",
+        ["user_id", "agent_id", "category", "retired_at"],
+        unique=False,
+    )
+    op.create_index(
+        "ix_facts_user_id_agent_id_created_at", "facts", ["user_id", "agent_id", "created_at"], unique=False
+    )
+    op.create_index("ix_facts_user_id_agent_id_about", "facts", ["user_id", "agent_id", "about"], unique=False)
+    op.create_index("ix_facts_user_id_agent_id_fact_hash", "facts", ["user_id", "agent_id", "fact_hash"], unique=False)
+    op.create_table(
+        "imports",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("digest", sa.Text(), nullable=False),
+        sa.Column("name", Words(), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("begun_at", Moment(), nullable=False),
+        sa.Column("finished", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_imports"),
+        sa.UniqueConstraint("user_id", "agent_id", "digest", name="uq_imports_user_id_agent_id_digest"),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "profile_history",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("profile", Json(), nullable=False),
+        sa.Column("reason", Words(), nullable=False),
+        sa.Column("trust", sa.Text(), nullable=False),
+        sa.Column("origin", Json(), nullable=False),
+        sa.Column("changed_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_profile_history"),
+        sa.UniqueConstraint("user_id", "agent_id", "version", name="uq_profile_history_user_id_agent_id_version"),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "profiles",
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("profile", Json(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "agent_id", name="pk_profiles"),
+    )
+    op.create_table(
+        "vectors",
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("row_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("dimension", sa.Integer(), nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=False),
+        sa.PrimaryKeyConstraint("kind", "row_id", name="pk_vectors"),
+    )
+    op.create_index("ix_vectors_model", "vectors", ["model"], unique=False)
+    op.create_index("ix_vectors_user_id_agent_id_kind", "vectors", ["user_id", "agent_id", "kind"], unique=False)
+    op.create_table(
+        "import_rows",
+        sa.Column("import_id", COUNTER, nullable=False),
+        sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("row", Json(), nullable=False),
+        sa.ForeignKeyConstraint(["import_id"], ["imports.id"], name="fk_import_rows_import_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("import_id", "number", name="pk_import_rows"),
+    )
+    op.create_table(
+        "projects",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("name", Words(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("description", Words(), nullable=True),
+        sa.Column("primary_contact_id", COUNTER, nullable=True),
+        sa.Column("participants", Json(), nullable=False),
+        sa.Column("company", Words(), nullable=True),
+        sa.Column("priority", sa.Text(), nullable=True),
+        sa.Column("trust", sa.Text(), nullable=False),
+        sa.Column("origin", Json(), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["primary_contact_id"], ["contacts.id"], name="fk_projects_primary_contact_id", ondelete="SET NULL"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_projects"),
+        sa.UniqueConstraint("user_id", "agent_id", "name", name="uq_projects_user_id_agent_id_name"),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_projects_primary_contact_id", "projects", ["primary_contact_id"], unique=False)
+    op.create_table(
+        "project_sources",
+        sa.Column("id", COUNTER, autoincrement=True, nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("project_id", COUNTER, nullable=False),
+        sa.Column("mcp_name", sa.Text(), nullable=False),
+        sa.Column("external_project_id", Words(), nullable=True),
+        sa.Column("external_project_name", Words(), nullable=True),
+        sa.Column("source_type", sa.Text(), nullable=False),
+        sa.Column("last_status", sa.Text(), nullable=False),
+        sa.Column("last_checked_at", Moment(), nullable=True),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("updated_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name="fk_project_sources_project_id", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_project_sources"),
+        sa.UniqueConstraint("project_id", "mcp_name", name="uq_project_sources_project_id_mcp_name"),
+        sqlite_autoincrement=True,
+    )
+    text_index.create(op.get_bind())

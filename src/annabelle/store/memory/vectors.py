@@ -1,0 +1,118 @@
+"""The vectors of facts and conversations, with the model each was made by: two models are never compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, exists, func, insert, select
+
+from annabelle.store.memory.owner import Kind, Owner
+from annabelle.store.memory.tables import conversations, facts, vectors
+
+BLOCK_ROWS = 4096
+_IDS_AT_ONCE = 500
+_ROWS: dict[Kind, Table] = {"fact": facts, "conversation": conversations}
+
+_insert = insert(vectors)
+_delete = delete(vectors).where(vectors.c.kind == bindparam("of"), vectors.c.row_id == bindparam("at"))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some vectors of one owner, ready to be put into a matrix: float32, one row after the other."""
+
+    kind: Kind
+    owner: Owner
+    dimension: int
+    row_ids: list[int]
+    data: bytes
+
+
+def put(
+    connection: Connection, kind: Kind, owner: Owner, row_id: int, model: str, vector: bytes, dimension: int
+) -> None:
+    """Keep the vector of a row, instead of the one it had."""
+    put_many(connection, kind, model, dimension, [(owner, row_id, vector)])
+
+
+def put_many(
+    connection: Connection, kind: Kind, model: str, dimension: int, rows: Sequence[tuple[Owner, int, bytes]]
+) -> None:
+    """Keep the vectors of many rows at once; a vector of the wrong length is a mistake of ours."""
+    if any(len(vector) != 4 * dimension for _, _, vector in rows):
+        raise ValueError(f"A vector of {model} does not have {dimension} dimensions.")
+    if not rows:
+        return
+    drop(connection, kind, [row_id for _, row_id, _ in rows])
+    same = {"kind": kind, "model": model, "dimension": dimension}
+    connection.execute(
+        _insert, [{**same, **owner.columns(), "row_id": row_id, "vector": vector} for owner, row_id, vector in rows]
+    )
+
+
+def drop(connection: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
+    """Forget the vectors of rows; one that has none is passed over."""
+    gone = [{"of": kind, "at": row_id} for row_id in row_ids]
+    if gone:
+        connection.execute(_delete, gone)
+
+
+def get(connection: Connection, kind: Kind, row_ids: Sequence[int], model: str) -> dict[int, bytes]:
+    """The vectors of some rows, by id."""
+    found: dict[int, bytes] = {}
+    for start in range(0, len(row_ids), _IDS_AT_ONCE):
+        ids = row_ids[start : start + _IDS_AT_ONCE]
+        query = select(vectors.c.row_id, vectors.c.vector).where(
+            vectors.c.kind == kind, vectors.c.model == model, vectors.c.row_id.in_(ids)
+        )
+        found |= {row[0]: bytes(row[1]) for row in connection.execute(query)}
+    return found
+
+
+def load(connection: Connection, model: str, rows: int = BLOCK_ROWS) -> Iterator[Block]:
+    """Every vector of a model, in blocks of one owner, kind and dimension, in no particular order."""
+    columns = vectors.c
+    # Without an order: sorting would carry every vector through a temporary file first.
+    query = select(
+        columns.kind, columns.user_id, columns.agent_id, columns.dimension, columns.row_id, columns.vector
+    ).where(columns.model == model)
+    result = connection.execution_options(yield_per=rows).execute(query)
+    for part in result.partitions():
+        blocks: dict[tuple[Kind, str, str, int], list[tuple[int, bytes]]] = {}
+        for kind, user_id, agent_id, dimension, row_id, vector in part:
+            if len(vector) == 4 * dimension:
+                blocks.setdefault((kind, user_id, agent_id, dimension), []).append((row_id, vector))
+        for (kind, user_id, agent_id, dimension), found in blocks.items():
+            ids, data = [row_id for row_id, _ in found], b"".join(vector for _, vector in found)
+            yield Block(kind, Owner(user_id, agent_id), dimension, ids, data)
+
+
+def missing(
+    connection: Connection, model: str, kind: Kind, *, after: int = 0, limit: int = 100, owner: Owner | None = None
+) -> list[int]:
+    """Rows that can be searched and have no vector of this model, by id."""
+    table = _ROWS[kind]
+    query = select(table.c.id).where(_lacks(kind, model), table.c.id > after).order_by(table.c.id).limit(limit)
+    if owner is not None:
+        query = query.where(owner.of(table))
+    return list(connection.execute(query).scalars())
+
+
+def count_missing(connection: Connection, model: str, kind: Kind, owner: Owner | None = None) -> int:
+    query = select(func.count()).select_from(_ROWS[kind]).where(_lacks(kind, model))
+    return connection.execute(query if owner is None else query.where(owner.of(_ROWS[kind]))).scalar_one()
+
+
+def count(connection: Connection, model: str, kind: Kind | None = None, owner: Owner | None = None) -> int:
+    """How many vectors of a model there are."""
+    query = select(func.count()).select_from(vectors).where(vectors.c.model == model)
+    if kind is not None:
+        query = query.where(vectors.c.kind == kind)
+    return connection.execute(query if owner is None else query.where(owner.of(vectors))).scalar_one()
+
+
+def _lacks(kind: Kind, model: str) -> ColumnElement[bool]:
+    table = _ROWS[kind]
+    has = exists().where(vectors.c.kind == kind, vectors.c.row_id == table.c.id, vectors.c.model == model)
+    return ~has if kind == "conversation" else and_(~has, table.c.retired_at.is_(None))
