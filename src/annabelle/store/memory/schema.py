@@ -22,7 +22,6 @@ PLAN = Plan(
     tables=metadata,
     version_table="memory_version",
     create=create_all,
-    beside=text_index.TABLES,
     snapshots="memory_backup_",
     way_back="annabelle memory restore",
 )

@@ -94,6 +94,7 @@ def upgrade() -> None:
         sa.Column("fact", Words(), nullable=False),
         sa.Column("fact_hash", sa.Text(), nullable=False),
         sa.Column("about", sa.Text(), nullable=True),
+        sa.Column("about", sa.Text(), nullable=True),
         sa.Column("category", sa.Text(), nullable=False),
         sa.Column("source", Words(), nullable=False),
         sa.Column("confidence", sa.Float(), nullable=False),
@@ -113,6 +114,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("user_id", "agent_id", "import_key", name="uq_facts_user_id_agent_id_import_key"),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_facts_user_id_agent_id_about", "facts", ["user_id", "agent_id", "about"], unique=False)
     op.create_index("ix_facts_superseded_by", "facts", ["superseded_by"], unique=False)
     op.create_index(
         "ix_facts_user_id_agent_id_category_retired_at",
