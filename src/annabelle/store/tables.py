@@ -127,6 +127,7 @@ tool_calls = Table(
     Column("trace_id", Text),
     Column("started_at", Moment, nullable=False),
     Column("finished_at", Moment),
+    Column("trust", Text),  # trusted | untrusted, of what came back; none until then
 )
 
 model_calls = Table(
@@ -189,4 +190,25 @@ sessions = Table(
     Column("record", Json, nullable=False),
     Index(None, "agent_id", "thread_id", "position"),
     sqlite_autoincrement=True,
+)
+
+to_remember = Table(
+    "to_remember",
+    metadata,
+    Column("message_id", Text, primary_key=True),  # a delivered turn the memory has not stored yet (MEM-12)
+    Column("thread_id", Text, nullable=False, index=True),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("attempts", Integer, nullable=False),
+)
+
+idle_threads = Table(
+    "idle_threads",
+    metadata,
+    Column("thread_id", Text, primary_key=True),  # facts are learnt from it once it has rested (MEM-07)
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("last_message_id", Text, nullable=False),
+    Column("due_at", Moment, nullable=False),
 )

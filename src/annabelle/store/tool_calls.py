@@ -8,6 +8,7 @@ from typing import Literal, cast
 from sqlalchemy import Connection, bindparam, select, update
 
 from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.memory import Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.statements import InsertNew
@@ -18,7 +19,12 @@ _get = select(tool_calls).where(tool_calls.c.call_id == bindparam("call_id"))
 _finish = (
     update(tool_calls)
     .where(tool_calls.c.call_id == bindparam("call"), tool_calls.c.state == "started")
-    .values(state=bindparam("new_state"), result=bindparam("new_result"), finished_at=bindparam("at"))
+    .values(
+        state=bindparam("new_state"),
+        result=bindparam("new_result"),
+        finished_at=bindparam("at"),
+        trust=bindparam("new_trust"),
+    )
 )
 
 
@@ -66,18 +72,24 @@ def begin(connection: Connection, call: NewCall) -> Begun:
     return Begun("finished", cast("JsonObject | None", row["result"]))
 
 
-def finish(connection: Connection, call_id: str, result: JsonObject) -> None:
-    """Keep the result; the first one stays."""
-    _end(connection, call_id, "finished", result)
+def finish(connection: Connection, call_id: str, result: JsonObject, trust: Trust = "untrusted") -> None:
+    """Keep the result and how far it may be trusted; the first one stays."""
+    _end(connection, call_id, "finished", result, trust)
 
 
 def mark_unknown(connection: Connection, call_id: str, result: JsonObject) -> None:
-    """Keep that nobody knows whether the call happened, with the result that says so."""
-    _end(connection, call_id, "unknown", result)
+    """Keep that nobody knows whether the call happened, with the result that says so: our own words."""
+    _end(connection, call_id, "unknown", result, "trusted")
 
 
-def _end(connection: Connection, call_id: str, state: str, result: JsonObject) -> None:
-    change: JsonObject = {"call": call_id, "new_state": state, "new_result": result, "at": now()}
+def _end(connection: Connection, call_id: str, state: str, result: JsonObject, trust: Trust) -> None:
+    change: JsonObject = {
+        "call": call_id,
+        "new_state": state,
+        "new_result": result,
+        "new_trust": trust,
+        "at": now(),
+    }
     if connection.execute(_finish, change).rowcount == 1:
         return
     if connection.execute(_get, {"call_id": call_id}).first() is None:
