@@ -1,0 +1,224 @@
+"""Conversations: what was said, turn by turn, each delivered turn once (MEM-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, or_, select, update
+
+from annabelle.core.memory import Trust
+from annabelle.core.messages import now
+from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import conversations
+from annabelle.store.statements import InsertNew
+
+_IDS_AT_ONCE = 500
+_columns = conversations.c
+_insert = InsertNew(conversations, whole_rows=True)
+_owned = (_columns.user_id == bindparam("user_id"), _columns.agent_id == bindparam("agent_id"))
+_same = select(conversations).where(
+    *_owned,
+    or_(_columns.message_id == bindparam("message_id"), _columns.import_key == bindparam("import_key")),
+)
+_before = (
+    select(conversations)
+    .where(*_owned, _columns.session_id == bindparam("session_id"), _columns.id < bindparam("id"))
+    .order_by(_columns.id.desc())
+    .limit(1)
+)
+_after = (
+    select(conversations)
+    .where(*_owned, _columns.session_id == bindparam("session_id"), _columns.id > bindparam("id"))
+    .order_by(_columns.id)
+    .limit(1)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """What was said and answered, before it has a number."""
+
+    session_id: str
+    user_message: str
+    agent_response: str
+    said_at: datetime
+    speaker: str = ""
+    tags: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    trust: Trust = "trusted"
+    message_id: str | None = None
+    import_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A remembered turn."""
+
+    id: int
+    session_id: str
+    message_id: str | None
+    speaker: str
+    user_message: str
+    agent_response: str
+    tags: tuple[str, ...]
+    tools: tuple[str, ...]
+    trust: Trust
+    said_at: datetime
+    created_at: datetime
+    extracted_at: datetime | None
+
+    def text(self) -> str:
+        """What it is found by, in words and in meaning."""
+        return "\n".join(part for part in (self.user_message, self.agent_response) if part)
+
+    def around(self) -> str:
+        """Who said it and when, in words that people ask with."""
+        return f"{self.speaker} {self.said_at:%A %d %B %Y}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a turn stands: all that a search needs of it beside its words."""
+
+    id: int
+    owner: Owner
+    session_id: str
+    speaker: str
+    said_at: datetime
+
+
+def add(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Turn, bool]:
+    """Keep a turn with its words indexed; whether it was new. The same message or import again gives the first row."""
+    values: dict[str, object] = {
+        **owner.columns(),
+        "session_id": new.session_id,
+        "message_id": new.message_id,
+        "speaker": new.speaker,
+        "user_message": new.user_message,
+        "agent_response": new.agent_response,
+        "tags": list(new.tags),
+        "tools": list(new.tools),
+        "trust": new.trust,
+        "said_at": new.said_at,
+        "created_at": now(),
+        "extracted_at": None,
+        "import_key": new.import_key,
+    }
+    row = _insert.one(connection, values)
+    if row is None:
+        keys = {**owner.columns(), "message_id": new.message_id, "import_key": new.import_key}
+        return _turn(connection.execute(_same, keys).mappings().one()), False
+    turn = _turn(row)
+    index(connection, owner, turn)
+    return turn, True
+
+
+def index(connection: Connection, owner: Owner, turn: Turn) -> None:
+    """Write the words of a turn into the index anew, as after a change of its text."""
+    text_index.put(connection, "conversation", owner, turn.id, turn.text(), turn.around())
+
+
+def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Turn]:
+    """Turns by id; what is not this owner's is not there."""
+    wanted, found = list(ids), dict[int, Turn]()
+    for start in range(0, len(wanted), _IDS_AT_ONCE):
+        query = select(conversations).where(
+            owner.of(conversations), _columns.id.in_(wanted[start : start + _IDS_AT_ONCE])
+        )
+        found |= {row["id"]: _turn(row) for row in connection.execute(query).mappings()}
+    return found
+
+
+def neighbours(connection: Connection, owner: Owner, turn: Turn) -> tuple[Turn | None, Turn | None]:
+    """What was said right before and right after, in the same session."""
+    values = {**owner.columns(), "session_id": turn.session_id, "id": turn.id}
+    before = connection.execute(_before, values).mappings().first()
+    after = connection.execute(_after, values).mappings().first()
+    return _turn(before) if before else None, _turn(after) if after else None
+
+
+def listing(
+    connection: Connection,
+    owner: Owner,
+    *,
+    session_id: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    after: int = 0,
+    limit: int = 100,
+) -> list[Turn]:
+    """Turns in the order they were stored, from `since` up to but without `until`; page on with `after`."""
+    query = select(conversations).where(owner.of(conversations), _columns.id > after)
+    if session_id is not None:
+        query = query.where(_columns.session_id == session_id)
+    if since is not None:
+        query = query.where(_columns.said_at >= since)
+    if until is not None:
+        query = query.where(_columns.said_at < until)
+    return [_turn(row) for row in connection.execute(query.order_by(_columns.id).limit(limit)).mappings()]
+
+
+def unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[Turn]:
+    """The oldest turns that no facts were read from yet."""
+    query = select(conversations).where(owner.of(conversations), _columns.extracted_at.is_(None))
+    if session_id is not None:
+        query = query.where(_columns.session_id == session_id)
+    return [_turn(row) for row in connection.execute(query.order_by(_columns.id).limit(limit)).mappings()]
+
+
+def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
+    """Say that facts were read from these turns; how many of them were this owner's and not marked before."""
+    query = update(conversations).where(owner.of(conversations), _columns.id.in_(ids), _columns.extracted_at.is_(None))
+    return connection.execute(query.values(extracted_at=now())).rowcount if ids else 0
+
+
+def remove(connection: Connection, owner: Owner, ids: Sequence[int]) -> list[int]:
+    """Delete turns for good, with their words and vectors in the indexes; which of them were this owner's."""
+    if not ids:
+        return []
+    query = delete(conversations).where(owner.of(conversations), _columns.id.in_(ids)).returning(_columns.id)
+    gone = [int(row[0]) for row in connection.execute(query)]
+    text_index.drop(connection, "conversation", gone)
+    vectors.drop(connection, "conversation", gone)
+    return gone
+
+
+def count(connection: Connection, owner: Owner) -> int:
+    """How many turns are remembered."""
+    return connection.execute(
+        select(func.count()).select_from(conversations).where(owner.of(conversations))
+    ).scalar_one()
+
+
+def places(connection: Connection, after: int = 0) -> Iterator[Place]:
+    """Where every turn stands, of all owners, in the order they were stored: for loading a search."""
+    query = (
+        select(
+            _columns.id, _columns.user_id, _columns.agent_id, _columns.session_id, _columns.speaker, _columns.said_at
+        )
+        .where(_columns.id > after)
+        .order_by(_columns.id)
+    )
+    for number, user_id, agent_id, session_id, speaker, said_at in connection.execute(query):
+        yield Place(number, Owner(user_id, agent_id), session_id, speaker, said_at)
+
+
+def _turn(row: RowMapping) -> Turn:
+    return Turn(
+        id=row["id"],
+        session_id=row["session_id"],
+        message_id=row["message_id"],
+        speaker=row["speaker"],
+        user_message=row["user_message"],
+        agent_response=row["agent_response"],
+        tags=tuple(cast("list[str]", row["tags"])),
+        tools=tuple(cast("list[str]", row["tools"])),
+        trust=row["trust"],
+        said_at=row["said_at"],
+        created_at=row["created_at"],
+        extracted_at=row["extracted_at"],
+    )
