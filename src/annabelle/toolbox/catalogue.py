@@ -11,6 +11,7 @@ from annabelle.core.contract import ToolList
 from annabelle.core.errors import UnknownTool
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import ToolSpec
+from annabelle.toolbox.audience import Caller, may_use
 from annabelle.toolbox.policy import AgentPolicy
 
 _CLOSEST = 3
@@ -23,6 +24,7 @@ class Offer:
     spec: ToolSpec
     client: ToolClient
     timeout_seconds: float
+    provenance: bool = False
 
 
 class Catalogue:
@@ -36,7 +38,7 @@ class Catalogue:
         self._by_server: dict[str, tuple[Offer, ...]] = {}
         self._foreign: set[str] = set()
         self._by_name: dict[str, Offer] = {}
-        self._lists: dict[AgentPolicy | None, ToolList] = {}
+        self._lists: dict[tuple[AgentPolicy | None, Caller], ToolList] = {}
         self._on_change, self._on_hidden = on_change, on_hidden
         self._told: set[tuple[str, str]] = set()
         self.version = _fingerprint([])
@@ -51,26 +53,35 @@ class Catalogue:
         if self._by_server.pop(server, None):
             self._rebuild()
 
-    def find(self, name: str, policy: AgentPolicy | None) -> Offer:
+    def find(self, name: str, policy: AgentPolicy | None, caller: Caller = "agent") -> Offer:
         """The tool of this name. The closest names are those the caller may use; the others stay unknown to it."""
         offer = self._by_name.get(name)
         if offer is None:
-            close = self._closest(name, policy)
+            close = self._closest(name, policy, caller)
             hint = f"Did you mean {' or '.join(close)}?" if close else None
             raise UnknownTool(f"There is no tool called {name}.", hint=hint)
         return offer
 
-    def listing(self, policy: AgentPolicy | None) -> ToolList:
-        if policy not in self._lists:
-            specs = [offer.spec for name, offer in self._by_name.items() if policy is None or policy.permits(name)]
-            self._lists[policy] = ToolList(version=_fingerprint(specs), tools=tuple(specs))
-        return self._lists[policy]
+    def wants_provenance(self, name: str) -> bool:
+        """Whether its server asks to be told where the content of a call may come from."""
+        offer = self._by_name.get(name)
+        return offer is not None and offer.provenance
+
+    def listing(self, policy: AgentPolicy | None, caller: Caller = "agent") -> ToolList:
+        if (policy, caller) not in self._lists:
+            specs = self._usable(policy, caller)
+            self._lists[policy, caller] = ToolList(version=_fingerprint(specs), tools=tuple(specs))
+        return self._lists[policy, caller]
 
     def count(self, server: str) -> int:
         return sum(1 for offer in self._by_name.values() if offer.spec.server == server)
 
-    def _closest(self, name: str, policy: AgentPolicy | None) -> list[str]:
-        names = [known for known in self._by_name if policy is None or policy.permits(known)]
+    def _usable(self, policy: AgentPolicy | None, caller: Caller) -> list[ToolSpec]:
+        specs = (offer.spec for offer in self._by_name.values())
+        return [spec for spec in specs if may_use(caller, spec) and (policy is None or policy.permits(spec.name))]
+
+    def _closest(self, name: str, policy: AgentPolicy | None, caller: Caller) -> list[str]:
+        names = [spec.name for spec in self._usable(policy, caller)]
         unprefixed = [known for known in names if known.endswith(f"_{name}")]
         similar = difflib.get_close_matches(name.lower(), names, n=_CLOSEST, cutoff=0.5)
         return list(dict.fromkeys([*unprefixed, *similar]))[:_CLOSEST]

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from annabelle.core.contract import ToolList
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.external.known import KnownServers
@@ -73,9 +74,13 @@ class Toolbox:
         await self._router.recorder.drain(self._config.pace.stop_grace_seconds)
         await self._supervisor.stop()
 
-    def tools(self, policy: AgentPolicy | None = None) -> ToolList:
-        """The tools a caller may use; without a policy, all of them."""
-        return self._catalogue.listing(policy)
+    def tools(self, policy: AgentPolicy | None = None, caller: Caller | None = None) -> ToolList:
+        """The tools a caller may use. A policy is an agent's; without one it is a person who asks, unless said."""
+        return self._catalogue.listing(policy, caller or ("api" if policy is None else "agent"))
+
+    def wants_provenance(self, name: str) -> bool:
+        """Whether a call of this tool has to say where its content may come from (`CallContext.provenance`)."""
+        return self._catalogue.wants_provenance(name)
 
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None = None

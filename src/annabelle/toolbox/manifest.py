@@ -38,6 +38,7 @@ class Manifest(BaseModel):
     keywords: tuple[str, ...] = ()
     env: tuple[VariableName, ...] = ()
     scan: Scan = Scan()
+    provenance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ def find_builtins(
                     role=manifest.role,
                     sensitive=manifest.sensitive,
                     scan=manifest.scan,
+                    provenance=manifest.provenance,
                 ),
                 module=f"{folder.package}.{path.parent.name}.__main__",
                 variables=manifest.env,

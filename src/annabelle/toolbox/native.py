@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 
 NATIVE = "hub"
 
@@ -23,6 +23,7 @@ class NativeTool:
     annotations: ToolAnnotations = field(default_factory=ToolAnnotations)
     group: str = "Core"
     timeout_seconds: float | None = None
+    audience: Audience = "everyone"
 
     def spec(self) -> ToolSpec:
         return ToolSpec(
@@ -33,7 +34,10 @@ class NativeTool:
             input_schema=self.input_schema,
             annotations=self.annotations,
             group=self.group,
+            audience=self.audience,
         )
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
-        return await self.handler(arguments, context)
+        """Ours to trust, unless the handler says otherwise of what it gives back."""
+        result = await self.handler(arguments, context)
+        return result if "trust" in result.model_fields_set else result.model_copy(update={"trust": "trusted"})

@@ -23,6 +23,9 @@ class ServerProfile:
     role: ServerRole | None = None
     sensitive: bool = False
     scan: Scan = field(default_factory=Scan)
+    provenance: bool = False
+    """It is told where the content of a call may come from, and says how far its results may be trusted. Only a
+    manifest can ask for it: the word of an external server counts for nothing."""
 
     @property
     def tag(self) -> str:

@@ -31,7 +31,7 @@ class Router:
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None
     ) -> ToolResult:
-        offer = self._catalogue.find(name, policy)
+        offer = self._catalogue.find(name, policy, context.caller)
         return await self.way_to(offer, policy).call(offer.spec, arguments, context)
 
     def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:

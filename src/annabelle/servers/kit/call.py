@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
+
+from annabelle.core.memory import Trust
 
 META_KEY = "annabelle"
 """The key of a request's `_meta` under which the hub sends who calls."""
+
+Caller = Literal["agent", "api", "cli", "hub"]
+_CALLERS: tuple[Caller, ...] = ("agent", "api", "cli", "hub")
 
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
@@ -27,6 +32,13 @@ class Call:
     chat_id: str | None = None
     call_id: str | None = None
     message_id: str | None = None
+    caller: Caller | None = None
+    thread_id: str | None = None
+    channel: str | None = None
+    trust: Trust | None = None
+    """What the hub says of the content of this call; None when it says nothing (`provenance` in the manifest)."""
+    origins: tuple[str, ...] = ()
+    """Tools whose untrusted output had been seen by then."""
     _progress: Progress = _nobody_listens
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
@@ -56,6 +68,7 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         value = facts.get(name)
         return value if isinstance(value, str) and value else None
 
+    caller, trust, origins = facts.get("caller"), facts.get("trust"), facts.get("origins")
     return Call(
         trace_id=text("trace_id"),
         agent_id=text("agent_id"),
@@ -63,5 +76,13 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         chat_id=text("chat_id"),
         call_id=text("call_id"),
         message_id=text("message_id"),
+        caller=next((known for known in _CALLERS if known == caller), None),
+        thread_id=text("thread_id"),
+        channel=text("channel"),
+        # A label that is not known is read as the careful one.
+        trust=None if trust is None else "trusted" if trust == "trusted" else "untrusted",
+        origins=tuple(name for name in cast("list[object]", origins) if isinstance(name, str))
+        if isinstance(origins, list)
+        else (),
         _progress=progress,
     )

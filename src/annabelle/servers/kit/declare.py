@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.core.tools import JsonObject, ToolAnnotations
+from annabelle.core.tools import Audience, JsonObject, ToolAnnotations
 from annabelle.servers.kit.schema import input_schema, output_schema
 
 Function = Callable[..., Awaitable[BaseModel]]
@@ -20,8 +20,13 @@ F = TypeVar("F", bound=Function)
 _MARK = "__annabelle_tool__"
 
 
-def tool(*, read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Callable[[F], F]:
-    """Declare an async function as a tool. All four answers are required: guessing them is how data gets lost."""
+def tool(
+    *, read_only: bool, destructive: bool, idempotent: bool, open_world: bool, audience: Audience = "everyone"
+) -> Callable[[F], F]:
+    """Declare an async function as a tool. All four answers are required: guessing them is how data gets lost.
+
+    `audience="people"` keeps it from agents, `"hub"` from everyone but the hub itself; the toolbox sees to it.
+    """
     if read_only and destructive:
         raise TypeError("A tool that only reads can not be destructive.")
     annotations = ToolAnnotations(
@@ -29,10 +34,16 @@ def tool(*, read_only: bool, destructive: bool, idempotent: bool, open_world: bo
     )
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, annotations)
+        setattr(function, _MARK, _Mark(annotations, audience))
         return function
 
     return mark
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    annotations: ToolAnnotations
+    audience: Audience
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,7 @@ class DeclaredTool:
     name: str
     description: str
     annotations: ToolAnnotations
+    audience: Audience
     arguments: type[BaseModel]
     result: type[BaseModel]
     function: Function
@@ -84,8 +96,8 @@ def _marked_methods(source: object) -> list[object]:
 
 def _declare(function: Function) -> DeclaredTool:
     name = getattr(function, "__name__", repr(function))
-    annotations = getattr(function, _MARK, None)
-    if not isinstance(annotations, ToolAnnotations):
+    mark = getattr(function, _MARK, None)
+    if not isinstance(mark, _Mark):
         raise TypeError(f"{name} has no annotations: declare it with @tool(read_only=…, destructive=…, …).")
     if not inspect.iscoroutinefunction(function):
         raise TypeError(f"{name} must be an async function.")
@@ -110,7 +122,7 @@ def _declare(function: Function) -> DeclaredTool:
     undescribed = [field for field, info in arguments.model_fields.items() if not _described(info)]
     if undescribed:
         raise TypeError(f"{name}: describe {', '.join(undescribed)} with Field(description=…).")
-    return DeclaredTool(name, description, annotations, arguments, result, function)
+    return DeclaredTool(name, description, mark.annotations, mark.audience, arguments, result, function)
 
 
 def _described(info: FieldInfo) -> bool:

@@ -18,6 +18,9 @@ from annabelle.servers.kit.server import ToolServer
 _log = logging.getLogger(__name__)
 _LEVELS = ("debug", "info", "warning", "error")
 
+CLOSE_SECONDS = 10.0
+"""How long a server may take to let go of what it holds; whoever stops it may have less patience."""
+
 
 def run(build: Callable[[], ToolServer]) -> None:
     """The whole life of a server process. What keeps it from starting is one sentence on stderr and an exit code."""
@@ -36,4 +39,15 @@ async def serve(server: ToolServer) -> None:
     """Answer requests until standard input ends."""
     async with standard_pipes() as (read_stream, write_stream):
         _log.debug("%s serves %d tools", server.name, len(server.tools))
-        await server.protocol.serve(read_stream, write_stream)
+        try:
+            await server.protocol.serve(read_stream, write_stream)
+        finally:
+            await _close(server)
+
+
+async def _close(server: ToolServer) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_SECONDS):
+            await server.close()
+    except (TimeoutError, AnnabelleError) as error:
+        _log.warning("%s was not closed properly: %s", server.name, error or "it took too long")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import mcp_types as types
 
@@ -12,7 +12,7 @@ from annabelle import __version__
 from annabelle.core.errors import AnnabelleError, UnknownTool
 from annabelle.core.failpoints import failpoint
 from annabelle.core.trace import accept_trace, traced
-from annabelle.servers.kit.call import enter_call, read_call
+from annabelle.servers.kit.call import META_KEY, enter_call, read_call
 from annabelle.servers.kit.declare import DeclaredTool, collect
 from annabelle.servers.kit.failpoints import FAILPOINTS
 from annabelle.servers.kit.registry import Context, Entry, Registry
@@ -28,9 +28,17 @@ class ToolServer:
     """A named set of tools. Nothing a tool raises ends the server, and nothing internal reaches the caller."""
 
     def __init__(
-        self, name: str, tools: Iterable[object], *, instructions: str = "", max_result_bytes: int = MAX_RESULT_BYTES
+        self,
+        name: str,
+        tools: Iterable[object],
+        *,
+        instructions: str = "",
+        max_result_bytes: int = MAX_RESULT_BYTES,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`on_close` is awaited once, for a bounded time, when the other side has hung up."""
         self.name = name
+        self._on_close = on_close
         self.tools = collect(tools)
         self._max_result_bytes = max_result_bytes
         self._listing: types.ListToolsResult | None = None
@@ -39,6 +47,12 @@ class ToolServer:
             "tools/call": Entry(types.CallToolRequestParams, self._call),
         }
         self.protocol = Registry(name, __version__, instructions or None, methods)
+
+    async def close(self) -> None:
+        """Let go of what the tools hold open."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            await on_close()
 
     async def _list(self, context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
         if self._listing is None:
@@ -91,4 +105,5 @@ def _spec(tool: DeclaredTool) -> types.Tool:
             idempotent_hint=tool.annotations.idempotent,
             open_world_hint=tool.annotations.open_world,
         ),
+        _meta=None if tool.audience == "everyone" else {META_KEY: {"audience": tool.audience}},
     )

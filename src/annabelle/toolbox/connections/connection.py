@@ -32,7 +32,7 @@ class Connection(Protocol):
 
     async def list_tools(self) -> list[JsonObject]: ...
 
-    async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer: ...
+    async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> Answer: ...
 
     async def ping(self) -> None: ...
 
@@ -43,9 +43,10 @@ Connect = Callable[[Callable[[], None]], Awaitable[Connection]]
 """Opens a conversation; the argument is called whenever the server says that its tools changed."""
 
 
-def call_meta(context: CallContext) -> JsonObject:
-    """Who calls, as the server gets to know it in the request's `_meta`."""
-    facts = {
+def call_meta(context: CallContext, *, ours: bool) -> JsonObject:
+    """Who calls, as the server gets to know it in the request's `_meta`. More is told to the servers that are `ours`:
+    where people talk and what they have read is nobody else's business."""
+    facts: JsonObject = {
         "trace_id": context.trace_id,
         "agent_id": context.agent_id,
         "user_id": context.user_id,
@@ -53,4 +54,8 @@ def call_meta(context: CallContext) -> JsonObject:
         "call_id": context.call_id,
         "message_id": context.message_id,
     }
+    if ours:
+        facts |= {"caller": context.caller, "thread_id": context.thread_id, "channel": context.channel}
+    if ours and context.provenance is not None:
+        facts |= {"trust": context.provenance.trust, "origins": list(context.provenance.origins)}
     return {"annabelle": {key: value for key, value in facts.items() if value is not None}}

@@ -13,8 +13,8 @@ from collections.abc import Callable, Generator
 from typing import Protocol, cast
 
 from annabelle.core.redact import Redactor
-from annabelle.core.tools import CallContext, JsonObject
-from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
+from annabelle.core.tools import JsonObject
+from annabelle.toolbox.connections.connection import Connect, Connection
 from annabelle.toolbox.protocol.errors import ConnectionLost
 from annabelle.toolbox.protocol.rpc import Answer
 
@@ -64,11 +64,11 @@ class HttpConnection:
         with self._noticed():
             return await self._session.result().list_tools()
 
-    async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer:
+    async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> Answer:
         if self.ended.done():
             raise ConnectionLost(self.ended.result(), sent=False)
         with self._noticed():
-            result = await self._session.result().call_tool(name, arguments, call_meta(context))
+            result = await self._session.result().call_tool(name, arguments, meta)
         return Answer(result, len(json.dumps(result, ensure_ascii=False).encode()))
 
     async def ping(self) -> None:

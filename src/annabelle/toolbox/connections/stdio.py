@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from annabelle.core.redact import Redactor
-from annabelle.core.tools import CallContext, JsonObject
-from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
+from annabelle.core.tools import JsonObject
+from annabelle.toolbox.connections.connection import Connect, Connection
 from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
 from annabelle.toolbox.protocol.errors import ConnectionLost, WireTrouble
 from annabelle.toolbox.protocol.rpc import PIPES_CLOSED, Answer, Rpc
@@ -61,8 +61,8 @@ class StdioConnection:
     async def list_tools(self) -> list[JsonObject]:
         return await self._session.list_tools()
 
-    async def call_tool(self, name: str, arguments: JsonObject, context: CallContext) -> Answer:
-        return await self._session.call_tool(name, arguments, call_meta(context))
+    async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> Answer:
+        return await self._session.call_tool(name, arguments, meta)
 
     async def ping(self) -> None:
         await self._session.ping()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
-from typing import cast
+from typing import cast, get_args
 
 from pydantic import ValidationError
 
 from annabelle.core.errors import ErrorBody, RetryByModel
-from annabelle.core.tools import JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.core.memory import Trust
+from annabelle.core.tools import Audience, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.toolbox.profile import ServerProfile
 from annabelle.toolbox.protocol.rpc import Answer
 
@@ -42,7 +43,15 @@ def to_spec(server: ServerProfile, listed: JsonObject) -> ToolSpec | None:
         output_schema=cast("JsonObject", output) if isinstance(output, dict) else None,
         annotations=_annotations(listed.get("annotations")),
         group=server.group,
+        audience=_audience(listed.get("_meta")) if server.kind == "builtin" else "everyone",
     )
+
+
+def _audience(meta: object) -> Audience:
+    """For whom one of our own servers means a tool; a word we do not know keeps it to the hub."""
+    ours = cast("JsonObject", meta).get("annabelle") if isinstance(meta, dict) else None
+    said = cast("JsonObject", ours).get("audience", "everyone") if isinstance(ours, dict) else "everyone"
+    return cast("Audience", said) if said in get_args(Audience) else "hub"
 
 
 def _annotations(value: object) -> ToolAnnotations:
@@ -56,8 +65,11 @@ def _annotations(value: object) -> ToolAnnotations:
     )
 
 
-def to_result(answer: Answer, tool: ToolSpec, max_bytes: int) -> ToolResult:
-    """The result for model and machine; text past the limit is cut, with a note that says so."""
+def to_result(answer: Answer, tool: ToolSpec, max_bytes: int, *, labelled: bool = False) -> ToolResult:
+    """The result for model and machine; text past the limit is cut, with a note that says so.
+
+    `labelled`: the server says itself how far a result may be trusted. Everyone else's is untrusted.
+    """
     raw = answer.result
     if raw.get("resultType") == "input_required":
         error = RetryByModel(f"{tool.name} asked for input from a person, which is not possible here.")
@@ -68,10 +80,15 @@ def to_result(answer: Answer, tool: ToolSpec, max_bytes: int) -> ToolResult:
     if not text and data is not None:
         text = json.dumps(data, ensure_ascii=False)
     is_error = raw.get("isError") is True
+    trust: Trust = "trusted" if labelled and data is not None and data.get("trust") == "trusted" else "untrusted"
     if answer.size > max_bytes:
         text, data = _cut(text, max_bytes), _fitting(data, max_bytes)
     return ToolResult(
-        text=text, structured=data, is_error=is_error, error=_error(text, data, tool) if is_error else None
+        text=text,
+        structured=data,
+        is_error=is_error,
+        error=_error(text, data, tool) if is_error else None,
+        trust=trust,
     )
 
 

@@ -13,7 +13,7 @@ from annabelle.core.errors import AnnabelleError, ErrorBody, OutcomeUnknown, Ret
 from annabelle.core.messages import now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.config import Pace
-from annabelle.toolbox.connections.connection import Connect, Connection
+from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
 from annabelle.toolbox.profile import ServerProfile
 from annabelle.toolbox.protocol.convert import to_result, to_spec
 from annabelle.toolbox.protocol.errors import AnswerTooLarge, ConnectionLost, RpcError, WireTrouble
@@ -100,12 +100,13 @@ class ManagedServer:
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Call one of its tools. If it dies under the call, a repeatable one is made again; others are unknown."""
         repeated = False
+        meta = call_meta(context, ours=self.profile.kind == "builtin")
         for _ in range(_MAX_ATTEMPTS):
             connection = self._connection if self._state == "ready" else None
             if connection is None:
                 connection = await self._wait_until_ready()
             try:
-                answer = await connection.call_tool(tool.original_name, arguments, context)
+                answer = await connection.call_tool(tool.original_name, arguments, meta)
             except ConnectionLost as lost:
                 if lost.sent and not tool.annotations.repeatable:
                     raise OutcomeUnknown(
@@ -121,7 +122,7 @@ class ManagedServer:
             except RpcError as error:
                 return ToolResult.failure(_refusal(tool, error))
             else:
-                return to_result(answer, tool, self._result_max_bytes)
+                return to_result(answer, tool, self._result_max_bytes, labelled=self.profile.provenance)
         raise ServerDown(f"{self.profile.label} keeps ending before it can be called.", hint=self._last_error)
 
     async def _wait_until_ready(self) -> Connection:
