@@ -1,0 +1,89 @@
+"""Rows of numbers in blocks, so that growing never copies what is there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BLOCK_BYTES = 4 << 20
+_GATHERED_ROWS = 4096
+
+Vector = NDArray[np.float32]
+
+
+class Blocks:
+    """Rows in blocks of about 4 MB, of which the system gives only the pages that were written.
+
+    One array would have to be copied to grow, and for that moment 100,000 rows would take twice their 100 MB. Beside
+    each row stand the signs of its numbers, packed into whole words.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._words = -(-dimension // 64)
+        self._size = max(64, _BLOCK_BYTES // (4 * dimension))
+        self._numbers: list[Vector] = []
+        self._signs: list[NDArray[np.uint64]] = []
+
+    def write(self, first: int, rows: Vector) -> None:
+        """Put rows one after the other, from `first` on. What is no number can not be near anything: zeros."""
+        done = 0
+        while done < len(rows):
+            block, start = divmod(first + done, self._size)
+            while block >= len(self._numbers):
+                self._numbers.append(np.empty((self._size, self._dimension), np.float32))
+                self._signs.append(np.empty((self._size, self._words), np.uint64))
+            part = rows[done : done + self._size - start]
+            finite = np.isfinite(part).all(axis=1, keepdims=True)
+            target = self._numbers[block][start : start + len(part)]
+            target[:] = part if finite.all() else np.where(finite, part, 0)
+            self._signs[block][start : start + len(part)] = self._packed(target)
+            done += len(part)
+
+    def read(self, row: int) -> Vector:
+        block, place = divmod(row, self._size)
+        return self._numbers[block][place].copy()
+
+    def move(self, row: int, to: int) -> None:
+        (block, place), (to_block, to_place) = divmod(row, self._size), divmod(to, self._size)
+        self._numbers[to_block][to_place] = self._numbers[block][place]
+        self._signs[to_block][to_place] = self._signs[block][place]
+
+    def shrink(self, count: int) -> None:
+        """Give back the blocks behind `count` rows, all but one, so that a row coming and going costs nothing."""
+        keep = -(-count // self._size) + 1
+        del self._numbers[keep:], self._signs[keep:]
+
+    def dot_all(self, vector: Vector, count: int) -> Vector:
+        found = np.empty(count, np.float32)
+        for block, start in enumerate(range(0, count, self._size)):
+            part = found[start : start + self._size]
+            np.dot(self._numbers[block][: len(part)], vector, out=part)
+        return found
+
+    def dot_rows(self, vector: Vector, rows: NDArray[np.int64]) -> Vector:
+        """In parts, so that many rows are never copied together at once."""
+        found = np.empty(len(rows), np.float32)
+        blocks, places = np.divmod(rows, self._size)
+        for block in np.unique(blocks).tolist():
+            here = np.flatnonzero(blocks == block)
+            for start in range(0, len(here), _GATHERED_ROWS):
+                part = here[start : start + _GATHERED_ROWS]
+                found[part] = self._numbers[block][places[part]] @ vector
+        return found
+
+    def distances(self, vector: Vector, count: int) -> NDArray[np.uint16]:
+        """How many signs differ from the vector's, for each row."""
+        found = np.empty(count, np.uint16)
+        signs = self._packed(vector[np.newaxis])
+        for block, start in enumerate(range(0, count, self._size)):
+            part = found[start : start + self._size]
+            differing = np.bitwise_count(self._signs[block][: len(part)] ^ signs)
+            differing.sum(axis=1, dtype=np.uint16, out=part)
+        return found
+
+    def _packed(self, rows: Vector) -> NDArray[np.uint64]:
+        bits = np.packbits(rows > 0, axis=1)
+        padded = np.zeros((len(rows), self._words * 8), np.uint8)
+        padded[:, : bits.shape[1]] = bits
+        return padded.view(np.uint64)

@@ -1,0 +1,117 @@
+"""Who makes the vectors, as the settings or a server's environment say."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, cast, get_args
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from annabelle.core.errors import ConfigMistake
+
+if TYPE_CHECKING:
+    from annabelle.core.settings import Settings
+
+EmbeddingProvider = Literal["embedded", "ollama", "lmstudio", "openai", "compatible", "none"]
+
+VARIABLES = (
+    "EMBEDDING_PROVIDER",
+    "EMBEDDING_MODEL",
+    "EMBEDDING_BASE_URL",
+    "EMBEDDING_API_KEY",
+    "EMBEDDING_TIMEOUT_SECONDS",
+    "OLLAMA_BASE_URL",
+    "LMSTUDIO_BASE_URL",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "COMPATIBLE_BASE_URL",
+    "COMPATIBLE_API_KEY",
+)
+"""What a server that makes vectors must be given of the settings."""
+
+_ADDRESSES: Mapping[EmbeddingProvider, str] = {
+    "ollama": "http://127.0.0.1:11434",
+    "lmstudio": "http://127.0.0.1:1234/v1",
+    "openai": "https://api.openai.com/v1",
+}
+_MODELS: Mapping[EmbeddingProvider, str] = {
+    "embedded": "l2_supercat_256",
+    "ollama": "nomic-embed-text",
+    "openai": "text-embedding-3-small",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingConfig:
+    """One provider with all it needs. An empty model is asked for at the provider."""
+
+    provider: EmbeddingProvider = "embedded"
+    model: str = "l2_supercat_256"
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    timeout: float = 10
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> EmbeddingConfig:
+        return _resolve(lambda name: _text(getattr(settings, name.lower(), None)))
+
+    @classmethod
+    def from_environment(cls) -> EmbeddingConfig:
+        """A server sees only its own variables, so it reads these and not all settings."""
+        return _resolve(lambda name: os.environ.get(name, "").strip())
+
+
+def _text(value: object) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value().strip()
+    return "" if value is None else str(value).strip()
+
+
+def _resolve(get: Callable[[str], str]) -> EmbeddingConfig:
+    provider = _provider(get("EMBEDDING_PROVIDER") or "embedded")
+    own = provider.upper()
+    key = get("EMBEDDING_API_KEY") or get(f"{own}_API_KEY")
+    return EmbeddingConfig(
+        provider=provider,
+        # The embedded weights are one model: a name meant for another provider does not apply to them.
+        model=_MODELS["embedded"] if provider == "embedded" else get("EMBEDDING_MODEL") or _MODELS.get(provider, ""),
+        base_url=_address(provider, get("EMBEDDING_BASE_URL") or get(f"{own}_BASE_URL")),
+        api_key=SecretStr(key) if key else None,
+        timeout=_seconds(get("EMBEDDING_TIMEOUT_SECONDS") or "10"),
+    )
+
+
+def _provider(value: str) -> EmbeddingProvider:
+    known = get_args(EmbeddingProvider)
+    if value.lower() not in known:
+        raise ConfigMistake(
+            f"EMBEDDING_PROVIDER must be one of {', '.join(known)}, not {value!r}.", field="EMBEDDING_PROVIDER"
+        )
+    return cast("EmbeddingProvider", value.lower())
+
+
+def _address(provider: EmbeddingProvider, value: str) -> str:
+    """The address without a slash at its end, and with the path its protocol is usually found under."""
+    if provider in ("embedded", "none"):
+        return ""
+    address = (value or _ADDRESSES.get(provider, "")).rstrip("/")
+    if provider == "ollama":
+        return address.removesuffix("/v1")  # the setting is shared with the chat, which speaks another protocol there
+    return f"{address}/v1" if address and urlsplit(address).path == "" else address
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ConfigMistake(
+            f"EMBEDDING_TIMEOUT_SECONDS must be a number of seconds above 0, not {value!r}.",
+            field="EMBEDDING_TIMEOUT_SECONDS",
+        )
+    return seconds

@@ -1,0 +1,70 @@
+"""Makes the embedder that the settings ask for."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from annabelle.embeddings.config import EmbeddingConfig
+from annabelle.embeddings.embedder import Embedder, ModelName
+from annabelle.embeddings.none import NoEmbedder
+from annabelle.embeddings.uncached import UncachedEmbedder
+
+_log = logging.getLogger(__name__)
+
+
+def make_embedder(config: EmbeddingConfig, cache_folder: Path | None) -> Embedder:
+    """Never raises for a provider that can not work: such an embedder says so at each call, with what to do."""
+    inner = _without_cache(config, cache_folder)
+    if cache_folder is None:
+        return inner
+    if config.provider == "embedded" or isinstance(inner, NoEmbedder):
+        return UncachedEmbedder(inner, cache_folder)  # the embedded model is quicker than a disk
+    return importlib.import_module("annabelle.embeddings.cached").CachedEmbedder(inner, cache_folder)
+
+
+def _without_cache(config: EmbeddingConfig, folder: Path | None) -> Embedder:
+    model = ModelName(config.provider, config.model)
+    missing = _missing(config)
+    if missing is not None:
+        return NoEmbedder(model, *missing)
+    module = {"embedded": "embedded", "ollama": "ollama"}.get(config.provider, "openai_compatible")
+    # A provider loads numpy, the vocabulary or the network client, so only the one in use is imported.
+    try:
+        return importlib.import_module(f"annabelle.embeddings.{module}").make(config, folder)
+    except ImportError as error:
+        _log.exception("A library for embeddings can not be loaded.")
+        return NoEmbedder(
+            model,
+            f"A library for embeddings can not be loaded: {error}.",
+            "Install Annabelle again and restart it; until then search goes by words alone.",
+        )
+
+
+def _missing(config: EmbeddingConfig) -> tuple[str, str] | None:
+    """What is not set and has to be, as a sentence and what to do."""
+    own = config.provider.upper()
+    if config.provider == "none":
+        return "Embeddings are switched off.", "Set EMBEDDING_PROVIDER=embedded to search by meaning too."
+    if config.provider == "embedded":
+        return None
+    if config.provider == "openai" and config.api_key is None:
+        return "Embeddings by OpenAI need a key.", "Set OPENAI_API_KEY, or EMBEDDING_PROVIDER=embedded to do without."
+    if not config.base_url:
+        return "The address for embeddings is not set.", f"Set {own}_BASE_URL or EMBEDDING_BASE_URL."
+    if not _is_address(config.base_url):
+        return (
+            "The address for embeddings is not an address.",
+            f"Set EMBEDDING_BASE_URL or {own}_BASE_URL to something like http://127.0.0.1:1234/v1.",
+        )
+    return None
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
