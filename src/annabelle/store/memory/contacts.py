@@ -1,0 +1,130 @@
+"""Contacts: the people an owner knows, one row per address."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy.exc import IntegrityError
+
+from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.memory import Trust
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.substrings import contains
+from annabelle.store.memory.tables import contacts
+from annabelle.store.statements import InsertNew, Values
+
+ContactType = Literal["work", "personal", "ignored"]
+
+_insert = InsertNew(contacts, ("user_id", "agent_id", "email"))
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """A person and how to reach them."""
+
+    id: int
+    name: str
+    email: str
+    company: str | None
+    role: str | None
+    type: ContactType
+    notes: str | None
+    trust: Trust
+    origin: JsonObject
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which contacts a list is asked for; name and company may be parts of the word."""
+
+    email: str | None = None
+    name: str | None = None
+    company: str | None = None
+    type: ContactType | None = None
+
+
+def same_address(email: str) -> str:
+    """The one spelling of an address under which it is kept and looked for."""
+    return email.strip().lower()
+
+
+def create(connection: Connection, owner: Owner, values: Values) -> Contact:
+    """Add a contact; a second one with the same address is a Conflict that names the first."""
+    at, email = now(), same_address(str(values["email"]))
+    empty = {"company": None, "role": None, "notes": None, "created_at": at, "updated_at": at}
+    made = _insert.one(connection, {**empty, **values, **owner.columns(), "email": email})
+    if made is None:
+        raise _taken(connection, owner, email)
+    return get(connection, owner, made["id"])
+
+
+def get(connection: Connection, owner: Owner, contact_id: int) -> Contact:
+    """One contact of this owner; somebody else's is as good as missing."""
+    query = select(contacts).where(owner.of(contacts), contacts.c.id == contact_id)
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise NotFound(f"There is no contact {contact_id}.", hint="list_contacts shows the ones there are.")
+    return _contact(row)
+
+
+def by_email(connection: Connection, owner: Owner, email: str) -> Contact | None:
+    """The contact with this address, however it is spelled."""
+    query = select(contacts).where(owner.of(contacts), contacts.c.email == same_address(email))
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _contact(row)
+
+
+def change(connection: Connection, owner: Owner, contact_id: int, values: Values) -> Contact:
+    """Change what is named and leave the rest. An address somebody else has is a Conflict."""
+    get(connection, owner, contact_id)
+    new: dict[str, object] = {"updated_at": now(), **values}
+    if "email" in values:
+        new["email"] = same_address(str(values["email"]))
+    try:
+        with connection.begin_nested():
+            connection.execute(update(contacts).where(owner.of(contacts), contacts.c.id == contact_id).values(new))
+    except IntegrityError as error:
+        raise _taken(connection, owner, str(new["email"])) from error
+    return get(connection, owner, contact_id)
+
+
+def listing(connection: Connection, owner: Owner, wanted: Wanted, limit: int) -> list[Contact]:
+    """The contacts that fit, the latest change first."""
+    query = select(contacts).where(owner.of(contacts)).order_by(contacts.c.updated_at.desc(), contacts.c.id.desc())
+    if wanted.email is not None:
+        query = query.where(contacts.c.email == same_address(wanted.email))
+    if wanted.type is not None:
+        query = query.where(contacts.c.type == wanted.type)
+    found: list[Contact] = []
+    for row in connection.execute(query).mappings():
+        if contains(row["name"], wanted.name) and contains(row["company"], wanted.company):
+            found.append(_contact(row))
+            if len(found) == limit:
+                break
+    return found
+
+
+def require(connection: Connection, owner: Owner, contact_ids: Collection[int]) -> None:
+    """Every one of these must be a contact of this owner."""
+    query = select(contacts.c.id).where(owner.of(contacts), contacts.c.id.in_(contact_ids))
+    missing = sorted(set(contact_ids) - set(connection.scalars(query)))
+    if missing:
+        raise NotFound(f"There is no contact {', '.join(map(str, missing))}.", hint="Create it first, or leave it out.")
+
+
+def _taken(connection: Connection, owner: Owner, email: str) -> Conflict:
+    existing = by_email(connection, owner, email)
+    which = f"Contact {existing.id} ({existing.name})" if existing else "Another contact"
+    return Conflict(f"{which} already has the address {email}.", hint="Change that one with update_contact.")
+
+
+def _contact(row: RowMapping) -> Contact:
+    return Contact(**{field: row[field] for field in Contact.__dataclass_fields__})

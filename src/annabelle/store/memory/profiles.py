@@ -1,0 +1,131 @@
+"""Profiles: what an agent knows of its user and of itself, with every version that ever was."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import Connection, RowMapping, select, update
+
+from annabelle.core.memory import Trust
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import profile_history, profiles
+from annabelle.store.statements import InsertNew
+
+_insert = InsertNew(profiles, ("user_id", "agent_id"))
+
+UNTRUSTED = "untrusted_fields"
+"""Where a version's origin names the fields that others may have written, as `user.city`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A profile as it stands. Version 0 is the empty one everybody begins with."""
+
+    content: JsonObject
+    version: int = 0
+    updated_at: datetime | None = None
+    untrusted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileVersion:
+    """A profile as it was, and why it came to be so."""
+
+    version: int
+    content: JsonObject
+    reason: str
+    trust: Trust
+    origin: JsonObject
+    changed_at: datetime
+
+    @property
+    def untrusted(self) -> frozenset[str]:
+        return frozenset(cast("list[str]", self.origin.get(UNTRUSTED) or []))
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """Why a profile is changed, and by what."""
+
+    reason: str
+    trust: Trust
+    origin: JsonObject
+
+
+def get(connection: Connection, owner: Owner) -> Profile:
+    """The profile of an owner; empty when nothing was ever written."""
+    row = connection.execute(select(profiles).where(owner.of(profiles))).mappings().first()
+    return Profile({}) if row is None else _profile(connection, owner, row)
+
+
+def take(connection: Connection, owner: Owner) -> Profile:
+    """The profile, held until the transaction ends, so that two changes at once do not lose each other."""
+    _insert.one(connection, {**owner.columns(), "profile": {}, "version": 0, "updated_at": now()})
+    held = select(profiles).where(owner.of(profiles)).with_for_update()
+    return _profile(connection, owner, connection.execute(held).mappings().one())
+
+
+def put(
+    connection: Connection, owner: Owner, held: Profile, content: JsonObject, untrusted: Collection[str], why: Because
+) -> Profile:
+    """Make the next version of a profile that was taken. The same content again makes none."""
+    if content == held.content:
+        return held
+    at, version = now(), held.version + 1
+    origin = {**why.origin, UNTRUSTED: sorted(untrusted)} if untrusted else why.origin
+    _remember(connection, owner, ProfileVersion(version, content, why.reason, why.trust, origin, at))
+    new = {"profile": content, "version": version, "updated_at": at}
+    connection.execute(update(profiles).where(owner.of(profiles)).values(new))
+    return Profile(content, version, at, frozenset(untrusted))
+
+
+def adopt(connection: Connection, owner: Owner, versions: Collection[ProfileVersion]) -> None:
+    """Take over the history of another memory, oldest first. Only for a profile that has none of its own."""
+    for version in versions:
+        _remember(connection, owner, version)
+        new = {"profile": version.content, "version": version.version, "updated_at": version.changed_at}
+        connection.execute(update(profiles).where(owner.of(profiles)).values(new))
+
+
+def history(connection: Connection, owner: Owner, limit: int) -> list[ProfileVersion]:
+    """The newest versions, newest first."""
+    query = select(profile_history).where(owner.of(profile_history))
+    rows = connection.execute(query.order_by(profile_history.c.version.desc()).limit(limit)).mappings()
+    return [_version(row) for row in rows]
+
+
+def version_of(connection: Connection, owner: Owner, version: int) -> ProfileVersion | None:
+    """The profile as it was at a version."""
+    query = select(profile_history).where(owner.of(profile_history), profile_history.c.version == version)
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _version(row)
+
+
+def _remember(connection: Connection, owner: Owner, version: ProfileVersion) -> None:
+    connection.execute(
+        profile_history.insert(),
+        {
+            **owner.columns(),
+            "version": version.version,
+            "profile": version.content,
+            "reason": version.reason,
+            "trust": version.trust,
+            "origin": version.origin,
+            "changed_at": version.changed_at,
+        },
+    )
+
+
+def _profile(connection: Connection, owner: Owner, row: RowMapping) -> Profile:
+    newest = version_of(connection, owner, row["version"])
+    updated_at = row["updated_at"] if row["version"] else None
+    return Profile(row["profile"], row["version"], updated_at, newest.untrusted if newest else frozenset())
+
+
+def _version(row: RowMapping) -> ProfileVersion:
+    return ProfileVersion(row["version"], row["profile"], row["reason"], row["trust"], row["origin"], row["changed_at"])
