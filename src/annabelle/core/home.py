@@ -128,6 +128,15 @@ class Home:
         return self.data / "forgetting.json"
 
     @property
+    def forgotten_file(self) -> Path:
+        """When something was forgotten, by whom and where it stood; what it was is there as a keyed hash only."""
+        return self.logs / "forgotten.jsonl"
+
+    @property
+    def audit_key_file(self) -> Path:
+        return self.data / "audit.key"
+
+    @property
     def known_servers_file(self) -> Path:
         return self.root / "last-known-mcps.json"
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, Literal, ParamSpec, TypeVar
 
+from sqlalchemy import Engine as SqlEngine
 from sqlalchemy.exc import DBAPIError
 
 from annabelle.core.errors import AnnabelleError, Conflict, NotFound, TurnCancelled, Unavailable
@@ -251,6 +252,10 @@ class Durable:
         """Every workflow that has not ended, oldest first."""
         self._require_launched()
         return [PendingWorkflow(*row) for row in await self._call(self._engine.book.pending)]
+
+    async def maintain(self, work: Callable[[SqlEngine], T]) -> T:
+        """Do something with the engine's database between two of its own writes, launched or not."""
+        return await self._call(work, self._database)
 
     async def close(self) -> None:
         """Stop within a bound. Workflows in flight are interrupted where they stand and go on at the next launch."""

@@ -34,6 +34,16 @@ class Lanes:
         self._ended: set[str] = set()
         self._not_started: dict[str, None] = {}
         self._again: asyncio.Task[None] | None = None
+        self._held = False
+
+    def hold(self) -> None:
+        """Begin nothing more: messages that come are kept, and wait."""
+        self._held = True
+
+    async def let_go(self) -> None:
+        """Begin what had to wait."""
+        self._held = False
+        await self._move()
 
     async def offer(self, thread_id: str) -> None:
         """Begin the thread's next message at once if the thread is idle and there is room; else it stays queued."""
@@ -65,7 +75,8 @@ class Lanes:
         def move(connection: Connection) -> list[Claimed]:
             for message_id in ended:
                 claims.release(connection, message_id)
-            return claims.claim_next(connection, self._owner, self._max_running, thread_id)
+            most = 0 if self._held else self._max_running
+            return claims.claim_next(connection, self._owner, most, thread_id)
 
         try:
             claimed = await self._db.write(move)
@@ -78,7 +89,7 @@ class Lanes:
 
     async def _begin(self, message_ids: Iterable[str]) -> None:
         self._not_started.update(dict.fromkeys(message_ids))
-        for message_id in list(self._not_started):
+        for message_id in list(self._not_started) if not self._held else []:
             try:
                 await self._start(message_id)
             except AnnabelleError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +15,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from annabelle.core.errors import StorageTrouble, Unavailable
+from annabelle.store.compact import compact
+from annabelle.store.driver import driver
 from annabelle.store.engine import DialectName, checkpoint, make_engine, parse_url, sqlite_url
 from annabelle.store.lock import FileLock
 from annabelle.store.migrate import HUB, Plan, bring_up_to_date
@@ -108,6 +110,21 @@ class Database:
             except PoolTimeout as error:
                 raise describe(error, self._place) or error from error
         raise AssertionError("unreachable")
+
+    async def compact(self, tables: Sequence[str] = ()) -> None:
+        """Leave nothing of deleted rows behind: rewrite the file, or on PostgreSQL these tables."""
+        self._require_open()
+
+        def work() -> None:
+            try:
+                compact(self._writing, tables)
+            except (DBAPIError, driver.Error) as error:
+                raise StorageTrouble(
+                    f"The database {self._place.name} could not be rewritten: {error}.",
+                    hint="Free some disk space, and try again.",
+                ) from error
+
+        await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def problems(self) -> list[str]:
         """What is wrong inside the database file; empty when it is sound (I-22)."""
