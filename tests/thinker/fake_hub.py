@@ -52,6 +52,7 @@ class FakeHub:
         self.settled: list[dict[str, Any]] = []
         self.traces: set[str | None] = set()
         self.tokens: set[str | None] = set()
+        self.paused: str | None = None
         self.delay = 0.0
         self.delays: dict[str, float] = {}
         self._results: dict[str, ToolResult] = {}
@@ -99,7 +100,7 @@ class FakeHub:
         self._look(request)
         wanted = await request.json()
         self.reserved.append(wanted)
-        return JSONResponse({"call_id": wanted["call_id"], "allowed": True})
+        return JSONResponse({"call_id": wanted["call_id"], "allowed": self.paused is None, "reason": self.paused})
 
     async def _settle(self, request: Request) -> Response:
         self._look(request)

@@ -121,6 +121,8 @@ def test_every_endpoint_is_closed_to_everyone_but_the_hub(start: Start, headers:
         ("GET", "/cost-status"),
         ("POST", "/cost-resume"),
         ("POST", "/clear-session"),
+        ("POST", "/extract-facts"),
+        ("POST", "/tidy-facts"),
         ("GET", "/anything"),
     ]:
         reply = thinker.client.request(method, path, headers=headers)

@@ -37,9 +37,9 @@ class ModelService:
         self._backends = Backends()
         self._choosing = asyncio.Lock()
 
-    async def choose(self) -> ModelChoice:
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
         """The model in force: configured, else by key, else a local server that runs, else the embedded one."""
-        return (await self._select("chat")).choice
+        return (await self._select(purpose)).choice
 
     async def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         """Stream one call. Ends with `Completed`, or raises one of the provider errors of `core.errors`.

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from annabelle.core.contract import TRACE_HEADER, ClearSession, TurnAccepted, TurnBrief
+from annabelle.core.contract import TRACE_HEADER, ClearSession, ExtractBrief, TidyBrief, TurnAccepted, TurnBrief
 from annabelle.core.errors import AnnabelleError, InvalidArguments
 from annabelle.core.trace import accept_trace, traced
 from annabelle.thinker.auth import HubOnly
@@ -36,6 +36,8 @@ def make_app(secret: str, mind: Mind) -> ASGIApp:
         Route("/turns/{message_id}", _edge(endpoints.turn), methods=["GET"]),
         Route("/turns/{message_id}/events", _edge(endpoints.events), methods=["GET"]),
         Route("/turns/{message_id}/cancel", _edge(endpoints.cancel), methods=["POST"]),
+        Route("/extract-facts", _edge(endpoints.extract_facts), methods=["POST"]),
+        Route("/tidy-facts", _edge(endpoints.tidy_facts), methods=["POST"]),
         Route("/cost-status", _edge(endpoints.cost_status), methods=["GET"]),
         Route("/cost-resume", _edge(endpoints.cost_status), methods=["POST"]),
         Route("/clear-session", _edge(endpoints.clear_session), methods=["POST"]),
@@ -75,6 +77,16 @@ class _Endpoints:
     async def cancel(self, request: Request) -> Response:
         self._mind.require_ready()
         return model_response(await self._mind.turns.cancel(_message_id(request)))
+
+    async def extract_facts(self, request: Request) -> Response:
+        self._mind.require_ready()
+        brief = _parse(ExtractBrief, await body_of(request, _BODY_BYTES))
+        return model_response(await self._mind.learning.extract(brief))
+
+    async def tidy_facts(self, request: Request) -> Response:
+        self._mind.require_ready()
+        brief = _parse(TidyBrief, await body_of(request, _BODY_BYTES))
+        return model_response(await self._mind.learning.tidy(brief))
 
     async def cost_status(self, request: Request) -> Response:
         self._mind.require_ready()

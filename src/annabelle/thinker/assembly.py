@@ -19,6 +19,7 @@ from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.durable_engine import DurableEngine
 from annabelle.thinker.generation import next_generation
 from annabelle.thinker.hub.client import HubClient
+from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.mind import Mind
 from annabelle.thinker.select.selector import AllAllowed
@@ -53,7 +54,7 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
     )
     turns = Turns(bench)
     hub.tell = turns.tell_all
-    return Mind(bench, turns, model)
+    return Mind(bench, turns, Learning(bench, model), model)
 
 
 def _durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:

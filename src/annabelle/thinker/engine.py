@@ -8,6 +8,8 @@ from typing import Final, Protocol
 from annabelle.core.tools import JsonObject
 
 TURN_WORKFLOW: Final = "turn"
+EXTRACT_WORKFLOW: Final = "extract-facts"
+TIDY_WORKFLOW: Final = "tidy-facts"
 CANCEL_TOPIC: Final = "cancel"
 
 Work = Callable[[], Awaitable[JsonObject]]

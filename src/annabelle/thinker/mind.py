@@ -8,6 +8,7 @@ from typing import Protocol
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import Unavailable
 from annabelle.thinker.costs import CostMeter
+from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.session.port import Sessions
 from annabelle.thinker.turns import Turns
@@ -22,9 +23,9 @@ class Closable(Protocol):
 class Mind:
     """What the endpoints work on. Not ready until `open` has returned, nor after `close` has begun."""
 
-    def __init__(self, bench: Workbench, turns: Turns, model: Closable) -> None:
+    def __init__(self, bench: Workbench, turns: Turns, learning: Learning, model: Closable) -> None:
         self._bench, self._model = bench, model
-        self.turns = turns
+        self.turns, self.learning = turns, learning
         self._ready = False
 
     @property
