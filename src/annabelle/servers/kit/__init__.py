@@ -12,9 +12,20 @@ def main() -> None:
 from annabelle.servers.kit.blocking import StopSign, in_thread
 from annabelle.servers.kit.call import Call, current_call
 from annabelle.servers.kit.declare import tool
-from annabelle.servers.kit.deferred import DeferredPackage  # before the next lines, which load the SDK
+from annabelle.servers.kit.deferred import DeferredPackage, deferred_module  # before the next lines, which load the SDK
 from annabelle.servers.kit.result import Result
 from annabelle.servers.kit.run import run
 from annabelle.servers.kit.server import ToolServer
 
-__all__ = ["Call", "DeferredPackage", "Result", "StopSign", "ToolServer", "current_call", "in_thread", "run", "tool"]
+__all__ = [
+    "Call",
+    "DeferredPackage",
+    "Result",
+    "StopSign",
+    "ToolServer",
+    "current_call",
+    "deferred_module",
+    "in_thread",
+    "run",
+    "tool",
+]

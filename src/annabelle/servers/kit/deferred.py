@@ -9,6 +9,7 @@ Importing this module does it, so it comes before the first import of the SDK; `
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from types import ModuleType
@@ -24,6 +25,20 @@ class DeferredPackage(ModuleType):
         self.__class__ = ModuleType  # pyright: ignore[reportAttributeAccessIssue]  an ordinary package from here on
         spec.loader.exec_module(self)
         return getattr(self, name)
+
+
+class _DeferredModule(ModuleType):
+    """Stands for a module that is imported when something of it is first used."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def deferred_module(name: str) -> ModuleType:
+    """A module whose import would make a start slow; the first use of anything in it loads it."""
+    return _DeferredModule(name)
 
 
 def defer(*packages: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from sqlalchemy import ColumnElement, Table, and_
+if TYPE_CHECKING:
+    # Only for the types: an owner is named before the database is opened.
+    from sqlalchemy import ColumnElement, Table
 
 Kind = Literal["fact", "conversation"]
 """What can be found by search."""
@@ -20,7 +22,7 @@ class Owner:
 
     def of(self, table: Table) -> ColumnElement[bool]:
         """The condition that keeps a query within this owner's rows (I-30)."""
-        return and_(table.c.user_id == self.user_id, table.c.agent_id == self.agent_id)
+        return (table.c.user_id == self.user_id) & (table.c.agent_id == self.agent_id)
 
     def columns(self) -> dict[str, str]:
         return {"user_id": self.user_id, "agent_id": self.agent_id}

@@ -1,0 +1,1 @@
+"""The memory: what Annabelle knows of a person, found again by words and by meaning."""

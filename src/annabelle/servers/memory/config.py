@@ -1,0 +1,66 @@
+"""What the memory is told by its environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from annabelle.core.errors import ConfigMistake
+from annabelle.core.home import Home
+from annabelle.embeddings import EmbeddingConfig
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConfig:
+    """Where the memory is kept, and how it is searched and saved."""
+
+    file: Path
+    backups: Path
+    export_folder: Path
+    workspace: Path
+    embedding_cache: Path
+    embedding: EmbeddingConfig
+    database_url: str | None = field(default=None, repr=False)
+    synchronous: str = "NORMAL"
+    vector_weight: float = 0.6
+    text_weight: float = 0.4
+    backup_hours: float = 24
+    timezone: str = "UTC"
+
+    @classmethod
+    def from_environment(cls) -> MemoryConfig:
+        home = Home.from_environment()
+        return cls(
+            file=_path("MEMORY_DB_PATH", home.memory_file),
+            backups=home.backups,
+            export_folder=_path("MEMORY_EXPORT_PATH", home.memory_export),
+            workspace=_path("WORKSPACE_PATH", home.workspace),
+            embedding_cache=home.embedding_cache,
+            embedding=EmbeddingConfig.from_environment(),
+            database_url=os.environ.get("DATABASE_URL") or None,
+            synchronous=os.environ.get("SQLITE_SYNCHRONOUS") or "NORMAL",
+            vector_weight=_number("EMBEDDING_VECTOR_WEIGHT", 0.6, 1),
+            text_weight=_number("EMBEDDING_TEXT_WEIGHT", 0.4, 1),
+            backup_hours=_number("MEMORY_BACKUP_HOURS", 24, float("inf")),
+            timezone=os.environ.get("USER_TIMEZONE") or "UTC",
+        )
+
+
+def _path(variable: str, default: Path) -> Path:
+    value = os.environ.get(variable)
+    return Path(value).expanduser().absolute() if value else default
+
+
+def _number(variable: str, default: float, most: float) -> float:
+    value = os.environ.get(variable)
+    if not value:
+        return default
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= most:
+        limit = "0 or more" if most == float("inf") else f"from 0 to {most:g}"
+        raise ConfigMistake(f"{variable} must be a number {limit}, not {value!r}.", field=variable)
+    return number
