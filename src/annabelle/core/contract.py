@@ -170,6 +170,7 @@ class LearntFact(Frozen):
 class ExtractResult(Frozen):
     facts: tuple[LearntFact, ...] = ()
     refused: str | None = Field(default=None, description="Why nothing was learnt, when the model's answer was no use")
+    unfit: bool = Field(default=False, description="The model was not asked: no model that could do it is configured")
 
 
 class KnownFact(Frozen):

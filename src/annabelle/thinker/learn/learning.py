@@ -68,7 +68,7 @@ class Learning:
     async def extract(self, brief: ExtractBrief) -> ExtractResult:
         """The facts in a stretch of conversation. The same id again costs no second model call."""
         if await self._too_small():
-            return ExtractResult(refused=TOO_SMALL)
+            return ExtractResult(refused=TOO_SMALL, unfit=True)
         return ExtractResult.model_validate(await self._once(EXTRACT_WORKFLOW, brief.extraction_id, brief))
 
     async def tidy(self, brief: TidyBrief) -> TidyResult:
