@@ -36,6 +36,7 @@ from annabelle.hub.gate import Gate, GateParts
 from annabelle.hub.journal import StoredJournal
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.listening import address
+from annabelle.hub.memory.service import Around, HubMemory
 from annabelle.hub.notices import Notices, tell_of_servers
 from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
@@ -131,24 +132,25 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     )
     launcher = Launcher(rules, identities, idle=lambda: turns.running == 0)
     agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices)
+    memory = HubMemory(Around(settings, database, durable, toolbox, agents, traces, progress.wait_ready))
     services = FlowServices(
         database, durable, agents, events, turns, finished, traces, progress.wait_ready,
         tools_version=lambda agent_id: toolbox.tools(agents.policy(agent_id)).version,
+        rest_seconds=memory.rest_seconds, on_delivered=memory.delivered,
     )  # fmt: skip
     flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
     gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, StoredLedger(database), gate,
+        fanout, events, turns, finished, StoredLedger(database), gate, memory,
     )  # fmt: skip
-    toolbox.add_native(
-        [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
-    )
+    own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
+    toolbox.add_native([*own, *memory.native_tools()])
     tell_of_servers(toolbox, notices)
     http = HttpServer(make_app(hub), start.socket)
     # Stopped from the last to the first: flows, agents, servers, and only then the HTTP that they talk over.
-    for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close):
+    for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close, memory.stop):
         stack.push_async_callback(closing)
     return Machine(hub, durable, lanes, http)
 
@@ -183,6 +185,7 @@ async def _bring_up(machine: Machine) -> None:
     gc.freeze()
     gc.enable()
     await machine.lanes.resume()
+    await hub.memory.start()
     hub.agents.prepare_spare()
 
 

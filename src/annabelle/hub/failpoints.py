@@ -13,4 +13,6 @@ FAILPOINTS = (
     "hub.after_release",
     "hub.before_call",
     "hub.after_call",
+    "hub.before_remember",
+    "hub.after_remember",
 )

@@ -20,6 +20,7 @@ from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
 from annabelle.hub.gate import Gate
 from annabelle.hub.ledger import StoredLedger
+from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import Notices
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.status import HubStatus, Phase
@@ -74,6 +75,7 @@ class Hub:
     finished: Finished
     ledger: StoredLedger
     gate: Gate
+    memory: HubMemory
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()

@@ -26,6 +26,12 @@ _finish = (
         trust=bindparam("new_trust"),
     )
 )
+# What was only looked at on the agent's behalf has no arguments, and was not used by it.
+_used = (
+    select(tool_calls.c.tool)
+    .where(tool_calls.c.message_id == bindparam("message_id"), tool_calls.c.arguments_hash != "")
+    .order_by(tool_calls.c.started_at, tool_calls.c.call_id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +110,9 @@ def unknown_of(connection: Connection, message_id: str) -> list[str]:
         .order_by(tool_calls.c.started_at, tool_calls.c.call_id)
     )
     return [str(row[0]) for row in rows]
+
+
+def used_for(connection: Connection, message_id: str) -> list[str]:
+    """The tools that were called for a message, each once, in the order of their first call."""
+    rows = connection.execute(_used, {"message_id": message_id})
+    return list(dict.fromkeys(str(row[0]) for row in rows))

@@ -10,7 +10,18 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from annabelle.core.contract import TOKEN_HEADER, TRACE_HEADER, StreamedEvent, TurnAccepted, TurnBrief, TurnState
+from annabelle.core.contract import (
+    TOKEN_HEADER,
+    TRACE_HEADER,
+    ExtractBrief,
+    ExtractResult,
+    StreamedEvent,
+    TidyBrief,
+    TidyResult,
+    TurnAccepted,
+    TurnBrief,
+    TurnState,
+)
 from annabelle.core.errors import ErrorBody, Unavailable
 from annabelle.hub.agents.wire import Reply, Wire
 
@@ -18,6 +29,8 @@ _READY_POLL_SECONDS = 0.02
 _REQUEST_SECONDS = 60.0
 _LONG_WAIT_SECONDS = 30.0
 _SILENCE_SECONDS = 60.0
+# One whole model call; the thinker itself gives up earlier.
+_LEARNING_SECONDS = 600.0
 
 
 class ThinkerGone(Unavailable):
@@ -77,13 +90,32 @@ class ThinkerClient:
     async def cancel(self, message_id: str) -> None:
         await self._send("POST", f"/turns/{message_id}/cancel")
 
+    async def extract(self, brief: ExtractBrief) -> ExtractResult:
+        """What a conversation taught. The same id again finds the same answer."""
+        body = brief.model_dump_json().encode()
+        reply = await self._send("POST", "/extract-facts", body, brief.trace_id, _LEARNING_SECONDS)
+        return ExtractResult.model_validate_json(reply.body)
+
+    async def tidy(self, brief: TidyBrief) -> TidyResult:
+        """How facts might be merged. The same id again finds the same answer."""
+        body = brief.model_dump_json().encode()
+        reply = await self._send("POST", "/tidy-facts", body, brief.trace_id, _LEARNING_SECONDS)
+        return TidyResult.model_validate_json(reply.body)
+
     async def resume_costs(self, reset_window: bool) -> None:
         await self._send("POST", "/cost-resume", json.dumps({"resetWindow": reset_window}).encode())
 
-    async def _send(self, method: str, path: str, body: bytes = b"", trace_id: str | None = None) -> Reply:
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        trace_id: str | None = None,
+        timeout: float = _REQUEST_SECONDS,
+    ) -> Reply:
         headers = {TRACE_HEADER: trace_id} if trace_id is not None else {}
         try:
-            reply = await self._wire.request(method, path, headers, body, _REQUEST_SECONDS)
+            reply = await self._wire.request(method, path, headers, body, timeout)
         except OSError as error:  # a timeout is one of them
             raise ThinkerGone("The agent does not answer.") from error
         if reply.status >= HTTPStatus.BAD_REQUEST:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import ErrorBody
 from annabelle.core.events import EventType, TurnEvent
+from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.hub.events.log import Written
-from annabelle.store import claims, events, messages, tool_calls
+from annabelle.store import claims, events, idle_threads, messages, threads, to_remember, tool_calls
 from annabelle.store.messages import StoredMessage
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
@@ -27,8 +29,14 @@ class Delivered:
     reply: StoredMessage | None
 
 
-def deliver(conn: Connection, message_id: str, result: TurnResult) -> Written[Delivered]:
-    """Finish a message with the result of its turn. Finishing it again changes nothing."""
+def deliver(
+    conn: Connection, message_id: str, result: TurnResult, rest_seconds: float | None = None
+) -> Written[Delivered]:
+    """Finish a message with the result of its turn. Finishing it again changes nothing.
+
+    What was said is noted for the memory in the same transaction, and that facts may be learnt from it once the thread
+    has rested so long.
+    """
     message = messages.load(conn, message_id)
     if not messages.set_state(conn, message_id, "done" if result.success else "failed"):
         claims.release(conn, message_id)
@@ -37,7 +45,16 @@ def deliver(conn: Connection, message_id: str, result: TurnResult) -> Written[De
     reply = _reply(conn, message, result, unknown)
     written = events.append(conn, message.thread_id, _events(message, reply, result, unknown))
     claims.release(conn, message_id)
+    if result.success:
+        _to_memory(conn, message, rest_seconds)
     return Written(Delivered(messages.load(conn, message_id), reply), message.user_id, written)
+
+
+def _to_memory(conn: Connection, message: StoredMessage, rest_seconds: float | None) -> None:
+    agent_id = threads.load(conn, message.thread_id).agent_id
+    to_remember.add(conn, message, agent_id)
+    if rest_seconds is not None:
+        idle_threads.put(conn, message, agent_id, now() + timedelta(seconds=rest_seconds))
 
 
 def _reply(

@@ -45,6 +45,8 @@ class FlowServices:
     traces: TraceFile
     ready: Callable[[], Awaitable[None]]
     tools_version: Callable[[str], str]
+    rest_seconds: float | None = None
+    on_delivered: Callable[[StoredMessage], None] = lambda _message: None
 
 
 class HandleMessage:
@@ -111,12 +113,16 @@ class HandleMessage:
             trace_id=delivered.message.trace_id,
         )
         services.finished.tell(message_id)
+        if delivered.message.state == "done":
+            services.on_delivered(delivered.message)
 
     async def _insist(self, message_id: str, result: TurnResult) -> Delivered:
         # An answer is never given up: a full disk is waited for, and a restart begins this step again.
         for attempt in itertools.count():
             try:
-                return await self._services.events.transact(lambda conn: deliver(conn, message_id, result))
+                return await self._services.events.transact(
+                    lambda conn: deliver(conn, message_id, result, self._services.rest_seconds)
+                )
             except (StorageTrouble, Unavailable) as trouble:
                 _log.error("%s could not be delivered yet: %s", message_id, trouble.message)
                 await asyncio.sleep(min(_DISK_CAP_SECONDS, 0.5 * 2**attempt))

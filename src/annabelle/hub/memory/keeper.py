@@ -1,0 +1,144 @@
+"""Hands every delivered turn to the memory, once, after its delivery and without delaying it (MEM-12).
+
+What has to be stored stands in a table that the delivery itself writes. So nothing is lost when a process dies, and
+the memory, which knows a turn by its message, stores it once however often it is handed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AnnabelleError, NotFound, StorageTrouble, ToolTimeout, Unavailable, UnknownTool
+from annabelle.core.failpoints import failpoint
+from annabelle.core.memory import Provenance
+from annabelle.core.messages import OWNER
+from annabelle.core.trace import traced
+from annabelle.hub.memory.memory_tools import DeliveredTurn, MemoryTools, Owned
+from annabelle.policy.provenance import trust_after
+from annabelle.store import messages, recent_turns, to_remember, tool_calls
+from annabelle.store.database import Database
+from annabelle.store.to_remember import ToRemember
+
+_log = logging.getLogger(__name__)
+
+BATCH: Final = 50
+FIRST_WAIT_SECONDS: Final = 0.5
+LONGEST_WAIT_SECONDS: Final = 60.0
+REFUSALS: Final = 3
+STOP_SECONDS: Final = 5.0
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, UnknownTool)
+
+
+class Keeper:
+    """One task, woken by a delivery and at the start; it waits longer and longer while the memory is away."""
+
+    def __init__(
+        self, database: Database, memory: MemoryTools, ready: Callable[[], Awaitable[None]], owner_name: str = ""
+    ) -> None:
+        self._database, self._memory, self._ready, self._owner_name = database, memory, ready, owner_name
+        self._woken = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin with what the last process left."""
+        self._woken.set()
+        self._task = asyncio.create_task(self._work())
+
+    def wake(self) -> None:
+        """A turn was delivered."""
+        self._idle.clear()
+        self._woken.set()
+
+    async def stop(self) -> None:
+        """Leave the rest to the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=STOP_SECONDS)
+
+    async def all_stored(self, timeout: float) -> bool:
+        """Wait until nothing waits to be stored; False when something still does."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), timeout)
+        return self._idle.is_set()
+
+    async def _work(self) -> None:
+        await self._ready()
+        wait = FIRST_WAIT_SECONDS
+        while True:
+            if wait == FIRST_WAIT_SECONDS:
+                await self._woken.wait()
+            self._woken.clear()
+            try:
+                while await self._store_some():
+                    pass
+                wait = FIRST_WAIT_SECONDS
+                if not self._woken.is_set():
+                    self._idle.set()
+            except _PASSING as trouble:
+                _log.warning("The memory does not take what was said yet: %s", trouble.message)
+                await asyncio.sleep(wait)
+                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+            except Exception:  # noqa: BLE001  the edge of a task nobody waits for: the table keeps it for the next try
+                _log.exception("What was said could not be handed to the memory")
+                await asyncio.sleep(wait)
+                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+
+    async def _store_some(self) -> bool:
+        """Store what waits, in order; whether there was anything."""
+        waiting = await self._database.read(lambda conn: to_remember.waiting(conn, BATCH))
+        for row in waiting:
+            await self._store(row)
+        return bool(waiting)
+
+    async def _store(self, row: ToRemember) -> None:
+        found = await self._database.read(lambda conn: _load(conn, row, self._owner_name))
+        if found is not None:
+            owned, turn = found
+            failpoint("hub.before_remember")
+            try:
+                with traced(owned.trace_id):
+                    await self._memory.store_turn(owned, turn)
+            except _PASSING:
+                raise
+            except AnnabelleError as refusal:
+                if row.attempts + 1 < REFUSALS:
+                    await self._database.write(lambda conn: to_remember.failed(conn, row.message_id))
+                    raise Unavailable(refusal.message) from refusal
+                _log.error("The memory refuses the turn %s, which is left out: %s", row.message_id, refusal.message)
+            failpoint("hub.after_remember")
+        await self._database.write(lambda conn: to_remember.done(conn, row.message_id))
+
+
+def _load(conn: Connection, row: ToRemember, owner_name: str) -> tuple[Owned, DeliveredTurn] | None:
+    """The turn as it was delivered; None when it is not there any more."""
+    try:
+        message = messages.load(conn, row.message_id)
+    except NotFound:
+        return None
+    replies = [reply for reply in messages.replies_to(conn, message) if reply.source == "agent"]
+    origins = recent_turns.untrusted_tools(conn, message.id)
+    owned = Owned(
+        user_id=row.user_id,
+        agent_id=row.agent_id,
+        thread_id=row.thread_id,
+        message_id=message.id,
+        channel=message.channel,
+        chat_id=message.chat_id,
+        trace_id=message.trace_id,
+    )
+    turn = DeliveredTurn(
+        said=message.content,
+        answered="\n\n".join(reply.content for reply in replies),
+        speaker=owner_name if owner_name and message.sender_id == OWNER else message.sender_id,
+        said_at=message.created_at,
+        tools=tuple(tool_calls.used_for(conn, message.id)),
+        provenance=Provenance(trust=trust_after(origins), origins=tuple(origins)),
+    )
+    return owned, turn

@@ -1,0 +1,194 @@
+"""The memory server as the hub uses it: its tools, called in the name of whoever the memory belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from annabelle.core.contract import KnownFact, LearntFact, PastTurn, TidyAction
+from annabelle.core.errors import AnnabelleError, ErrorBody, ServerDown, StorageTrouble, ToolTimeout, Unavailable
+from annabelle.core.memory import FactCategory, Provenance
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
+
+M = TypeVar("M", bound=BaseModel)
+LEARNT = "learnt from a conversation"
+# What passes: the hub tries again later. Whatever else a tool says no with stays a no.
+_PASSING: dict[str, type[AnnabelleError]] = {
+    kind.code: kind for kind in (Unavailable, ServerDown, StorageTrouble, ToolTimeout)
+}
+
+
+class Tools(Protocol):
+    """The part of the toolbox that is needed."""
+
+    async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Whose memory is meant, and for which message."""
+
+    user_id: str
+    agent_id: str
+    thread_id: str | None = None
+    message_id: str | None = None
+    channel: str | None = None
+    chat_id: str | None = None
+    trace_id: str | None = None
+
+    def context(self, provenance: Provenance | None = None) -> CallContext:
+        return CallContext(
+            caller="hub",
+            agent_id=self.agent_id,
+            user_id=self.user_id,
+            thread_id=self.thread_id,
+            message_id=self.message_id,
+            channel=self.channel,
+            chat_id=self.chat_id,
+            trace_id=self.trace_id,
+            provenance=provenance or Provenance(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveredTurn:
+    """What was said and answered, as the memory keeps it."""
+
+    said: str
+    answered: str
+    speaker: str
+    said_at: datetime
+    tools: tuple[str, ...]
+    provenance: Provenance
+
+
+class _Read(BaseModel):
+    """The part of a tool's answer the hub works with."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Turns(_Read):
+    turns: tuple[PastTurn, ...]
+
+
+class _Fact(_Read):
+    fact: str
+
+
+class _Facts(_Read):
+    facts: tuple[_Fact, ...]
+
+
+class Stored(_Read):
+    fact_id: int
+    status: str
+
+
+class TidyPlan(_Read):
+    """The facts there are, and what the rules would do with them."""
+
+    facts: tuple[KnownFact, ...]
+    actions: tuple[TidyAction, ...] = ()
+
+
+class Tidied(_Read):
+    change_id: int | None = None
+    retired: int = 0
+    made: int = 0
+    refused: tuple[str, ...] = Field(default=(), description="Actions that were not done, and why")
+
+
+class MemoryTools:
+    """Every call raises what went wrong; Unavailable and StorageTrouble pass, the others do not."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def store_turn(self, owned: Owned, turn: DeliveredTurn) -> None:
+        """Keep a delivered turn; the same message again changes nothing."""
+        await self._call(
+            "store_conversation",
+            {
+                "session_id": owned.thread_id,
+                "user_message": turn.said,
+                "agent_response": turn.answered,
+                "tools": list(turn.tools),
+                "said_at": turn.said_at.isoformat(),
+                "speaker": turn.speaker,
+            },
+            owned.context(turn.provenance),
+        )
+
+    async def unread(self, owned: Owned, limit: int, *, everywhere: bool = False) -> tuple[PastTurn, ...]:
+        """The last turns nobody has looked for facts in, oldest first; of the thread, or of all of them."""
+        asked: JsonObject = {"limit": limit}
+        if not everywhere:
+            asked["session_id"] = owned.thread_id
+        return _read(_Turns, await self._call("list_unextracted", asked, owned.context())).turns
+
+    async def known(self, owned: Owned, limit: int) -> tuple[str, ...]:
+        """What is known already, the newest first."""
+        found = _read(_Facts, await self._call("list_facts", {"limit": limit}, owned.context()))
+        return tuple(one.fact for one in found.facts)
+
+    async def store_fact(self, owned: Owned, learnt: LearntFact, message_id: str | None) -> Stored:
+        """Keep a fact with the words it was read from. It is as trustworthy as they are, whoever calls."""
+        origin: JsonObject = {
+            "kind": "conversation",
+            "conversation_id": learnt.conversation_id,
+            "message_id": message_id,
+            "thread_id": owned.thread_id,
+            "quote": learnt.quote,
+        }
+        arguments: JsonObject = {
+            "fact": learnt.fact,
+            "category": learnt.category,
+            "source": LEARNT,
+            "confidence": learnt.confidence,
+            "origin": {key: value for key, value in origin.items() if value is not None},
+        }
+        answer = await self._call("store_fact", arguments, owned.context(Provenance(trust=learnt.trust)))
+        return _read(Stored, answer)
+
+    async def mark_read(self, owned: Owned, conversation_ids: Sequence[int]) -> None:
+        """Note that facts were looked for in these turns, so that it is not done again."""
+        await self._call("mark_extracted", {"conversation_ids": list(conversation_ids)}, owned.context())
+
+    async def tidy_plan(self, owned: Owned, category: FactCategory | None, most: int) -> TidyPlan:
+        """The current facts, at most so many of each category, and what the rules propose for them."""
+        asked: JsonObject = {"max_facts_per_category": most}
+        if category is not None:
+            asked["category"] = category
+        return _read(TidyPlan, await self._call("tidy_plan", asked, owned.context()))
+
+    async def apply_tidy(self, owned: Owned, actions: Sequence[TidyAction], planned_by: str) -> Tidied:
+        """Do these changes in one piece, so that one undo brings everything back."""
+        asked: JsonObject = {
+            "actions": [action.model_dump(mode="json", exclude_none=True) for action in actions],
+            "planned_by": planned_by,
+        }
+        return _read(Tidied, await self._call("apply_tidy", asked, owned.context()))
+
+    async def _call(self, name: str, arguments: JsonObject, context: CallContext) -> JsonObject:
+        result = await self._tools.call(f"memory_{name}", arguments, context)
+        if result.is_error:
+            raise _raised(result)
+        return result.structured or {}
+
+
+def _read(model: type[M], answer: JsonObject) -> M:
+    try:
+        return model.model_validate(answer)
+    except ValidationError as error:
+        raise AnnabelleError(f"The memory's answer can not be read as {model.__name__}.") from error
+
+
+def _raised(result: ToolResult) -> AnnabelleError:
+    body = result.error or ErrorBody(code="tool_failed", message=result.text)
+    kind = _PASSING.get(body.code, AnnabelleError)
+    return kind(body.message, hint=body.hint)

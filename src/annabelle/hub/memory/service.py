@@ -1,0 +1,77 @@
+"""Everything the hub does for the memory, made and run together."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from annabelle.core.settings import Settings
+from annabelle.core.trace import TraceFile
+from annabelle.durable.durable import Durable
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.flows.learn_facts import LearnFacts, LearnServices, of_thread
+from annabelle.hub.memory.keeper import Keeper
+from annabelle.hub.memory.memory_tools import MemoryTools
+from annabelle.hub.memory.resting import Resting
+from annabelle.hub.memory.thinking import Thinking
+from annabelle.hub.memory.tidying import Tidying
+from annabelle.hub.tools.memory_extraction import backfill_tool
+from annabelle.hub.tools.memory_synthesis import synthesize_tool
+from annabelle.store.database import Database
+from annabelle.store.idle_threads import IdleThread
+from annabelle.store.messages import StoredMessage
+from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.native import NativeTool
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What of the hub it works with."""
+
+    settings: Settings
+    database: Database
+    durable: Durable
+    toolbox: Toolbox
+    agents: AgentManager
+    traces: TraceFile
+    ready: Callable[[], Awaitable[None]]
+
+
+class HubMemory:
+    """The keeper of turns, the threads that rest, and what learns and tidies."""
+
+    def __init__(self, around: Around) -> None:
+        settings, agents = around.settings, around.agents
+        self.tools = MemoryTools(around.toolbox)
+        thinking = Thinking(agents)
+        self.keeper = Keeper(around.database, self.tools, around.ready, settings.user_name)
+        self.learn = LearnFacts(
+            LearnServices(around.durable, self.tools, thinking, around.traces, settings, around.ready)
+        )
+        self.tidying = Tidying(self.tools, thinking)
+        self._agents = agents
+        learning = settings.fact_extraction_enabled and settings.thinker_enabled
+        self.rest_seconds = settings.fact_extraction_idle_seconds if learning else None
+        self._resting = Resting(around.database, agents, settings.fact_extraction_idle_seconds, self._rested)
+
+    def native_tools(self) -> list[NativeTool]:
+        return [backfill_tool(self.learn, self._agents), synthesize_tool(self.tidying, self._agents)]
+
+    async def start(self) -> None:
+        """Go on with what the last process left."""
+        self.keeper.start()
+        if self.rest_seconds is not None:
+            await self._resting.start()
+
+    def delivered(self, message: StoredMessage) -> None:
+        """A turn is over: it has to be stored, and its thread rests."""
+        self.keeper.wake()
+        if self.rest_seconds is not None:
+            self._resting.said(message.thread_id)
+
+    async def stop(self) -> None:
+        await self._resting.stop()
+        await self.keeper.stop()
+
+    async def _rested(self, idle: IdleThread) -> None:
+        await self.learn.begin(of_thread(idle.thread_id, idle.user_id, idle.agent_id, idle.last_message_id))
