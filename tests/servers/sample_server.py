@@ -28,6 +28,14 @@ class Caller(Result):
     call_id: str | None
 
 
+class Whole(Result):
+    caller: str | None
+    thread_id: str | None
+    channel: str | None
+    trust: str | None
+    origins: tuple[str, ...]
+
+
 class Sample:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def echo(self, text: Text = "hello") -> Said:
@@ -44,6 +52,18 @@ class Sample:
             trace_id=call.trace_id,
             chat_id=call.chat_id,
             call_id=call.call_id,
+        )
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="people")
+    async def whence(self) -> Whole:
+        """Tell where a call comes from."""
+        call = current_call()
+        return Whole(
+            caller=call.caller,
+            thread_id=call.thread_id,
+            channel=call.channel,
+            trust=call.trust,
+            origins=call.origins,
         )
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)

@@ -105,6 +105,28 @@ async def test_the_tool_knows_who_calls(in_memory: Connect) -> None:
     assert result.structured_content == facts
 
 
+@pytest.mark.req("MEM-09")
+async def test_the_tool_knows_where_a_call_comes_from_and_how_far_it_may_be_trusted(in_memory: Connect) -> None:
+    facts = {"caller": "agent", "thread_id": "thr_1", "channel": "cli", "trust": "untrusted", "origins": ["web_fetch"]}
+    async with in_memory(sample()) as client:
+        result = await client.call_tool("whence", {}, meta={"annabelle": facts})
+        odd = await client.call_tool(
+            "whence", {}, meta={"annabelle": {"caller": "root", "trust": "very", "origins": "all", "channel": 5}}
+        )
+        silent = await client.call_tool("whence", {})
+    assert result.structured_content == facts
+    nothing = {"caller": None, "thread_id": None, "channel": None, "trust": None, "origins": []}
+    assert odd.structured_content == nothing | {"trust": "untrusted"}, "an unknown label is the careful one"
+    assert silent.structured_content == nothing
+
+
+async def test_a_tool_says_for_whom_it_is_and_most_say_nothing(in_memory: Connect) -> None:
+    async with in_memory(sample()) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert tools["whence"].meta == {"annabelle": {"audience": "people"}}
+    assert tools["echo"].meta is None
+
+
 async def test_two_calls_at_once_never_see_each_others_caller(in_memory: Connect) -> None:
     seen: dict[str, object] = {}
 

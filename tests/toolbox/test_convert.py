@@ -79,6 +79,51 @@ def test_an_absent_hint_is_read_as_the_dangerous_answer(hints: object, expected:
     assert spec.annotations == expected
 
 
+OURS = ServerProfile("s", "S", "builtin", 30, provenance=True)
+
+
+@pytest.mark.parametrize(
+    ("meta", "audience"),
+    [
+        (None, "everyone"),
+        ({"annabelle": {"audience": "people"}}, "people"),
+        ({"annabelle": {"audience": "hub"}}, "hub"),
+        ({"annabelle": {"audience": "somebody"}}, "hub"),
+        ({"annabelle": "people"}, "everyone"),
+        ({"other": {"audience": "hub"}}, "everyone"),
+    ],
+)
+def test_our_servers_say_for_whom_a_tool_is_and_others_are_not_heard(meta: object, audience: str) -> None:
+    ours, theirs = to_spec(OURS, {"name": "t", "_meta": meta}), to_spec(SERVER, {"name": "t", "_meta": meta})
+    assert ours is not None
+    assert theirs is not None
+    assert (ours.audience, theirs.audience) == (audience, "everyone")
+
+
+@pytest.mark.req("MEM-09")
+@pytest.mark.parametrize(
+    ("structured", "trust"),
+    [
+        ({"trust": "trusted"}, "trusted"),
+        ({"trust": "untrusted"}, "untrusted"),
+        ({"trust": 1}, "untrusted"),
+        ({}, "untrusted"),
+    ],
+)
+def test_only_a_server_that_labels_its_results_is_heard_on_how_far_to_trust_them(
+    structured: JsonObject, trust: str
+) -> None:
+    answer = said({"type": "text", "text": "x"}, structuredContent=structured)
+    assert to_result(answer, TOOL, 1000, labelled=True).trust == trust
+    assert to_result(answer, TOOL, 1000).trust == "untrusted"
+
+
+def test_a_label_holds_when_the_structure_is_too_large_to_pass_on() -> None:
+    big = said({"type": "text", "text": "short"}, size=5000, structuredContent={"a": "x" * 4900, "trust": "trusted"})
+    result = to_result(big, TOOL, 1000, labelled=True)
+    assert (result.structured, result.trust) == (None, "trusted")
+
+
 @pytest.mark.parametrize("listed", [{}, {"name": 3}, {"name": ""}])
 def test_an_entry_without_a_name_is_no_tool(listed: JsonObject) -> None:
     assert to_spec(SERVER, listed) is None

@@ -21,13 +21,15 @@ def add(folder: ManifestFolder, name: str, text: str) -> None:
 
 @pytest.mark.req("EXT-01")
 def test_a_folder_with_a_manifest_is_a_server(folder: ManifestFolder) -> None:
-    add(folder, "web", 'name = "web"\nlabel = "Web"\ntimeout = 60\ngroup = "Net"\nenv = ["WEB_KEY"]\nsensitive = true')
+    web = 'name = "web"\nlabel = "Web"\ntimeout = 60\ngroup = "Net"\nenv = ["WEB_KEY"]\nsensitive = true\n'
+    add(folder, "web", f"{web}provenance = true")
     add(folder, "guard", 'name = "guard"\nlabel = "Guardian"\nrole = "guardian"')
     (folder.path / "kit").mkdir()
     guard, web = find_builtins([folder], {}, 30)
     assert (guard.profile.name, guard.profile.role, guard.profile.timeout_seconds) == ("guard", "guardian", 30)
     assert (web.module, web.variables, web.profile.sensitive) == ("some.package.web.__main__", ("WEB_KEY",), True)
     assert web.profile.timeout_seconds == 60
+    assert (web.profile.provenance, guard.profile.provenance) == (True, False)
 
 
 @pytest.mark.req("EXT-01")

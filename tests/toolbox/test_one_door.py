@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from annabelle.core.errors import InvalidArguments, NotAllowed
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.core.errors import InvalidArguments, NotAllowed, UnknownTool
+from annabelle.core.memory import Provenance
+from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
@@ -109,12 +111,72 @@ async def test_every_way_to_a_tool_has_every_door_also_after_a_restart_and_a_rel
 
 
 @pytest.mark.req("POL-01")
+async def test_a_tool_for_people_or_for_the_hub_is_neither_shown_to_others_nor_let_through(
+    config: ToolboxConfig, start: Start
+) -> None:
+    toolbox = await start(config)
+
+    async def answer(arguments: JsonObject, context: CallContext) -> ToolResult:
+        return ToolResult(text=context.caller)
+
+    audiences: list[Audience] = ["everyone", "people", "hub"]
+    toolbox.add_native(NativeTool(f"for_{name}", "x", {"type": "object"}, answer, audience=name) for name in audiences)
+    may: dict[Caller, list[str]] = {
+        "agent": ["for_everyone"],
+        "api": ["for_everyone", "for_people"],
+        "cli": ["for_everyone", "for_people"],
+        "hub": ["for_everyone", "for_hub", "for_people"],
+    }
+    assert [spec.name for spec in toolbox.tools().tools] == may["api"], "without a policy it is a person who asks"
+    assert [spec.name for spec in toolbox.tools(AgentPolicy()).tools] == may["agent"]
+    for caller, names in may.items():
+        policy = AgentPolicy() if caller == "agent" else None
+        assert [spec.name for spec in toolbox.tools(policy, caller).tools] == names
+        for name in audiences:
+            context = CallContext(caller=caller, agent_id="a", user_id="owner")
+            if f"for_{name}" in names:
+                result = await toolbox.call(f"for_{name}", {}, context, policy)
+                assert (result.text, result.trust) == (caller, "trusted"), "what the hub serves itself is trusted"
+            else:
+                with pytest.raises(NotAllowed):
+                    await toolbox.call(f"for_{name}", {}, context, policy)
+    with pytest.raises(UnknownTool) as unknown:
+        await toolbox.call("for_peopel", {}, AGENT, AgentPolicy())
+    assert "for_people" not in (unknown.value.hint or ""), "a near miss does not give it away"
+
+
+@pytest.mark.req("POL-01")
 async def test_a_replay_is_no_way_around_the_policy(with_servers: WithServers, start: Start) -> None:
     toolbox = await start(with_servers("witness"))
     call = AGENT.model_copy(update={"call_id": "m:1:0"})
     await toolbox.call("witness_act", {"word": "a"}, call, AgentPolicy())
     with pytest.raises(NotAllowed):
         await toolbox.call("witness_act", {"word": "a"}, call, AgentPolicy(denied=("witness_*",)))
+
+
+@pytest.mark.req("MEM-09")
+async def test_an_external_server_is_told_no_more_than_it_always_was(with_servers: WithServers, start: Start) -> None:
+    config = with_servers("echo")
+    entry = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
+    write_external(config, {"outside": entry})
+    toolbox = await start(config)
+    always = {"trace_id": "tr_1", "agent_id": "a", "user_id": "owner", "chat_id": "c", "message_id": "msg_1"}
+    context = CallContext(
+        caller="hub",
+        thread_id="thr_1",
+        channel="cli",
+        provenance=Provenance(trust="untrusted", origins=("web_fetch",)),
+        **always,
+    )
+    ours = (await toolbox.call("echo_surroundings", {}, context)).structured
+    theirs = (await toolbox.call("outside_surroundings", {}, context)).structured
+    assert ours is not None
+    assert theirs is not None
+    assert theirs["sent"] == always
+    more = {"caller": "hub", "thread_id": "thr_1", "channel": "cli", "trust": "untrusted", "origins": ["web_fetch"]}
+    assert ours["sent"] == always | more
+    assert not toolbox.wants_provenance("echo_say"), "its manifest does not ask"
+    assert not toolbox.wants_provenance("no_such_tool")
 
 
 async def test_a_person_needs_no_policy_and_a_native_tool_keeps_its_plain_name(

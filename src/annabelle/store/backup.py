@@ -22,7 +22,8 @@ def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
     temporary = target.with_name(f".{target.name}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        temporary.unlink(missing_ok=True)
+        for half in folder.glob(f".{file.stem}-*{file.suffix}.part"):
+            half.unlink(missing_ok=True)  # of a copy that was killed: a file has one owner, so none is under way
         _copy(file, temporary)
         temporary.replace(target)
     except (OSError, driver.Error) as error:

@@ -22,6 +22,7 @@ PLAN = Plan(
     tables=metadata,
     version_table="memory_version",
     create=create_all,
+    beside=("text_index",),
     snapshots="memory_backup_",
     way_back="annabelle memory restore",
 )

@@ -90,13 +90,18 @@ def load(connection: Connection, model: str, rows: int = BLOCK_ROWS) -> Iterator
 
 def missing(
     connection: Connection, model: str, kind: Kind, *, after: int = 0, limit: int = 100, owner: Owner | None = None
-) -> list[int]:
-    """Rows that can be searched and have no vector of this model, by id."""
-    table = _ROWS[kind]
-    query = select(table.c.id).where(_lacks(kind, model), table.c.id > after).order_by(table.c.id).limit(limit)
+) -> list[tuple[int, Owner]]:
+    """Rows that can be searched and have no vector of this model, with their owners, by id."""
+    columns = _ROWS[kind].c
+    query = (
+        select(columns.id, columns.user_id, columns.agent_id)
+        .where(_lacks(kind, model), columns.id > after)
+        .order_by(columns.id)
+        .limit(limit)
+    )
     if owner is not None:
-        query = query.where(owner.of(table))
-    return list(connection.execute(query).scalars())
+        query = query.where(owner.of(_ROWS[kind]))
+    return [(row[0], Owner(row[1], row[2])) for row in connection.execute(query)]
 
 
 def count_missing(connection: Connection, model: str, kind: Kind, owner: Owner | None = None) -> int:
