@@ -7,29 +7,16 @@ amount of white space between words. A file may also hold them escaped (JSON, Py
 from __future__ import annotations
 
 import base64
-import json
 import re
 import unicodedata
 from collections.abc import Iterable
 from typing import cast
 from urllib.parse import unquote
 
-MASK = "[forgotten]"
-_DIGITS = 6
 _LEAST_BASE64 = 8
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|((?:x[0-9a-fA-F]{2}\\+)*x[0-9a-fA-F]{2})|([nrtfbv])|([\"'/]))|(\\\\)")
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-
-# What our own records are held together by: an id, a kind, a time. Without them a record could not be read again.
-_STRUCTURE = frozenset(
-    {
-        "agent_id", "at", "attempt", "call_id", "channel", "code", "created_at", "event", "id", "key", "kind", "mcp",
-        "message_id", "part_kind", "provider", "role", "status", "step", "thread_id", "timestamp", "tool",
-        "tool_call_id", "tool_kind", "tool_name", "trace_id", "trust", "ts", "type", "user_id", "version",
-    }
-)  # fmt: skip
-_WORD = re.compile(r"[\w.:/+-]{1,120}")
 
 
 def fold(text: str) -> str:
@@ -103,46 +90,6 @@ class Needle:
                 at = folded.find(one, at + len(one))
         return found
 
-    def masked_text(self, text: str, mask: str = MASK) -> str:
-        """The text without it: leaf by leaf when it is JSON, else the mask in the place of the whole."""
-        if not self.within(text):
-            return text
-        value = _parsed(text)
-        if value is None:
-            return mask
-        masked = self.masked(value, mask)
-        return text if masked == value else json.dumps(masked, separators=(",", ":"))
-
-    def masked(self, value: object, mask: str = MASK) -> object:
-        """A JSON value with a mask in the place of every string in it that holds the text."""
-        if isinstance(value, str):
-            return self.masked_text(value, mask)
-        if isinstance(value, dict):
-            entries = cast("dict[str, object]", value).items()
-            return {self._masked_key(key, mask): self._masked_entry(key, item, mask) for key, item in entries}
-        if isinstance(value, list | tuple):
-            return [self.masked(item, mask) for item in cast("list[object]", value)]
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            digits = str(value)
-            return 0 if len(digits) >= _DIGITS and self._in(digits) else value
-        return value
-
-    def pruned(self, value: object) -> object:
-        """A JSON value without the entries and items that hold the text; None when nothing is left of it."""
-        if isinstance(value, dict):
-            pairs = ((key, old, self.pruned(old)) for key, old in cast("dict[str, object]", value).items())
-            return {key: new for key, old, new in pairs if not self.within(key) and (new is not None or old is None)}
-        if isinstance(value, list | tuple):
-            items = ((old, self.pruned(old)) for old in cast("list[object]", value))
-            return [new for old, new in items if new is not None or old is None]
-        return value if self.masked(value) == value else None
-
-    def _masked_key(self, key: str, mask: str) -> str:
-        return mask if key not in _STRUCTURE and self.within(key) else key
-
-    def _masked_entry(self, key: str, item: object, mask: str) -> object:
-        return item if key in _STRUCTURE and _structural(item) else self.masked(item, mask)
-
     def _in(self, folded: str) -> bool:
         return any(one in folded for one in self._folded)
 
@@ -151,21 +98,6 @@ def folds(text: str) -> tuple[str, ...]:
     """The folded text as it stands and, where that differs, as it was before it was escaped."""
     plain = unescape(text)
     return (fold(text),) if plain == text else (fold(text), fold(plain))
-
-
-def _structural(item: object) -> bool:
-    return isinstance(item, int | float) or (isinstance(item, str) and _WORD.fullmatch(item) is not None)
-
-
-def _parsed(text: str) -> dict[str, object] | list[object] | None:
-    """A JSON object or array; anything else is a plain text."""
-    if not text.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return cast("dict[str, object] | list[object]", value) if isinstance(value, dict | list) else None
 
 
 def _spellings(text: str) -> set[str]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import hashlib
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Table
 
+from annabelle.core.masking import MASK, PAYLOAD, masked_json
 from annabelle.core.needle import Needle
 from annabelle.store.columns import Json, Words
-
-Alias = Callable[[str], str]
-"""Gives a name that must stay one of a kind another that says nothing, always the same one."""
 
 Found = dict[str, object]
 
@@ -26,7 +26,8 @@ class Cells:
 
     table: str
     keys: tuple[str, ...]
-    columns: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    json: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     """Columns that are handed back of each row that holds the text."""
@@ -35,13 +36,22 @@ class Cells:
     @classmethod
     def of(cls, table: Table, also: Iterable[str] = ()) -> Cells:
         """What a table of ours says about itself: words and JSON are content, chats and senders are names."""
-        content = tuple(column.name for column in table.c if isinstance(column.type, Words | Json))
-        names = tuple(name for name in _NAMES if name in table.c)
-        return cls(table.name, tuple(column.name for column in table.primary_key), content, names, tuple(also))
+        return cls(
+            table.name,
+            keys=tuple(column.name for column in table.primary_key),
+            words=tuple(column.name for column in table.c if isinstance(column.type, Words)),
+            json=tuple(column.name for column in table.c if isinstance(column.type, Json)),
+            names=tuple(name for name in _NAMES if name in table.c),
+            also=tuple(also),
+        )
+
+    @property
+    def empty(self) -> bool:
+        return not (self.words or self.json or self.names)
 
     def shadow(self) -> sa.TableClause:
         """The table with plain columns: JSON is read and written as the text it is stored as."""
-        wanted = dict.fromkeys((*self.keys, *self.columns, *self.names, *self.also))
+        wanted = dict.fromkeys((*self.keys, *self.words, *self.json, *self.names, *self.also))
         columns: list[sa.ColumnClause[object]] = [sa.column(name) for name in wanted]
         return sa.table(self.table, *columns, schema=self.schema)
 
@@ -51,9 +61,17 @@ class Sweep:
     """What to look for, in whose rows, and whether to take it out or only to count it."""
 
     needle: Needle
-    alias: Alias
     apply: bool
     user_id: str | None = None
+    salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+
+    def alias(self, name: str) -> str:
+        """Another name, for one that must stay one of a kind: always the same, and nothing can be read from it."""
+        return f"forgotten-{hashlib.blake2b(name.encode(), key=self.salt, digest_size=8).hexdigest()}"
+
+    def looking(self) -> Sweep:
+        """The same search, which changes nothing."""
+        return replace(self, apply=False)
 
     def own(self, table: Table) -> sa.ColumnElement[bool]:
         """The rows of the person who asks; a table that belongs to nobody is everybody's."""
@@ -63,7 +81,7 @@ class Sweep:
 
     def run(self, connection: Connection, cells: Cells, rows: sa.ColumnElement[bool] | None = None) -> list[Found]:
         """The rows that hold the text; with `apply` they hold it no longer."""
-        if not cells.columns and not cells.names:
+        if cells.empty:
             return []
         table = cells.shadow()
         query = sa.select(*table.c).where(sa.true() if rows is None else rows)
@@ -78,13 +96,10 @@ class Sweep:
         return [row for row, _change in found]
 
     def _change(self, cells: Cells, row: Found) -> dict[str, str]:
-        change: dict[str, str] = {}
-        for name in cells.columns:
-            value = row[name]
-            if isinstance(value, str) and (masked := self.needle.masked_text(value)) != value:
-                change[name] = masked
-        for name in cells.names:
-            value = row[name]
-            if isinstance(value, str) and self.needle.within(value):
-                change[name] = self.alias(value)
-        return change
+        held = {name: value for name, value in row.items() if isinstance(value, str)}
+        new = {name: MASK for name in cells.words if name in held and self.needle.within(held[name])}
+        for name in cells.json:
+            if name in held:
+                new[name] = masked_json(self.needle, held[name], payload=name in PAYLOAD)
+        new |= {name: self.alias(held[name]) for name in cells.names if name in held and self.needle.within(held[name])}
+        return {name: value for name, value in new.items() if value != held[name]}

@@ -1,0 +1,50 @@
+"""Takes a text out of the durable engine's tables: what workflows were given, did, said and ended with (TRU-09)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Engine
+
+from annabelle.store.compact import compact
+from annabelle.store.sweep import Cells, Sweep
+
+# Names the engine gives to columns that hold values of ours, all of them JSON texts. Every other column is its own.
+_CONTENT = frozenset({"inputs", "output", "error", "message", "value", "context", "topic", "attributes"})
+
+
+def forget(engine: Engine, schema: str, sweep: Sweep) -> int:
+    """Mask the text in every row of one engine; how many held it. A workflow goes on with what is left of its steps."""
+    inside = schema if engine.dialect.name == "postgresql" else None
+    with engine.begin() as connection:
+        return sum(len(sweep.run(connection, cells)) for cells in _tables(connection, inside))
+
+
+def tidy(engine: Engine, schema: str) -> None:
+    """Leave nothing of what was masked in free pages or in the journal."""
+    inside = schema if engine.dialect.name == "postgresql" else None
+    with engine.begin() as connection:
+        tables = [f'"{cells.schema}"."{cells.table}"' for cells in _tables(connection, inside)]
+    compact(engine, tables)
+
+
+def schemas(engine: Engine, wanted: Callable[[str], bool]) -> list[str]:
+    """The schemas of a PostgreSQL database by name; there an engine has one of its own."""
+    with engine.begin() as connection:
+        return sorted(name for name in sa.inspect(connection).get_schema_names() if wanted(name))
+
+
+def _tables(connection: Connection, schema: str | None) -> list[Cells]:
+    inspector = sa.inspect(connection)
+    found: list[Cells] = []
+    for table in sorted(inspector.get_table_names(schema=schema)):
+        columns = tuple(
+            column["name"]
+            for column in inspector.get_columns(table, schema=schema)
+            if column["name"] in _CONTENT and isinstance(column["type"], sa.Text | sa.String)
+        )
+        keys = tuple(inspector.get_pk_constraint(table, schema=schema)["constrained_columns"])
+        if columns and keys:
+            found.append(Cells(table, keys, json=columns, schema=schema))
+    return found

@@ -1,0 +1,174 @@
+"""Takes a text out of the memory: what is made of it goes, what merely mentions it is masked (TRU-09)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import cast
+
+import sqlalchemy as sa
+from sqlalchemy import Connection, Table
+
+from annabelle.core.errors import NotFound
+from annabelle.core.masking import pruned
+from annabelle.core.tools import JsonObject
+from annabelle.store.memory import conversations as turns
+from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory.owner import Kind, Owner
+from annabelle.store.memory.tables import (
+    contacts,
+    conversations,
+    facts,
+    import_rows,
+    imports,
+    metadata,
+    profile_history,
+    profiles,
+    projects,
+)
+from annabelle.store.sweep import Cells, Found, Sweep
+
+_TELLING = 12
+_KINDS: tuple[Kind, ...] = ("fact", "conversation")
+# A row whose own words hold the text goes as a whole; in what else is kept beside it, the text alone goes.
+_WHOLE: dict[Table, tuple[str, ...]] = {
+    facts: ("fact",),
+    conversations: ("user_message", "agent_response"),
+    contacts: ("name", "email"),
+    projects: ("name",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenFact:
+    """A fact that holds the text."""
+
+    id: int
+    agent_id: str
+    fact: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What held the text: the facts themselves, and how many rows of every kind."""
+
+    facts: list[ForgottenFact]
+    counts: dict[str, int]
+
+
+def forget(connection: Connection, sweep: Sweep) -> Forgotten:
+    """Go through everything one person's agents remember; with `apply`, the text is gone from all of it."""
+    counts: dict[str, int] = {}
+    known = _facts(connection, sweep)
+    for table, columns in _WHOLE.items():
+        cells = Cells(table.name, ("id",), columns)
+        ids = [cast("int", row["id"]) for row in sweep.looking().run(connection, cells, sweep.own(table))]
+        counts[table.name] = len(ids)
+        if sweep.apply:
+            _remove(connection, table, ids)
+    counts["imports"] = _unfinished_imports(connection, sweep)
+    for table in (profiles, profile_history):
+        counts[table.name] = _prune(connection, sweep, table)
+    for table in metadata.sorted_tables:
+        if table is not import_rows:
+            counts[table.name] = counts.get(table.name, 0) + len(_mask(connection, sweep, table))
+    if sweep.apply and connection.dialect.name == "sqlite":
+        for kind in _KINDS:
+            # No segment of the index keeps a word that no row has any more.
+            connection.exec_driver_sql(f"INSERT INTO {kind}_text ({kind}_text) VALUES ('rebuild')")  # noqa: S608
+    return Forgotten(known, {name: count for name, count in counts.items() if count})
+
+
+def texts_of(connection: Connection, user_id: str, fact_id: int, *, with_source: bool = False) -> list[str]:
+    """The words of a fact and of those it took the place of; on demand also of the conversations they came from."""
+    found: list[Found] = []
+    wanted = [fact_id]
+    while wanted:
+        chosen = facts.c.superseded_by.in_(wanted) if found else facts.c.id.in_(wanted)
+        query = sa.select(facts.c.id, facts.c.fact, facts.c.origin).where(facts.c.user_id == user_id, chosen)
+        rows = [{str(key): value for key, value in row.items()} for row in connection.execute(query).mappings()]
+        known = {row["id"] for row in found}
+        found += [row for row in rows if row["id"] not in known]
+        wanted = [cast("int", row["id"]) for row in rows if row["id"] not in known]
+    if not found:
+        raise NotFound(f"There is no fact {fact_id}.", field="fact_id")
+    texts = [str(row["fact"]) for row in found]
+    if with_source:
+        texts += _said(connection, user_id, [cast("JsonObject", row["origin"]) for row in found])
+    return list(dict.fromkeys(texts))
+
+
+def _said(connection: Connection, user_id: str, origins: list[JsonObject]) -> list[str]:
+    """What was said where facts came from. A few words alone, as "yes", tell nothing, and stand everywhere."""
+    numbers = [origin["conversation_id"] for origin in origins if isinstance(origin.get("conversation_id"), int)]
+    messages = [origin["message_id"] for origin in origins if isinstance(origin.get("message_id"), str)]
+    from_there = sa.or_(conversations.c.id.in_(numbers), conversations.c.message_id.in_(messages))
+    query = sa.select(conversations.c.user_message, conversations.c.agent_response)
+    rows = connection.execute(query.where(conversations.c.user_id == user_id, from_there))
+    quotes = [str(origin["quote"]) for origin in origins if origin.get("quote")]
+    return [text for text in (*(str(text) for row in rows for text in row), *quotes) if len(text) >= _TELLING]
+
+
+def tables(connection: Connection) -> list[str]:
+    """Every table of the memory, as PostgreSQL wants them named to be rewritten."""
+    inspector = sa.inspect(connection)
+    return [f'"{name}"' for name in [*metadata.tables, "text_index"] if inspector.has_table(name)]
+
+
+def _facts(connection: Connection, sweep: Sweep) -> list[ForgottenFact]:
+    cells = Cells("facts", ("id",), ("fact",), also=("agent_id", "retired_at"))
+    return [
+        ForgottenFact(cast("int", row["id"]), str(row["agent_id"]), str(row["fact"]), row["retired_at"] is None)
+        for row in sweep.looking().run(connection, cells, sweep.own(facts))
+    ]
+
+
+def _remove(connection: Connection, table: Table, ids: list[int]) -> None:
+    kind: Kind | None = "fact" if table is facts else "conversation" if table is conversations else None
+    if kind is not None:
+        text_index.drop(connection, kind, ids)
+        vectors.drop(connection, kind, ids)
+    for row_id in ids:
+        connection.execute(sa.delete(table).where(table.c.id == row_id))
+
+
+def _unfinished_imports(connection: Connection, sweep: Sweep) -> int:
+    """Staged rows of an import that was not finished: all of it goes, because half a file is never shown."""
+    mine = import_rows.c.import_id.in_(sa.select(imports.c.id).where(sweep.own(imports)))
+    cells = Cells("import_rows", ("import_id", "number"), json=("row",))
+    found = {cast("int", row["import_id"]) for row in sweep.looking().run(connection, cells, mine)}
+    for import_id in found if sweep.apply else ():
+        connection.execute(sa.delete(imports).where(imports.c.id == import_id))
+    return len(found)
+
+
+def _prune(connection: Connection, sweep: Sweep, table: Table) -> int:
+    """A profile loses the entries that hold the text; every version of it stays one that can be gone back to."""
+    keys = tuple(column.name for column in table.primary_key)
+    cells = Cells(table.name, keys, json=("profile",))
+    found = sweep.looking().run(connection, cells, sweep.own(table))
+    for row in found if sweep.apply else []:
+        left = json.dumps(pruned(sweep.needle, json.loads(str(row["profile"]))), separators=(",", ":"))
+        shadow = cells.shadow()
+        connection.execute(sa.update(shadow).where(_same(shadow, keys, row)).values(profile=left))
+    return len(found)
+
+
+def _same(table: sa.TableClause, keys: tuple[str, ...], row: Found) -> sa.ColumnElement[bool]:
+    return sa.and_(*(table.c[key] == row[key] for key in keys))
+
+
+def _mask(connection: Connection, sweep: Sweep, table: Table) -> list[Found]:
+    """What is left in other columns. A row whose words were indexed is indexed anew."""
+    cells = Cells.of(table, ("user_id", "agent_id") if "agent_id" in table.c else ())
+    if not sweep.apply:
+        # These were counted before.
+        words = tuple(name for name in cells.words if name not in _WHOLE.get(table, ()))
+        cells = replace(cells, words=words, json=tuple(name for name in cells.json if name != "profile"))
+    found = sweep.run(connection, cells, sweep.own(table))
+    for row in found if sweep.apply and table is conversations else []:
+        owner, row_id = Owner(str(row["user_id"]), str(row["agent_id"])), cast("int", row["id"])
+        for turn in turns.get(connection, owner, [row_id]).values():
+            turns.index(connection, owner, turn)
+    return found
