@@ -52,6 +52,8 @@ def _missing(config: EmbeddingConfig) -> tuple[str, str] | None:
         return None
     if config.provider == "openai" and config.api_key is None:
         return "Embeddings by OpenAI need a key.", "Set OPENAI_API_KEY, or EMBEDDING_PROVIDER=embedded to do without."
+    if config.api_key is not None and not _is_sendable(config.api_key.get_secret_value()):
+        return "The key for embeddings holds characters that no key has.", "Copy it again, without quotes or spaces."
     if not config.base_url:
         return "The address for embeddings is not set.", f"Set {own}_BASE_URL or EMBEDDING_BASE_URL."
     if not _is_address(config.base_url):
@@ -68,3 +70,7 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         return False
+
+
+def _is_sendable(key: str) -> bool:
+    return key.isascii() and key.isprintable() and " " not in key
