@@ -7,31 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import cast
 
+from annabelle.core.secret_shapes import ANY_SHAPE, ASSIGNED, may_have_shape
+
 MASK = "«redacted»"
 
 # PWD alone is every shell's current folder; DB_PWD is a password.
 _SECRET_NAME = re.compile(
     r"(?:(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|SESSION|API_HASH)|_PWD)$", re.I
-)
-_SHAPES = re.compile(
-    r"""
-      sk-(?:ant-|or-|proj-)?[A-Za-z0-9_-]{16,}          # OpenAI, Anthropic, OpenRouter
-    | gsk_[A-Za-z0-9]{16,}                              # Groq
-    | xox[abprs]-[A-Za-z0-9-]{10,}                      # Slack
-    | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,}   # GitHub
-    | glpat-[A-Za-z0-9_-]{16,}                          # GitLab
-    | AKIA[0-9A-Z]{16}                                  # AWS key id
-    | AIza[0-9A-Za-z_-]{30,}                            # Google
-    | eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}             # JSON web token
-    | -----BEGIN[ A-Z]*PRIVATE\ KEY-----[\s\S]*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z)
-    | (?<=://)[^\s:/@]+:[^\s/@]+(?=@)                   # user:password in an URL
-    """,
-    re.X,
-)
-_ASSIGNED = re.compile(
-    # What stands before may be joined to it by an underscore (MAIL_TOKEN=…), but not be a part of the same word.
-    r"(?i)(?<![^\W_])(authorization|x-annabelle-token|api[_-]?key|token|secret|password|passwd)([\"']?\s*[:=]\s*[\"']?)"
-    r"(?:(?:bearer|basic|token)\s+)?([^\s\",;&]{6,})"
 )
 
 
@@ -61,8 +43,9 @@ class Redactor:
     def __call__(self, text: str) -> str:
         if self._pattern is not None:
             text = self._pattern.sub(MASK, text)
-        text = _SHAPES.sub(MASK, text)
-        return _ASSIGNED.sub(rf"\1\2{MASK}", text)
+        if may_have_shape(text):
+            text = ANY_SHAPE.sub(MASK, text)
+        return ASSIGNED.sub(rf"\1\2{MASK}", text)
 
     def data(self, value: object) -> object:
         """The same for nested data; fields with a secret's name are masked whole."""
