@@ -94,7 +94,6 @@ def upgrade() -> None:
         sa.Column("fact", Words(), nullable=False),
         sa.Column("fact_hash", sa.Text(), nullable=False),
         sa.Column("about", sa.Text(), nullable=True),
-        sa.Column("about", sa.Text(), nullable=True),
         sa.Column("category", sa.Text(), nullable=False),
         sa.Column("source", Words(), nullable=False),
         sa.Column("confidence", sa.Float(), nullable=False),
@@ -125,7 +124,6 @@ def upgrade() -> None:
     op.create_index(
         "ix_facts_user_id_agent_id_created_at", "facts", ["user_id", "agent_id", "created_at"], unique=False
     )
-    op.create_index("ix_facts_user_id_agent_id_about", "facts", ["user_id", "agent_id", "about"], unique=False)
     op.create_index("ix_facts_user_id_agent_id_fact_hash", "facts", ["user_id", "agent_id", "fact_hash"], unique=False)
     op.create_table(
         "imports",
