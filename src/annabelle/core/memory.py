@@ -7,6 +7,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 FactCategory = Literal["preference", "background", "pattern", "project", "contact", "decision"]
+ContactType = Literal["work", "personal", "ignored"]
+ProjectStatus = Literal["active", "paused", "completed"]
+ProjectType = Literal["work", "personal"]
+Priority = Literal["high", "medium", "low"]
+SourceType = Literal["auto", "manual"]
+SourceStatus = Literal["ok", "warning", "error", "unknown"]
 
 Trust = Literal["trusted", "untrusted"]
 """Untrusted is whatever may have been written by somebody else: a page, a mail, a file, an external server's answer."""

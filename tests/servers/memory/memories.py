@@ -33,7 +33,7 @@ class Memory:
         said: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "caller": "agent", "trust": "trusted"}
         call = Call(**(said | facts))
 
-        async def do(name: str, **arguments: object) -> Any:
+        async def do(name: str, /, **arguments: object) -> Any:
             enter_call(call)
             return await self.server.tools[name].call(dict(arguments))
 

@@ -15,7 +15,12 @@ from __future__ import annotations
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.memory.backups import BackupTools
 from annabelle.servers.memory.config import MemoryConfig
+from annabelle.servers.memory.contacts import ContactTools
+from annabelle.servers.memory.forgetting import ForgettingTools
 from annabelle.servers.memory.opening import Opening
+from annabelle.servers.memory.profile import ProfileTools
+from annabelle.servers.memory.projects import ProjectTools
+from annabelle.servers.memory.sources import SourceTools
 
 INSTRUCTIONS = (
     "What Annabelle remembers of a person: facts, conversations, their profile, contacts and projects. Look here "
@@ -31,5 +36,12 @@ def build(config: MemoryConfig | None = None) -> ToolServer:
 
 def assemble(opening: Opening) -> ToolServer:
     """Every group of tools on one memory, which is opened by the first call."""
-    groups = [BackupTools(opening)]
+    groups = [
+        ProfileTools(opening),
+        ContactTools(opening),
+        ProjectTools(opening),
+        SourceTools(opening),
+        BackupTools(opening),
+        ForgettingTools(opening),
+    ]
     return ToolServer("memory", groups, instructions=INSTRUCTIONS, on_close=opening.close)

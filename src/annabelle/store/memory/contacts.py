@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from sqlalchemy import Connection, RowMapping, select, update
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import Conflict, NotFound
-from annabelle.core.memory import Trust
+from annabelle.core.memory import ContactType, Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.substrings import contains
 from annabelle.store.memory.tables import contacts
 from annabelle.store.statements import InsertNew, Values
-
-ContactType = Literal["work", "personal", "ignored"]
 
 _insert = InsertNew(contacts, ("user_id", "agent_id", "email"))
 

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from sqlalchemy import Connection, RowMapping, delete, select, update
 
 from annabelle.core.errors import NotFound
+from annabelle.core.memory import SourceStatus, SourceType, Trust
 from annabelle.core.messages import now
 from annabelle.store.memory import projects
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import project_sources
+from annabelle.store.memory.tables import projects as project_table
 from annabelle.store.statements import InsertNew, Values
 
-SourceType = Literal["auto", "manual"]
-SourceStatus = Literal["ok", "warning", "error", "unknown"]
-
 _insert = InsertNew(project_sources, ("project_id", "mcp_name"))
+_rows = select(project_sources, project_table.c.trust).join_from(project_sources, project_table)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSource:
-    """A project as another server knows it, and how the last look at it went."""
+    """A project as another server knows it, and how the last look at it went. It is trusted as its project is."""
 
     id: int
     project_id: int
@@ -35,6 +34,7 @@ class ProjectSource:
     last_checked_at: datetime | None
     created_at: datetime
     updated_at: datetime
+    trust: Trust
 
 
 def link(
@@ -76,7 +76,7 @@ def listing(
     connection: Connection, owner: Owner, project_id: int | None, mcp_name: str | None, limit: int
 ) -> list[ProjectSource]:
     """The sources that fit, in the order they were linked."""
-    query = select(project_sources).where(owner.of(project_sources)).order_by(project_sources.c.id).limit(limit)
+    query = _rows.where(owner.of(project_sources)).order_by(project_sources.c.id).limit(limit)
     if project_id is not None:
         projects.get(connection, owner, project_id)
         query = query.where(project_sources.c.project_id == project_id)
@@ -90,7 +90,7 @@ def checked(connection: Connection, owner: Owner, source_id: int, status: Source
     one = (owner.of(project_sources), project_sources.c.id == source_id)
     new = {"last_status": status, "last_checked_at": at, "updated_at": now()}
     connection.execute(update(project_sources).where(*one).values(new))
-    row = connection.execute(select(project_sources).where(*one)).mappings().first()
+    row = connection.execute(_rows.where(*one)).mappings().first()
     if row is None:
         raise NotFound(
             f"There is no project source {source_id}.", hint="list_project_sources shows the ones there are."
@@ -99,7 +99,7 @@ def checked(connection: Connection, owner: Owner, source_id: int, status: Source
 
 
 def _find(connection: Connection, owner: Owner, project_id: int, mcp_name: str) -> ProjectSource:
-    query = select(project_sources).where(
+    query = _rows.where(
         owner.of(project_sources), project_sources.c.project_id == project_id, project_sources.c.mcp_name == mcp_name
     )
     row = connection.execute(query).mappings().first()

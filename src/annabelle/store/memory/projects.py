@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, cast
+from typing import cast
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import Conflict, NotFound
-from annabelle.core.memory import Trust
+from annabelle.core.memory import Priority, ProjectStatus, ProjectType, Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.memory import contacts
@@ -18,10 +18,6 @@ from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.substrings import contains
 from annabelle.store.memory.tables import projects
 from annabelle.store.statements import InsertNew, Values
-
-ProjectStatus = Literal["active", "paused", "completed"]
-ProjectType = Literal["work", "personal"]
-Priority = Literal["high", "medium", "low"]
 
 _insert = InsertNew(projects, ("user_id", "agent_id", "name"))
 

@@ -1,0 +1,129 @@
+"""A profile as a document: how updates are merged into it, what changed, and what may be in it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import cast
+
+from annabelle.core.errors import InvalidArguments, NotAllowed, TooLarge
+from annabelle.core.tools import JsonObject
+from annabelle.servers.memory.persona import check_persona
+from annabelle.servers.memory.safety import secret_kind
+from annabelle.servers.memory.wording import cleaned, one_line
+
+SECTIONS = ("persona", "user")
+MAX_BYTES = 32_000
+MAX_DEPTH = 6
+MAX_KEY = 100
+
+
+def merged(before: JsonObject, updates: JsonObject) -> JsonObject:
+    """The document with updates in it: objects are merged field by field, null removes, anything else replaces."""
+    after = dict(before)
+    for key, value in updates.items():
+        old = after.get(key)
+        if isinstance(value, dict):
+            inside = cast("JsonObject", old) if isinstance(old, dict) else {}
+            value = merged(inside, cast("JsonObject", value))
+        if value is None or value == {}:
+            after.pop(key, None)
+        else:
+            after[key] = value
+    return after
+
+
+def difference(before: JsonObject, after: JsonObject) -> JsonObject:
+    """The updates that lead from one document to another."""
+    updates: JsonObject = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        old = before.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            if inside := difference(cast("JsonObject", old), cast("JsonObject", value)):
+                updates[key] = inside
+        elif old != value:
+            updates[key] = value
+    return updates
+
+
+def leaves(document: JsonObject, above: str = "") -> Iterator[tuple[str, object]]:
+    """Every field that holds a value, by its path: `user.city`."""
+    for key, value in document.items():
+        path = f"{above}.{key}" if above else key
+        if isinstance(value, dict):
+            yield from leaves(cast("JsonObject", value), path)
+        else:
+            yield path, value
+
+
+def changed_fields(before: JsonObject, after: JsonObject) -> list[str]:
+    """Which fields differ, by path, in the order of the new document and then the old."""
+    old, new = dict(leaves(before)), dict(leaves(after))
+    return [path for path in {**new, **old} if old.get(path) != new.get(path)]
+
+
+def still_untrusted(before: JsonObject, after: JsonObject, untrusted: frozenset[str], trusted: bool) -> set[str]:
+    """Which fields others may have written, after a change: what a trusted one touched is no longer among them."""
+    changed, present = set(changed_fields(before, after)), dict(leaves(after))
+    return {
+        path for path in present if (path in changed and not trusted) or (path in untrusted and path not in changed)
+    }
+
+
+def in_sections(updates: JsonObject) -> JsonObject:
+    """Updates sorted into the two sections; what is in neither is about the user."""
+    sorted_in: JsonObject = {}
+    for name in SECTIONS:
+        section = updates.get(name, {})
+        if section is not None and not isinstance(section, dict):
+            raise InvalidArguments(f"The section {name} must be an object with fields.", field="updates")
+        sorted_in[name] = section
+    loose = {key: value for key, value in updates.items() if key not in SECTIONS}
+    if loose:
+        user = cast("JsonObject", sorted_in["user"] or {})
+        sorted_in["user"] = {**loose, **user}
+    return {name: section for name, section in sorted_in.items() if section != {}}
+
+
+def checked(document: JsonObject) -> JsonObject:
+    """The document as it may be stored: cleaned, of bounded size and depth, without secrets, with a valid persona."""
+    clean = cast("JsonObject", _cleaned(document, 0))
+    if persona := clean.get("persona"):
+        clean["persona"] = check_persona(cast("JsonObject", persona))
+    size = len(json.dumps(clean, ensure_ascii=False).encode(errors="replace"))
+    if size > MAX_BYTES:
+        raise TooLarge(
+            f"The profile would have {size} bytes; it may have {MAX_BYTES}.",
+            hint="Keep what matters in every conversation, and store the rest as facts.",
+            field="updates",
+        )
+    for path, value in leaves(clean):
+        words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        kind = secret_kind(words) or secret_kind(f"{path.rsplit('.', 1)[-1]}: {words}")
+        if kind is not None:
+            raise NotAllowed(
+                f"{path} looks like it holds a {kind}, and memory keeps no secrets. Nothing was changed.",
+                hint="Say where the secret is kept instead.",
+                field="updates",
+            )
+    return clean
+
+
+def _cleaned(value: object, depth: int) -> object:
+    if depth > MAX_DEPTH:
+        raise InvalidArguments(f"A profile is nested at most {MAX_DEPTH} levels deep.", field="updates")
+    if isinstance(value, dict):
+        return {_key(key): _cleaned(inside, depth + 1) for key, inside in cast("JsonObject", value).items()}
+    if isinstance(value, list):
+        return [_cleaned(inside, depth + 1) for inside in cast("list[object]", value)]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidArguments("A profile holds no numbers that are not numbers.", field="updates")
+    return cleaned(value) if isinstance(value, str) else value
+
+
+def _key(key: str) -> str:
+    name = one_line(key)
+    if not 0 < len(name) <= MAX_KEY:
+        raise InvalidArguments(f"The name of a field has 1 to {MAX_KEY} characters.", field="updates")
+    return name
