@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable, make_embedder
 from annabelle.servers.memory.config import MemoryConfig
+from annabelle.servers.memory.reembedding import Reembedding
+from annabelle.servers.memory.upkeep import Upkeep
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory.schema import PLAN
 
@@ -20,13 +22,17 @@ class Library:
 
     def __init__(self, config: MemoryConfig, database: Database, embedder: Embedder) -> None:
         self.config, self.database, self.embedder = config, database, embedder
+        self.reembedding = Reembedding(database, embedder, lambda kind, owner, row_id, vector: None)
+        self.upkeep = Upkeep(config, self.reembedding)
 
     @classmethod
     async def open(cls, config: MemoryConfig) -> Library:
         """Open the database and load what search needs. Raises StorageTrouble with the way back when it is damaged."""
         url = config.database_url or sqlite_url(config.file)
         database = await Database.open(url, synchronous=config.synchronous, backups=config.backups, plan=PLAN)
-        return cls(config, database, make_embedder(config.embedding, config.embedding_cache))
+        library = cls(config, database, make_embedder(config.embedding, config.embedding_cache))
+        library.upkeep.start()
+        return library
 
     async def vector(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32] | None:
         """The vectors of texts, a row each; None while there are none to be had, which nothing else waits for."""
@@ -36,5 +42,6 @@ class Library:
             return None
 
     async def close(self) -> None:
+        await self.upkeep.stop()
         await self.embedder.close()
         await self.database.close()
