@@ -16,3 +16,14 @@ FAILPOINTS = (
     "hub.before_remember",
     "hub.after_remember",
 )
+
+FORGETTING_FAILPOINTS = (
+    "hub.forget_begun",
+    "hub.forget_memory_done",
+    "hub.forget_rows_masked",
+    "hub.forget_store_done",
+    "hub.forget_engines_done",
+    "hub.forget_files_done",
+    "hub.forget_recorded",
+)
+"""Reached only when something is forgotten."""

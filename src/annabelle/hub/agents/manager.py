@@ -149,6 +149,14 @@ class AgentManager:
         await self._runners[agent_id].restart()
         return self.status(agent_id)
 
+    @contextlib.asynccontextmanager
+    async def all_stopped(self) -> AsyncGenerator[None]:
+        """While inside, no agent has a process; the next message starts it again."""
+        async with contextlib.AsyncExitStack() as stack:
+            for runner in list(self._runners.values()):
+                await stack.enter_async_context(runner.stopped())
+            yield
+
     def status(self, agent_id: str) -> AgentStatus:
         agent, runner, paused = self.agent(agent_id), self._runners[agent_id], self._paused.get(agent_id)
         profile = runner.plan.profile

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -127,6 +127,14 @@ class AgentRunner:
         async with self._changing:
             if self._life is not None:
                 await self._end(self._life)
+
+    @contextlib.asynccontextmanager
+    async def stopped(self) -> AsyncGenerator[None]:
+        """While inside, the agent has no process; who wants it waits."""
+        async with self._changing:
+            if self._life is not None:
+                await self._end(self._life)
+            yield
 
     async def close(self) -> None:
         """Stop for good."""

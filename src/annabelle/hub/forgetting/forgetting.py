@@ -1,0 +1,175 @@
+"""Forgets a text for good, in one order that can be repeated: killed at any moment, it is finished at the next start.
+
+While it runs no turn does: messages are let in and wait. Thinkers are stopped, because they hold sessions in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from annabelle.core.errors import AnnabelleError, Conflict, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.home import Home
+from annabelle.core.needle import Needle
+from annabelle.durable.lanes import Lanes
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.forgetting import audit
+from annabelle.hub.forgetting.engines import Engines
+from annabelle.hub.forgetting.files import own_files, remains, sweep_files
+from annabelle.hub.forgetting.marker import Marker, Pending
+from annabelle.hub.forgetting.memory import MemoryDoor
+from annabelle.hub.forgetting.places import Places
+from annabelle.hub.forgetting.report import Report, places_of
+from annabelle.hub.forgetting.snapshots import Snapshots
+from annabelle.hub.notices import Notices
+from annabelle.hub.quiet import Quiet
+from annabelle.hub.turns import Turns
+from annabelle.store import forgetting
+from annabelle.store.database import Database
+from annabelle.store.sweep import Sweep
+from annabelle.store.tables import metadata
+
+_log = logging.getLogger(__name__)
+_TOPIC = "forgetting"
+STILL_SECONDS = 60.0
+FILE_PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ForgettingParts:
+    """What it works with."""
+
+    home: Home
+    places: Places
+    database: Database
+    engines: Engines
+    snapshots: Snapshots
+    memory: MemoryDoor
+    agents: AgentManager
+    lanes: Lanes
+    turns: Turns
+    quiet: Quiet
+    notices: Notices
+
+
+class Forgetting:
+    """One at a time."""
+
+    def __init__(self, parts: ForgettingParts, still_seconds: float = STILL_SECONDS) -> None:
+        self._parts, self._still_seconds = parts, still_seconds
+        self._marker = Marker(parts.home.forgetting_file)
+        self._one = asyncio.Lock()
+
+    async def preview(self, asked: Pending) -> Report:
+        """Where the text stands. Nothing is changed, and nothing of it is written down."""
+        parts, needle = self._parts, Needle(asked.texts)
+        looking = Sweep(needle, apply=False, user_id=asked.user_id)
+        remembered = await parts.memory.matches(asked.texts, asked.user_id, asked.agent_id)
+        stored = await parts.database.read(lambda conn: forgetting.forget(conn, looking))
+        turns = await parts.engines.sweep(looking)
+        files = await asyncio.to_thread(sweep_files, parts.places, needle, apply=False)
+        copies = await parts.snapshots.holding(needle)
+        own = await asyncio.to_thread(own_files, parts.places, needle)
+        places = places_of(remembered.counts, stored, {"turns": turns}, files, {"backups": len(copies)})
+        if not places:
+            places = places_of({"remains of deleted rows": await asyncio.to_thread(remains, parts.places, needle)})
+        near = () if places else await parts.memory.near(asked.texts[0], asked.user_id, asked.agent_id)
+        return Report(places, remembered.facts, tuple(own), near)
+
+    async def texts_of(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
+        """What has to be forgotten for a fact to be gone."""
+        return await self._parts.memory.texts_of(fact_id, with_source, user_id, agent_id)
+
+    async def forget(self, asked: Pending) -> Report:
+        """Forget for good. What fails half-way is finished at the next start, or when it is asked for again."""
+        if self._one.locked():
+            raise Conflict("Something is being forgotten this moment.", hint="Try again when it is done.")
+        async with self._one, self._still():
+            begun = self._marker.read()
+            if begun is not None:
+                # What an earlier try did not finish is finished along with this.
+                asked = asked.model_copy(update={"texts": (*begun.texts, *asked.texts)})
+            self._marker.write(asked)
+            try:
+                return await self._work(asked)
+            except AnnabelleError:
+                self._parts.notices.add(
+                    _TOPIC,
+                    "Something could not be forgotten everywhere yet; it is tried again at the next start.",
+                    level="error",
+                )
+                raise
+
+    async def resume(self) -> None:
+        """At the start, before anything else runs: finish what a killed process had begun."""
+        pending = self._marker.read()
+        if pending is None:
+            return
+        _log.warning("Finishing what was being forgotten when the hub ended")
+        try:
+            async with self._one:
+                await self._work(pending)
+        except AnnabelleError as error:
+            self._parts.notices.add(
+                _TOPIC, f"Something could not be forgotten everywhere yet: {error.message}", level="error"
+            )
+
+    @contextlib.asynccontextmanager
+    async def _still(self) -> AsyncGenerator[None]:
+        """Nothing that carries people's words runs while inside."""
+        parts = self._parts
+        parts.lanes.hold()
+        parts.quiet.hold()
+        try:
+            async with asyncio.timeout(2 * self._still_seconds):
+                turns_over = await parts.turns.all_over(self._still_seconds)
+                at_rest = turns_over and await parts.quiet.still(self._still_seconds)
+            if not at_rest:
+                raise Unavailable(
+                    "Annabelle is still working on a message, so nothing was forgotten.",
+                    hint="Try again when the answer is there, or stop the turn.",
+                )
+            async with parts.agents.all_stopped():
+                yield
+        finally:
+            parts.quiet.let_go()
+            await parts.lanes.let_go()
+
+    async def _work(self, asked: Pending) -> Report:
+        parts, needle = self._parts, Needle(asked.texts)
+        sweep = Sweep(needle, apply=True, user_id=asked.user_id)
+        failpoint("hub.forget_begun")
+        remembered = await parts.memory.forget(asked.texts, asked.user_id, asked.agent_id)
+        failpoint("hub.forget_memory_done")
+        stored = await parts.database.write(lambda conn: forgetting.forget(conn, sweep))
+        failpoint("hub.forget_rows_masked")
+        await parts.database.compact([f'"{name}"' for name in metadata.tables])
+        failpoint("hub.forget_store_done")
+        turns = await parts.engines.sweep(sweep)
+        failpoint("hub.forget_engines_done")
+        copies = await parts.snapshots.drop(needle)
+        files = await self._files(needle)
+        failpoint("hub.forget_files_done")
+        counts = (remembered.counts, stored, {"turns": turns}, files, {"backups": copies})
+        places = places_of(*counts)
+        await asyncio.to_thread(audit.record, parts.home, asked, {place.name: place.count for place in places})
+        failpoint("hub.forget_recorded")
+        await asyncio.to_thread(self._marker.remove)
+        parts.notices.clear(_TOPIC)
+        own = await asyncio.to_thread(own_files, parts.places, needle)
+        return Report(places, remembered.facts, tuple(own))
+
+    async def _files(self, needle: Needle) -> dict[str, int]:
+        """Again until nothing is found: a log may have been rotated while it was looked through."""
+        counts: dict[str, int] = {}
+        for _ in range(FILE_PASSES):
+            found = await asyncio.to_thread(sweep_files, self._parts.places, needle, apply=True)
+            if not found:
+                break
+            for place, count in found.items():
+                counts[place] = counts.get(place, 0) + count
+        return counts

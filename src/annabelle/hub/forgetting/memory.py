@@ -1,0 +1,78 @@
+"""What the memory server is asked when something is to be forgotten."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import AnnabelleError, NotFound, StorageTrouble, Unavailable
+from annabelle.core.tools import CallContext, JsonObject
+from annabelle.toolbox.facade import Toolbox
+
+M = TypeVar("M", bound=BaseModel)
+_KNOWN = {kind.code: kind for kind in (NotFound, Unavailable, StorageTrouble)}
+_CLOSE = 5
+
+
+class MatchedFact(BaseModel):
+    """A fact that holds the text."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    id: int
+    agent_id: str = ""
+    fact: str
+    current: bool = True
+
+
+class Matches(BaseModel):
+    """What of the memory holds the text."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    facts: tuple[MatchedFact, ...] = ()
+    counts: dict[str, int] = Field(default_factory=dict)
+
+
+class _Texts(BaseModel):
+    texts: tuple[str, ...]
+
+
+class _Near(BaseModel):
+    facts: tuple[MatchedFact, ...] = ()
+
+
+class MemoryDoor:
+    """Calls in the name of one person, whichever of their agents remembers."""
+
+    def __init__(self, toolbox: Toolbox) -> None:
+        self._toolbox = toolbox
+
+    async def matches(self, texts: tuple[str, ...], user_id: str, agent_id: str) -> Matches:
+        return await self._ask(Matches, "forget_matches", {"texts": list(texts)}, user_id, agent_id)
+
+    async def forget(self, texts: tuple[str, ...], user_id: str, agent_id: str) -> Matches:
+        return await self._ask(Matches, "forget_text", {"texts": list(texts)}, user_id, agent_id)
+
+    async def texts_of(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
+        asked: JsonObject = {"fact_id": fact_id, "with_source": with_source}
+        return (await self._ask(_Texts, "forget_fact_texts", asked, user_id, agent_id)).texts
+
+    async def near(self, text: str, user_id: str, agent_id: str) -> tuple[MatchedFact, ...]:
+        """Facts that mean something like it; none when search does not work just now."""
+        asked: JsonObject = {"query": text, "limit": _CLOSE, "include_conversations": False}
+        try:
+            return (await self._ask(_Near, "retrieve_memories", asked, user_id, agent_id)).facts[:_CLOSE]
+        except AnnabelleError:
+            return ()
+
+    async def _ask(self, model: type[M], tool: str, arguments: JsonObject, user_id: str, agent_id: str) -> M:
+        context = CallContext(caller="hub", user_id=user_id, agent_id=agent_id)
+        result = await self._toolbox.call(f"memory_{tool}", arguments, context)
+        if result.is_error:
+            body = result.error
+            if body is None:
+                raise Unavailable("The memory could not do it.", hint="Look into its log: annabelle logs memory")
+            raise _KNOWN.get(body.code, AnnabelleError)(body.message, hint=body.hint)
+        return model.model_validate(result.structured or {})
