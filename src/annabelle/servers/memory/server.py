@@ -13,6 +13,7 @@ heavy: no SQLAlchemy, no numpy. What works on the database is reached through th
 from __future__ import annotations
 
 from annabelle.servers.kit import ToolServer
+from annabelle.servers.memory.backfill import BackfillTools
 from annabelle.servers.memory.backups import BackupTools
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.contacts import ContactTools
@@ -21,6 +22,8 @@ from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.profile import ProfileTools
 from annabelle.servers.memory.projects import ProjectTools
 from annabelle.servers.memory.sources import SourceTools
+from annabelle.servers.memory.stats import StatsTools
+from annabelle.servers.memory.timeline import TimelineTools
 
 INSTRUCTIONS = (
     "What Annabelle remembers of a person: facts, conversations, their profile, contacts and projects. Look here "
@@ -41,6 +44,9 @@ def assemble(opening: Opening) -> ToolServer:
         ContactTools(opening),
         ProjectTools(opening),
         SourceTools(opening),
+        TimelineTools(opening),
+        StatsTools(opening),
+        BackfillTools(opening),
         BackupTools(opening),
         ForgettingTools(opening),
     ]
