@@ -1,0 +1,149 @@
+"""The tool that tells what happened when."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.core.memory import Trust
+from annabelle.servers.kit import Result, current_call, deferred_module, tool
+from annabelle.servers.memory.dates import span, zone_of
+from annabelle.servers.memory.opening import Opening
+from annabelle.servers.memory.ownership import owner_of
+from annabelle.servers.memory.wording import Label, trust_of
+
+if TYPE_CHECKING:
+    from annabelle.store.memory import timeline
+else:
+    timeline = deferred_module("annabelle.store.memory.timeline")
+
+MAX_EVENTS = 200
+SHOWN_CHARACTERS = 400
+
+Category = Literal["facts", "conversations", "profile_changes", "skills", "contacts", "projects"]
+
+_SKILLS = "Skills are kept by the hub: list_skills has their history."
+_TOLD = {
+    "learnt": "learnt",
+    "superseded": "was corrected",
+    "merged": "was merged with another",
+    "deleted": "was deleted",
+    "said": "said",
+    "changed": "changed",
+    "added": "added",
+}
+
+
+class TimelineEvent(BaseModel):
+    """One thing that happened."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: datetime
+    category: Category
+    what: str = Field(description="learnt, superseded, merged, deleted, said, changed or added")
+    id: int
+    text: str
+    after: str | None = Field(description="What a fact was corrected to, what was answered, or what else is known")
+    trust: Trust
+
+    def line(self) -> str:
+        then = f" → {self.after}" if self.after else ""
+        mark = " (untrusted)" if self.trust == "untrusted" else ""
+        return f"{self.at:%Y-%m-%d %H:%M}  {self.category} {_TOLD.get(self.what, self.what)}: {self.text}{then}{mark}"
+
+
+class Timeline(Result):
+    """What happened, oldest first."""
+
+    events: list[TimelineEvent]
+    next: str | None = Field(description="Give it as `cursor` to read on; null at the end")
+    note: str | None = None
+    trust: Trust
+
+    def text(self) -> str:
+        lines = [event.line() for event in self.events] or ["Nothing happened then."]
+        more = [f"There is more: ask again with cursor {self.next}"] if self.next else []
+        return "\n".join([*lines, *more, *([self.note] if self.note else [])])
+
+
+class TimelineTools:
+    """query_timeline."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
+    async def query_timeline(
+        self,
+        date_from: Annotated[
+            str, Field(max_length=40, description="From this day or time on, as in 2026-01-31 or 2026-01-31T08:00")
+        ],
+        date_to: Annotated[
+            str | None, Field(max_length=40, description="Up to and including this day or time; by default until now")
+        ] = None,
+        agent_id: Annotated[
+            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
+        ] = None,
+        categories: Annotated[
+            list[Category] | None, Field(description="Only these; by default all", max_length=6)
+        ] = None,
+        query: Annotated[Label | None, Field(description="Only what has this text in it")] = None,
+        limit: Annotated[int, Field(ge=1, le=MAX_EVENTS, description="How many events at most")] = 50,
+        cursor: Annotated[
+            str | None, Field(max_length=100, description="`next` of the answer before, to read on")
+        ] = None,
+    ) -> Timeline:
+        """Tell what happened in a time, oldest first: what was learnt and corrected, what was talked about, which
+        contacts, projects and parts of the profile changed. For questions like "what did I do last week?"."""
+        owner = owner_of(current_call(), agent_id)
+        zone = zone_of(self._opening.config.timezone)
+        since, until = span(date_from, date_to, zone)
+        assert since is not None
+        after = None if cursor is None else _spot(cursor)
+        library = await self._opening.library()
+        asked = set(categories or timeline.CATEGORIES)
+        wanted: list[timeline.Category] = [one for one in timeline.CATEGORIES if one in asked]
+        part = timeline.Span(since, until, wanted, query or None)
+        found = await library.database.read(lambda c: timeline.read(c, owner, part, limit + 1, after))
+        events = [_event(event, zone) for event in found[:limit]]
+        return Timeline(
+            events=events,
+            next=_cursor(found[limit - 1].spot) if len(found) > limit else None,
+            note=_SKILLS if "skills" in asked else None,
+            trust=trust_of(*(event.trust for event in events)),
+        )
+
+
+def _event(event: timeline.Event, zone: ZoneInfo) -> TimelineEvent:
+    return TimelineEvent(
+        at=event.spot.at.astimezone(zone),
+        category=event.category,
+        what=event.what,
+        id=event.spot.id,
+        text=_short(event.text),
+        after=None if event.after is None else _short(event.after),
+        trust=event.trust,
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+
+
+def _cursor(spot: timeline.Spot) -> str:
+    return f"{spot.at.isoformat()}_{spot.lane}_{spot.id}"
+
+
+def _spot(cursor: str) -> timeline.Spot:
+    try:
+        at, lane, row_id = cursor.split("_")
+        return timeline.Spot(datetime.fromisoformat(at).astimezone(UTC), int(lane), int(row_id))
+    except (ValueError, OverflowError) as error:
+        raise InvalidArguments(
+            "cursor is not one of query_timeline's.", hint="Give `next` of the answer before.", field="cursor"
+        ) from error
