@@ -19,7 +19,8 @@ from annabelle.core.trace import TraceFile
 from annabelle.llm.types import Completed, ModelEvent, ModelRequest, TextDelta
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.prompt import PlainContext
+from annabelle.thinker.context.prompt import LayeredContext
+from annabelle.thinker.context.recollection import Recollection
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import Work, WorkflowFunction
 from annabelle.thinker.events import TurnStream
@@ -161,7 +162,8 @@ class Bench:
             model=model,
             hub=tools,
             sessions=self.sessions,
-            context=PlainContext(Persona(folder, profile, ""), zone("UTC")),
+            context=LayeredContext(Persona(folder, profile, ""), zone("UTC")),
+            recollection=Recollection(tools),
             selector=AllAllowed(),
             trace=TraceFile(folder / "traces.jsonl", "thinker", Redactor()),
             costs=CostMeter(),

@@ -24,7 +24,7 @@ from annabelle.core.errors import ConfigMistake
 from annabelle.thinker.context.clock import spoken, zone
 from annabelle.thinker.context.history import History, paired
 from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.prompt import PlainContext, Situation
+from annabelle.thinker.context.prompt import LayeredContext, Situation
 from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.sanitise import clean
 from annabelle.thinker.select.selector import AllAllowed
@@ -59,7 +59,7 @@ def situation(turns: list[TurnRecord], limit: int = 20) -> Situation:
 
 
 def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
-    context = PlainContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
+    context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
     prompt = context.build(situation([record(1)]))
     messages = prompt.messages([])
     assert isinstance(messages[0].parts[0], SystemPromptPart)
@@ -68,31 +68,22 @@ def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path
     assert "2026" not in messages[0].parts[0].content
     assert "question 1" in str(messages[1])
     last = [str(part.content) for part in messages[-1].parts if isinstance(part, UserPromptPart)]
-    assert last == ["[It is Friday, 3 July 2026, 14:00 (CEST).]", "what now?"]
+    assert last == ["<now>Friday, 2026-07-03T14:00+02:00 (CEST)</now>", "what now?"]
 
 
 def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_path: Path) -> None:
-    context = PlainContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), zone("UTC"))
+    context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), zone("UTC"))
     first = context.build(situation([record(1)])).before
     second = context.build(situation([record(1), record(2)])).before
     assert contents(second[: len(first)]) == contents(first)
     assert len(second) == len(first) + 2
 
 
-def test_an_instructions_file_wins_over_the_setting_and_is_read_again_when_edited(tmp_path: Path) -> None:
-    persona = Persona(tmp_path, AgentProfile(agent_id="tess", system_prompt="From the setting."), "")
-    assert persona.text() == "From the setting."
-    (tmp_path / "instructions.md").write_text("From the file.")
-    assert persona.text() == "From the file."
-    (tmp_path / "instructions.md").write_text("Edited, and longer.")
-    assert persona.text() == "Edited, and longer."
-
-
 @pytest.mark.req("THK-04")
 def test_an_unknown_time_zone_is_named() -> None:
     with pytest.raises(ConfigMistake, match=r"USER_TIMEZONE.*Mars/Olympus"):
         zone("Mars/Olympus")
-    assert spoken(NOON, zone("utc")) == "Friday, 3 July 2026, 12:00 (UTC)"
+    assert spoken(NOON, zone("utc")) == "Friday, 2026-07-03T12:00+00:00 (UTC)"
 
 
 def test_history_is_the_last_messages_in_whole_turns() -> None:

@@ -40,7 +40,7 @@ def test_a_message_with_a_tool_call_is_answered(start: Start, hub: FakeHub, home
     assert hub.traces == {asked.trace_id}
     assert [call["call_id"] for call in hub.settled] == [call["call_id"] for call in hub.reserved]
     told = [record["event"] for record in read_trace(home.traces_file, asked.trace_id)]
-    assert told == ["loop.started", "model.called", "tool.returned", "model.called", "loop.finished"]
+    assert told == ["loop.started", "context.built", "model.called", "tool.returned", "model.called", "loop.finished"]
     status = thinker.client.get("/cost-status").json()
     assert (status["paused"], status["calls"], status["input_tokens"]) == (False, 2, state.result.usage.input_tokens)
 

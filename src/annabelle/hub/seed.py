@@ -8,8 +8,8 @@ from pathlib import Path
 
 from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
+from annabelle.core.persona import seeded_persona
 
-_PERSONA = Path(__file__).parent / "seeds" / "instructions.md"
 _GUIDE = Path(__file__).parent / "seeds" / "README.md"
 
 
@@ -17,14 +17,14 @@ def seed_home(home: Home) -> None:
     """The folders and the guide of a new home."""
     for folder in (home.skills, home.workspace):
         _make(folder)
-    _copy(_GUIDE, home.root / "README.md")
+    _write(_GUIDE.read_text(encoding="utf-8"), home.root / "README.md")
 
 
 def seed_agent(home: Home, agent_id: str) -> None:
     """The agent's folder with its persona."""
     folder = home.agent(agent_id)
     _make(folder)
-    _copy(_PERSONA, folder / "instructions.md")
+    _write(seeded_persona(agent_id), folder / "instructions.md")
 
 
 def _make(folder: Path) -> None:
@@ -34,8 +34,7 @@ def _make(folder: Path) -> None:
         raise OperatorMistake(f"The folder {folder} can not be made: {error.strerror}.") from error
 
 
-def _copy(source: Path, target: Path) -> None:
-    text = source.read_bytes()
+def _write(text: str, target: Path) -> None:
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -44,7 +43,7 @@ def _copy(source: Path, target: Path) -> None:
         raise _unwritable(target, error) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
+            file.write(text.encode())
     except OSError as error:
         # Half a file would be taken for the person's own at the next start, and stay.
         with contextlib.suppress(OSError):

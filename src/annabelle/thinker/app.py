@@ -50,8 +50,16 @@ class _Endpoints:
         self._mind = mind
 
     async def health(self, request: Request) -> Response:
-        self._mind.require_ready()
-        return JSONResponse({"status": "ok", "agent_id": self._mind.profile.agent_id, "turns": self._mind.running})
+        mind = self._mind
+        mind.require_ready()
+        return JSONResponse(
+            {
+                "status": "ok",
+                "agent_id": mind.profile.agent_id,
+                "turns": mind.running,
+                "persona": mind.persona_source,
+            }
+        )
 
     async def process(self, request: Request) -> Response:
         self._mind.require_ready()

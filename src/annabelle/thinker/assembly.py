@@ -14,7 +14,8 @@ from annabelle.llm.service import ModelService
 from annabelle.store.database import Database, sqlite_url
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.prompt import PlainContext
+from annabelle.thinker.context.prompt import LayeredContext
+from annabelle.thinker.context.recollection import Recollection
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.durable_engine import DurableEngine
 from annabelle.thinker.generation import next_generation
@@ -47,7 +48,8 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         model=model,
         hub=hub,
         sessions=await _sessions(profile, home, settings),
-        context=PlainContext(Persona(folder, profile, settings.user_name), where),
+        context=LayeredContext(Persona(folder, profile, settings.user_name), where),
+        recollection=Recollection(hub),
         selector=AllAllowed(),
         trace=trace,
         costs=CostMeter(),

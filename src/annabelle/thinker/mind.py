@@ -41,6 +41,10 @@ class Mind:
         return self._bench.sessions
 
     @property
+    def persona_source(self) -> str:
+        return self._bench.context.persona_source()
+
+    @property
     def running(self) -> int:
         return self.turns.running
 

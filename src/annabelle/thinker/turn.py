@@ -61,10 +61,7 @@ class Turn:
         if cleaned.notice is not None:
             self._live.stream.fact("notice", "input-cut", {"text": cleaned.notice})
         try:
-            turns = [t for t in await self._bench.sessions.turns(brief.thread_id) if t.message_id != brief.message_id]
-            prompt = self._bench.context.build(
-                Situation(cleaned.text, self._started_at, turns, limits.history_messages)
-            )
+            prompt = await self._set_the_scene(cleaned.text, limits.history_messages)
         except AnnabelleError as error:
             return self._result(failure(error, brief.trace_id), Progress())
         loop = Loop(self._bench, TurnScope(brief, limits, self._live, prompt))
@@ -74,6 +71,21 @@ class Turn:
             _log.warning("the turn of %s ended with %s: %s", brief.message_id, error.code, error.message)
             outcome = failure(error, brief.trace_id)
         return self._result(await self._remember(cleaned, prompt, outcome, loop.progress), loop.progress)
+
+    async def _set_the_scene(self, text: str, history_messages: int) -> Prompt:
+        """Read the session and ask memory at the same time; after a crash both are asked anew, and may know more."""
+        brief = self._brief
+        recalling = asyncio.create_task(self._bench.recollection.recall(brief, text))
+        try:
+            turns = [t for t in await self._bench.sessions.turns(brief.thread_id) if t.message_id != brief.message_id]
+            recalled = await recalling
+        finally:
+            recalling.cancel()
+        prompt = self._bench.context.build(
+            Situation(text, self._started_at, turns, history_messages, brief.chat_id, recalled)
+        )
+        self._bench.trace.write("context.built", prompt.layers)
+        return prompt
 
     async def _remember(self, cleaned: CleanInput, prompt: Prompt, outcome: Outcome, progress: Progress) -> Outcome:
         """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""

@@ -23,6 +23,12 @@ def zone(name: str) -> tzinfo:
 
 
 def spoken(moment: datetime, where: tzinfo) -> str:
-    """`Sunday, 15 November 2026, 04:40 (UTC)`; to the minute, which is what people mean by now."""
+    """`Sunday, 2026-11-15T04:40+00:00 (UTC)`: ISO 8601 with zone, to the minute, which is what people mean by now."""
     local = moment.astimezone(where)
-    return f"{local:%A}, {local.day} {local:%B %Y, %H:%M} ({local.tzname()})"
+    return f"{local:%A}, {local.isoformat(timespec='minutes')} ({local.tzname()})"
+
+
+def day(moment: datetime, where: tzinfo) -> str:
+    """`3 May 2026`, as the day is called where the user is."""
+    local = moment.astimezone(where)
+    return f"{local.day} {local:%B %Y}"

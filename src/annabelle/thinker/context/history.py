@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from annabelle.thinker.context.harmless import harmless
 from annabelle.thinker.session.records import TurnRecord
 
 _log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ def _parse(turn: TurnRecord) -> list[ModelMessage]:
         messages = ModelMessagesTypeAdapter.validate_python(turn.messages)
     except ValidationError:
         _log.warning("the model messages of %s can not be read; its plain text is used", turn.message_id)
-        return [ModelRequest(parts=[UserPromptPart(content=turn.user)])]
+        return [harmless(ModelRequest(parts=[UserPromptPart(content=turn.user)]))]
     return [_lighter(message) for message in messages]
 
 
@@ -94,7 +95,8 @@ def _lighter(message: ModelMessage) -> ModelMessage:
     """Reasoning of earlier turns is not sent again, and their long results only in part."""
     if isinstance(message, ModelResponse):
         return replace(message, parts=[part for part in message.parts if not isinstance(part, ThinkingPart)])
-    return replace(message, parts=[_shorter(p) if isinstance(p, ToolReturnPart) else p for p in message.parts])
+    parts = harmless(message).parts
+    return replace(message, parts=[_shorter(part) if isinstance(part, ToolReturnPart) else part for part in parts])
 
 
 def _shorter(part: ToolReturnPart) -> ToolReturnPart:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-OWN_TAGS: Final = ("profile", "now", "tools", "memories", "fact", "said", "before", "after", "user", "assistant")
-"""Every tag a prompt of a turn is made of."""
+USER_PROFILE: Final = "user-profile"
+NOW: Final = "now"
+MEMORIES: Final = "memories"
 
-_FORGED = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(OWN_TAGS)})\b)", re.IGNORECASE)
+# The sections of a turn's prompt. Few and seldom names: what people paste is full of <user> and <profile>.
+_FORGED = re.compile(rf"<(?=\s*/?\s*(?:{USER_PROFILE}|{NOW}|{MEMORIES})\b)", re.IGNORECASE)
 # Half of a surrogate pair and control characters reach no model: some refuse the whole request for one.
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -26,5 +28,5 @@ def element(name: str, body: str, **attributes: object) -> str:
 
 
 def defused(text: str) -> str:
-    """What a person or a tool wrote, with our own tags in it made harmless and everything else as it was."""
+    """What a person or a tool wrote, with the tags of our sections made harmless and all else as it was."""
     return _FORGED.sub("&lt;", text) if "<" in text else text

@@ -12,6 +12,7 @@ from annabelle.core.tools import ToolResult
 from annabelle.core.trace import TraceFile
 from annabelle.llm.types import ModelEvent, ModelRequest
 from annabelle.thinker.context.prompt import ContextBuilder
+from annabelle.thinker.context.recollection import Recollection
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import Engine
 from annabelle.thinker.select.selector import Selector
@@ -46,6 +47,7 @@ class Workbench:
     hub: Tools
     sessions: Sessions
     context: ContextBuilder
+    recollection: Recollection
     selector: Selector
     trace: TraceFile
     costs: CostMeter

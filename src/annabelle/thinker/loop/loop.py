@@ -77,7 +77,7 @@ class Loop:
             tries += 1
             request = ModelAsk(
                 call_id=f"{scope.brief.message_id}:{step}:m{attempt}",
-                messages=scope.prompt.messages(self.progress.messages),
+                messages=scope.prompt.messages(self.progress.messages, tools=bool(selection.tools)),
                 tools=list(selection.tools),
                 temperature=bench.profile.temperature,
                 user_id=scope.brief.user_id,

@@ -1,0 +1,96 @@
+"""Asks memory, at the start of a turn, for the profile and for what belongs to this message (CTX-01).
+
+Both questions go out at once and have two seconds. A memory that is down, slow or not allowed to this agent costs the
+turn what it would have known, and nothing else; the trace says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from annabelle.core.contract import ToolCall, ToolList, TurnBrief
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.thinker.context.memories import Memory, read_memories
+from annabelle.thinker.context.profile import UserProfile
+
+GET_PROFILE: Final = "memory_get_profile"
+RETRIEVE: Final = "memory_retrieve_memories"
+MOST_MEMORIES: Final = 5
+_SECONDS: Final = 2.0
+_QUERY_CHARS: Final = 1_000
+_WORD = re.compile(r"\w")
+
+
+class Asks(Protocol):
+    """What recollection asks of the hub."""
+
+    async def tools(self) -> ToolList: ...
+
+    async def call(self, call: ToolCall, user_id: str) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What came to mind; `trouble` says for the trace what did not, and why."""
+
+    profile: UserProfile = field(default_factory=UserProfile)
+    memories: tuple[Memory, ...] = ()
+    trouble: tuple[str, ...] = ()
+
+
+class Recollection:
+    """One per thinker. Its calls carry no call id: they have no effect, so nobody has to note that they were made."""
+
+    def __init__(self, hub: Asks, seconds: float = _SECONDS) -> None:
+        self._hub, self._seconds = hub, seconds
+
+    async def recall(self, brief: TurnBrief, text: str) -> Recalled:
+        """Everything memory has for this message; never an error."""
+        trouble: list[str] = []
+        allowed = await self._allowed(trouble)
+        wanted: list[tuple[str, JsonObject]] = []
+        if GET_PROFILE in allowed:
+            wanted.append((GET_PROFILE, {}))
+        if RETRIEVE in allowed and _WORD.search(text) is not None:
+            wanted.append((RETRIEVE, {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES}))
+        answers = await asyncio.gather(*(self._ask(brief, name, arguments, trouble) for name, arguments in wanted))
+        found = dict(zip((name for name, _ in wanted), answers, strict=True))
+        return Recalled(
+            profile=UserProfile.read(found.get(GET_PROFILE, {})),
+            memories=read_memories(found.get(RETRIEVE, {})),
+            trouble=tuple(trouble),
+        )
+
+    async def _allowed(self, trouble: list[str]) -> frozenset[str]:
+        """The tools of memory this agent may use: what it may not ask, it is not told either."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                listed = await self._hub.tools()
+        except (AnnabelleError, TimeoutError) as error:
+            trouble.append(f"tools: {_reason(error)}")
+            return frozenset()
+        return frozenset(tool.name for tool in listed.tools if tool.server == "memory")
+
+    async def _ask(
+        self, brief: TurnBrief, name: str, arguments: JsonObject, trouble: list[str]
+    ) -> Mapping[str, object]:
+        call = ToolCall(name=name, arguments=arguments, message_id=brief.message_id)
+        try:
+            async with asyncio.timeout(self._seconds):
+                result = await self._hub.call(call, brief.user_id)
+        except (AnnabelleError, TimeoutError) as error:
+            trouble.append(f"{name}: {_reason(error)}")
+            return {}
+        if result.is_error or result.structured is None:
+            trouble.append(f"{name}: {result.error.code if result.error is not None else 'no structured result'}")
+            return {}
+        return result.structured
+
+
+def _reason(error: AnnabelleError | TimeoutError) -> str:
+    return error.code if isinstance(error, AnnabelleError) else "too slow"

@@ -1,0 +1,87 @@
+"""Who the agent is: one order of places, and an edit of any of them holds from the next message on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annabelle.core.contract import AgentProfile
+from annabelle.core.persona import is_seeded, seeded_persona
+from annabelle.thinker.context.persona import Persona
+
+REMEMBERED: dict[str, Any] = {
+    "name": "Nell",
+    "style": "dry",
+    "tone": "calm",
+    "system_prompt": "You look after the garden.",
+    "capabilities": ["roses", "moss"],
+    "proactive_behaviours": ["warn of frost"],
+}
+
+
+def made(folder: Path, setting: str = "", user_name: str = "") -> Persona:
+    return Persona(folder, AgentProfile(agent_id="tess", system_prompt=setting), user_name)
+
+
+@pytest.mark.req("CTX-08")
+def test_the_setting_wins_over_the_file_the_file_over_memory_and_memory_over_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "instructions.md"
+    persona = made(tmp_path)
+    assert persona.in_force({}).source == "default"
+    assert persona.in_force(REMEMBERED).source == "memory"
+    file.write_text("From the file.")
+    assert persona.in_force(REMEMBERED).text == "From the file."
+    assert persona.last_source == "file"
+    set_by_owner = made(tmp_path, "From the setting.").in_force(REMEMBERED)
+    assert (set_by_owner.text, set_by_owner.source) == ("From the setting.", "setting")
+
+
+@pytest.mark.req("CTX-06", "CTX-08")
+def test_an_edit_holds_from_the_next_message_on(tmp_path: Path) -> None:
+    file = tmp_path / "instructions.md"
+    persona = made(tmp_path)
+    file.write_text("From the file.")
+    assert persona.in_force({}).text == "From the file."
+    file.write_text("Edited, and longer.")
+    assert persona.in_force({}).text == "Edited, and longer."
+    file.write_text("  \n ")
+    assert "Nell" in persona.in_force(REMEMBERED).text
+    assert "Moss" in persona.in_force({"name": "Moss"}).text
+    file.unlink()
+    assert persona.in_force({}).source == "default"
+
+
+@pytest.mark.req("CTX-08", "HUB-07")
+def test_the_file_a_new_home_gets_counts_as_written_by_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "instructions.md"
+    file.write_text(seeded_persona("tess").replace("\n", "\r\n") + "\r\n")
+    persona = made(tmp_path)
+    assert persona.in_force({}).source == "default"
+    assert persona.in_force(REMEMBERED).source == "memory"
+    file.write_text(seeded_persona("tess").replace("brief", "talkative"))
+    assert persona.in_force(REMEMBERED).source == "file"
+    # What is in force by default is what a person reads in the file.
+    assert is_seeded(made(tmp_path / "elsewhere").in_force({}).text, "tess")
+
+
+@pytest.mark.req("CTX-08")
+def test_every_field_of_a_remembered_persona_is_told(tmp_path: Path) -> None:
+    text = made(tmp_path, user_name="Ada").in_force(REMEMBERED).text
+    for words in ("Nell", "dry", "calm", "garden", "- roses", "- moss", "- warn of frost", "user's name is Ada"):
+        assert words in text
+    assert "personal assistant who runs" not in text
+    named = made(tmp_path).in_force({"name": "Nell", "style": "dry"}).text
+    assert "You are Nell, a personal assistant" in named
+    assert "Your style: dry" in named
+
+
+@pytest.mark.parametrize("empty", [{}, {"name": " ", "capabilities": []}, {"name": 5, "style": None, "tone": ["x"]}])
+def test_a_remembered_persona_that_says_nothing_is_none(tmp_path: Path, empty: dict[str, Any]) -> None:
+    assert made(tmp_path).in_force(empty).source == "default"
+
+
+def test_a_file_that_can_not_be_read_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "instructions.md").mkdir()
+    assert made(tmp_path).in_force(REMEMBERED).source == "memory"
