@@ -1,0 +1,269 @@
+"""Facts: what is known of somebody, with where it came from. One that is replaced or deleted is retired, not lost."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, cast
+
+from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, text, update
+
+from annabelle.core.memory import FactCategory, Trust
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import facts
+
+Retired = Literal["superseded", "merged", "deleted"]
+
+_IDS_AT_ONCE = 500
+_columns = facts.c
+_owned = (_columns.user_id == bindparam("user_id"), _columns.agent_id == bindparam("agent_id"))
+_insert = insert(facts).returning(facts)
+_same = (
+    select(facts)
+    .where(*_owned, _columns.fact_hash == bindparam("fact_hash"), _columns.retired_at.is_(None))
+    .order_by(_columns.id)
+    .limit(1)
+)
+_about = (
+    select(facts)
+    .where(*_owned, _columns.about == bindparam("about"), _columns.retired_at.is_(None))
+    .order_by(_columns.id)
+    .limit(50)
+)
+_lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:owner, 20))")
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The vector of a fact's text, and the model that made it."""
+
+    model: str
+    dimension: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact before it has a number."""
+
+    fact: str
+    category: FactCategory
+    source: str = ""
+    confidence: float = 1.0
+    trust: Trust = "trusted"
+    origin: JsonObject = field(default_factory=dict[str, object])
+    valid_from: datetime | None = None
+    about: str | None = None
+    import_key: str | None = None
+    vector: Embedded | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact as it is kept. `valid_*` is when it held in the world, the other times are when we knew."""
+
+    id: int
+    fact: str
+    about: str | None
+    category: FactCategory
+    source: str
+    confidence: float
+    trust: Trust
+    origin: JsonObject
+    valid_from: datetime
+    valid_until: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    retired_at: datetime | None
+    retired_because: Retired | None
+    superseded_by: int | None
+    last_accessed_at: datetime | None
+
+    @property
+    def current(self) -> bool:
+        return self.retired_at is None
+
+
+def fact_hash(fact: str) -> str:
+    """The same for texts that differ only in case, spaces, the form of their characters or the full stop."""
+    plain = " ".join(unicodedata.normalize("NFKC", fact).casefold().split()).rstrip(" .!。")
+    return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def lock(connection: Connection, owner: Owner) -> None:
+    """Decide about one owner's facts one writer at a time. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_lock, {"owner": f"{owner.user_id}\n{owner.agent_id}"})
+
+
+def add(connection: Connection, owner: Owner, new: NewFact) -> Fact:
+    """Keep a new fact, to be found by its words and, with a vector, by its meaning."""
+    at = now()
+    values: dict[str, object] = {
+        **owner.columns(),
+        "fact": new.fact,
+        "fact_hash": fact_hash(new.fact),
+        "about": new.about,
+        "category": new.category,
+        "source": new.source,
+        "confidence": new.confidence,
+        "trust": new.trust,
+        "origin": new.origin,
+        "valid_from": new.valid_from or at,
+        "valid_until": None,
+        "created_at": at,
+        "updated_at": at,
+        "import_key": new.import_key,
+    }
+    fact = _fact(connection.execute(_insert, values).mappings().one())
+    _index(connection, owner, fact, new.vector)
+    return fact
+
+
+def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Fact]:
+    """Facts by id, retired ones too; what is not this owner's is not there."""
+    wanted, found = list(dict.fromkeys(ids)), dict[int, Fact]()
+    for start in range(0, len(wanted), _IDS_AT_ONCE):
+        query = select(facts).where(owner.of(facts), _columns.id.in_(wanted[start : start + _IDS_AT_ONCE]))
+        found |= {row["id"]: _fact(row) for row in connection.execute(query).mappings()}
+    return found
+
+
+def same(connection: Connection, owner: Owner, fact: str) -> Fact | None:
+    """The current fact that says exactly this."""
+    row = connection.execute(_same, {**owner.columns(), "fact_hash": fact_hash(fact)}).mappings().first()
+    return None if row is None else _fact(row)
+
+
+def current_about(connection: Connection, owner: Owner, about: str) -> list[Fact]:
+    """The current facts of one relation: what a new value of it may take the place of."""
+    return [_fact(row) for row in connection.execute(_about, {**owner.columns(), "about": about}).mappings()]
+
+
+def listing(
+    connection: Connection,
+    owner: Owner,
+    *,
+    category: FactCategory | None = None,
+    include_retired: bool = False,
+    before_id: int | None = None,
+    limit: int = 50,
+) -> list[Fact]:
+    """Facts, the newest first; page on with the last id as `before_id`."""
+    query = select(facts).where(owner.of(facts))
+    if category is not None:
+        query = query.where(_columns.category == category)
+    if not include_retired:
+        query = query.where(_columns.retired_at.is_(None))
+    if before_id is not None:
+        query = query.where(_columns.id < before_id)
+    return [_fact(row) for row in connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings()]
+
+
+def replaced_by(connection: Connection, owner: Owner, fact_id: int) -> list[Fact]:
+    """The facts that this one took the place of, oldest first."""
+    query = select(facts).where(owner.of(facts), _columns.superseded_by == fact_id).order_by(_columns.id)
+    return [_fact(row) for row in connection.execute(query).mappings()]
+
+
+def refresh(connection: Connection, owner: Owner, known: Fact, again: NewFact) -> Fact:
+    """Note that a fact was said again. Said by somebody trusted, it is trusted from now on; never the other way."""
+    values: dict[str, object] = {"updated_at": now(), "confidence": max(known.confidence, again.confidence)}
+    if known.trust == "untrusted" and again.trust == "trusted":
+        values |= {"trust": "trusted", "source": again.source, "origin": {**again.origin, "before": known.origin}}
+    query = update(facts).where(owner.of(facts), _columns.id == known.id).values(values).returning(facts)
+    return _fact(connection.execute(query).mappings().one())
+
+
+def retire(
+    connection: Connection,
+    owner: Owner,
+    ids: Sequence[int],
+    because: Retired,
+    *,
+    by: int | None = None,
+    valid_until: datetime | None = None,
+    origin: JsonObject | None = None,
+) -> list[int]:
+    """Make facts history: found by id and in the timeline, no longer by search. Which of them were current."""
+    gone: list[int] = []
+    for fact in get(connection, owner, ids).values():
+        if not fact.current:
+            continue
+        until = None if valid_until is None else max(valid_until, fact.valid_from)
+        kept = fact.origin if origin is None else {**fact.origin, "retired": origin}
+        query = update(facts).where(owner.of(facts), _columns.id == fact.id)
+        connection.execute(
+            query.values(retired_at=now(), retired_because=because, superseded_by=by, valid_until=until, origin=kept)
+        )
+        gone.append(fact.id)
+    text_index.drop(connection, "fact", gone)
+    vectors.drop(connection, "fact", gone)
+    return gone
+
+
+def restore(
+    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, Embedded] | None = None
+) -> list[Fact]:
+    """Make retired facts current again, as they were; those that are current already are passed over."""
+    back: list[Fact] = []
+    for old in get(connection, owner, ids).values():
+        if old.current:
+            continue
+        origin = {key: value for key, value in old.origin.items() if key != "retired"}
+        query = (
+            update(facts)
+            .where(owner.of(facts), _columns.id == old.id)
+            .values(retired_at=None, retired_because=None, superseded_by=None, valid_until=None, origin=origin)
+            .returning(facts)
+        )
+        fact = _fact(connection.execute(query).mappings().one())
+        _index(connection, owner, fact, (embedded or {}).get(fact.id))
+        back.append(fact)
+    return back
+
+
+def touch(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
+    """Note that facts were looked at."""
+    if ids:
+        query = update(facts).where(owner.of(facts), _columns.id.in_(ids))
+        connection.execute(query.values(last_accessed_at=now()))
+
+
+def count(connection: Connection, owner: Owner, *, retired: bool = False) -> int:
+    """How many facts are current, or have been."""
+    state = _columns.retired_at.is_not(None) if retired else _columns.retired_at.is_(None)
+    return connection.execute(select(func.count()).select_from(facts).where(owner.of(facts), state)).scalar_one()
+
+
+def _index(connection: Connection, owner: Owner, fact: Fact, vector: Embedded | None) -> None:
+    text_index.put(connection, "fact", owner, fact.id, fact.fact, fact.category)
+    if vector is not None:
+        vectors.put(connection, "fact", owner, fact.id, vector.model, vector.data, vector.dimension)
+
+
+def _fact(row: RowMapping) -> Fact:
+    return Fact(
+        id=row["id"],
+        fact=row["fact"],
+        about=row["about"],
+        category=row["category"],
+        source=row["source"],
+        confidence=row["confidence"],
+        trust=row["trust"],
+        origin=cast("JsonObject", row["origin"]),
+        valid_from=row["valid_from"],
+        valid_until=row["valid_until"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        retired_at=row["retired_at"],
+        retired_because=row["retired_because"],
+        superseded_by=row["superseded_by"],
+        last_accessed_at=row["last_accessed_at"],
+    )
