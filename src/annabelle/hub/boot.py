@@ -40,6 +40,7 @@ from annabelle.hub.memory.service import Around, HubMemory
 from annabelle.hub.notices import Notices, tell_of_servers
 from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
+from annabelle.hub.security.people import People
 from annabelle.hub.security.token import owner_token
 from annabelle.hub.seed import seed_home
 from annabelle.hub.server import HttpServer
@@ -113,6 +114,8 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     stack.push_async_callback(database.close)
 
     notices, fanout, finished, progress = Notices(), Fanout(), Finished(), Progress()
+    people = People(home.users_file, notices, identities.know)
+    identities.on_stranger = people.look
     traces = TraceFile(home.traces_file, "hub", start.redact)
     events, turns = EventLog(database, fanout), Turns(database)
     durable = Durable(
@@ -143,14 +146,14 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, StoredLedger(database), gate, memory,
+        fanout, events, turns, finished, StoredLedger(database), gate, memory, people,
     )  # fmt: skip
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
     toolbox.add_native([*own, *memory.native_tools()])
     tell_of_servers(toolbox, notices)
     http = HttpServer(make_app(hub), start.socket)
     # Stopped from the last to the first: flows, agents, servers, and only then the HTTP that they talk over.
-    for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close, memory.stop):
+    for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close, memory.stop, people.stop):
         stack.push_async_callback(closing)
     return Machine(hub, durable, lanes, http)
 
@@ -170,6 +173,7 @@ async def _bring_up(machine: Machine) -> None:
     """Start the parts: servers beside the engine, HTTP as soon as it can answer."""
     hub = machine.hub
     await hub.agents.start()
+    hub.people.start()
     servers = asyncio.create_task(hub.toolbox.start())
     try:
         await machine.durable.launch()

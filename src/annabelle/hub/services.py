@@ -23,6 +23,7 @@ from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import Notices
 from annabelle.hub.security.identities import Identities
+from annabelle.hub.security.people import People
 from annabelle.hub.status import HubStatus, Phase
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database
@@ -76,6 +77,7 @@ class Hub:
     ledger: StoredLedger
     gate: Gate
     memory: HubMemory
+    people: People
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()

@@ -41,7 +41,7 @@ class NewMessage(BaseModel):
     text: str = Field(min_length=1, pattern=r"\S")
     channel: Name = "api"
     chat_id: Name = "main"
-    sender_id: Name = "owner"
+    sender_id: Name | None = Field(default=None, description="Who wrote it; by default whose token it is")
     external_id: Name | None = Field(default=None, description="Your own id of it; sending it twice is sending it once")
     agent_id: Name | None = Field(default=None, description="This agent instead of the one the chat is bound to")
 
@@ -65,7 +65,8 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
     inbound = InboundMessage(
         channel=new.channel,
         chat_id=new.chat_id,
-        sender_id=new.sender_id,
+        # Only the owner's own programs may speak for somebody else.
+        sender_id=(new.sender_id if caller.kind == "owner" else None) or caller.user_id,
         user_id=caller.user_id,
         text=new.text,
         external_id=new.external_id,

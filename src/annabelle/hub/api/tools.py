@@ -6,11 +6,15 @@ from fastapi import APIRouter, Request, Response
 
 from annabelle.core.contract import TOOLS_VERSION_HEADER, ToolCall, ToolList
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
+from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, ToolResult
 from annabelle.core.trace import current_trace
 from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
+from annabelle.hub.provenance import labelled, noted
 from annabelle.hub.security.identities import Identity
+from annabelle.hub.security.people import refusal
 from annabelle.hub.services import Hub
+from annabelle.toolbox.policy import AgentPolicy
 
 router = APIRouter(tags=["tools"])
 
@@ -21,8 +25,7 @@ router = APIRouter(tags=["tools"])
 async def list_tools(hub: TheHub, caller: Caller) -> Response:
     """The tools this caller may use: all for the owner, those its policy allows for an agent."""
     await hub.progress.wait_ready()
-    policy = hub.agents.policy(caller.agent_id) if caller.agent_id is not None else None
-    tools = hub.toolbox.tools(policy)
+    tools = _usable(hub, caller)
     return _json(tools.model_dump_json(), tools.version)
 
 
@@ -42,30 +45,55 @@ async def call_tool(request: Request) -> Response:
     call = await read_body(request, ToolCall)
     await hub.progress.wait_ready()
     context = await _context(hub, caller, call)
-    policy = hub.agents.policy(caller.agent_id) if caller.agent_id is not None else None
+    policy = _policy(hub, caller, context, call.name)
+    if hub.toolbox.wants_provenance(call.name):
+        tool = next((spec for spec in _usable(hub, caller).tools if spec.name == call.name), None)
+        context = await labelled(hub.database, context, tool, call.arguments)
     hub.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
     try:
         result = await hub.toolbox.call(call.name, call.arguments, context, policy)
     except AnnabelleError as error:
         hub.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": error.code})
         raise
+    await noted(hub.database, context, call.name, result)
     hub.traces.write(
         "tool.finished",
         {"tool": call.name, "call_id": call.call_id, "is_error": result.is_error, "duration_ms": result.duration_ms},
     )
     # With each answer comes the version of the list, so that an agent sees at once when it changes (RTR-06).
-    return _json(result.model_dump_json(), hub.toolbox.tools(policy).version)
+    return _json(result.model_dump_json(), _usable(hub, caller).version)
 
 
 def _json(text: str, tools_version: str) -> Response:
     return Response(text, headers={TOOLS_VERSION_HEADER: tools_version}, media_type="application/json")
 
 
+def _usable(hub: Hub, caller: Identity) -> ToolList:
+    """What this caller may use: all for the owner, what is theirs for other people, what its policy allows an agent."""
+    if caller.agent_id is not None:
+        return hub.toolbox.tools(hub.agents.policy(caller.agent_id))
+    if caller.kind == "owner":
+        return hub.toolbox.tools()
+    return hub.toolbox.tools(hub.people.policy(caller.user_id, hub.toolbox.tools().tools, in_turn=False), "api")
+
+
+def _policy(hub: Hub, caller: Identity, context: CallContext, name: str) -> AgentPolicy | None:
+    """What an agent's policy allows; refuses what the person it is done for may not have done (I-30)."""
+    if context.user_id != OWNER:
+        there = hub.toolbox.tools().tools
+        theirs = hub.people.policy(context.user_id, there, in_turn=caller.kind == "agent")
+        if not theirs.permits(name) and any(spec.name == name for spec in there):
+            raise refusal(context.user_id, name)
+    return hub.agents.policy(caller.agent_id) if caller.agent_id is not None else None
+
+
 async def _context(hub: Hub, caller: Identity, call: ToolCall) -> CallContext:
     if caller.agent_id is None:
         if call.call_id is not None or call.message_id is not None:
             raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
-        return CallContext(caller="api", user_id=caller.user_id, trace_id=current_trace())
+        # Whoever is no agent works on the memory of the agent that answers them (catalogue 14.1).
+        agent_id = hub.agents.config.default.agent_id
+        return CallContext(caller="api", agent_id=agent_id, user_id=caller.user_id, trace_id=current_trace())
     if call.message_id is None:
         raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
     # An agent's call ids belong to its own turns, so that it can not ask for the result of another's call.

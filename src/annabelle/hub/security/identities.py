@@ -1,23 +1,28 @@
-"""Who a token belongs to: the owner, or one living thinker process."""
+"""Who a token belongs to: the owner, another person, or one living thinker process."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from annabelle.core.errors import NotAllowed, Unauthorized
 from annabelle.core.messages import OWNER
+from annabelle.hub.security.users_file import Users, hashed
 
 _AGENT_PATHS = ("/tools/", "/internal/")
+# Everything behind these asks for the caller's own rows; whatever is added elsewhere is the owner's until it is named.
+_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/")
+_PEOPLES_PLACES = frozenset({"/message", "/threads", "/events", "/memory/tidy", "/memory/learn", "/openapi.json"})
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """An authenticated caller."""
 
-    kind: Literal["owner", "agent"]
+    kind: Literal["owner", "user", "agent"]
     user_id: str = OWNER
     agent_id: str | None = None
 
@@ -28,6 +33,13 @@ class Identities:
     def __init__(self, owner_token: str) -> None:
         self._owner = (owner_token.encode(), Identity("owner"))
         self._agents: dict[bytes, Identity] = {}
+        self._people: dict[bytes, Identity] = {}
+        self.on_stranger: Callable[[], bool] = lambda: False
+        """Asked about an unknown token: whether the people known may have changed meanwhile."""
+
+    def know(self, users: Users) -> None:
+        """The people beside the owner, from now on."""
+        self._people = {user.token_sha256.encode(): Identity("user", user.id) for user in users.users}
 
     def admit(self, agent_id: str) -> str:
         """A fresh secret for a thinker process that is about to start."""
@@ -40,10 +52,9 @@ class Identities:
 
     def recognise(self, token: bytes) -> Identity:
         """Whose token this is. Every known token is compared, so the time taken tells nothing."""
-        found: Identity | None = None
-        for known, identity in (self._owner, *self._agents.items()):
-            if hmac.compare_digest(known, token):
-                found = identity
+        found = self._find(token)
+        if found is None and token and self.on_stranger():
+            found = self._find(token)
         if found is None:
             raise Unauthorized(
                 "The token is missing or wrong.",
@@ -51,10 +62,23 @@ class Identities:
             )
         return found
 
+    def _find(self, token: bytes) -> Identity | None:
+        found: Identity | None = None
+        for known, identity in (self._owner, *self._agents.items()):
+            if hmac.compare_digest(known, token):
+                found = identity
+        digest = hashed(token).encode() if self._people else b""
+        for known, identity in self._people.items():
+            if hmac.compare_digest(known, digest):
+                found = found or identity
+        return found
+
 
 def authorise(identity: Identity, path: str) -> None:
-    """Thinkers reach tools and the ledger only; nobody else reaches what is internal."""
+    """Thinkers reach tools and the ledger, people beside the owner what is theirs, and nobody else what is internal."""
     if identity.kind == "agent" and not path.startswith(_AGENT_PATHS):
         raise NotAllowed("An agent may only use tools and the ledger.")
     if identity.kind != "agent" and path.startswith("/internal/"):
         raise NotAllowed("Only a running agent may use this address.")
+    if identity.kind == "user" and path not in _PEOPLES_PLACES and not path.startswith(_PEOPLES_PATHS):
+        raise NotAllowed("Only the owner of this home may use this address.")

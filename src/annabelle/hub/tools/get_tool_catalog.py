@@ -20,7 +20,8 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentManager) -> NativeTool:
     """The listing an agent sees is the one it may use."""
 
     async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:
-        policy = agents.policy(context.agent_id) if context.agent_id is not None else None
+        agent_id = context.agent_id if context.caller == "agent" else None
+        policy = agents.policy(agent_id) if agent_id is not None else None
         by_server: dict[str, list[JsonObject]] = {}
         for tool in toolbox.tools(policy).tools:
             entry: JsonObject = {"name": tool.name, "group": tool.group, "description": _brief(tool.description)}

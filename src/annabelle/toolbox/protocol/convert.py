@@ -80,7 +80,9 @@ def to_result(answer: Answer, tool: ToolSpec, max_bytes: int, *, labelled: bool 
     if not text and data is not None:
         text = json.dumps(data, ensure_ascii=False)
     is_error = raw.get("isError") is True
-    trust: Trust = "trusted" if labelled and data is not None and data.get("trust") == "trusted" else "untrusted"
+    # An error of such a server is in its own words; anything else it must label.
+    vouched = labelled and (is_error or (data is not None and data.get("trust") == "trusted"))
+    trust: Trust = "trusted" if vouched else "untrusted"
     if answer.size > max_bytes:
         text, data = _cut(text, max_bytes), _fitting(data, max_bytes)
     return ToolResult(

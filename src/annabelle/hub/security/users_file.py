@@ -1,0 +1,122 @@
+"""config/users.json: the people beside the owner who may talk to Annabelle, each with a token of their own (I-30).
+
+Only the hash of a token is kept, so the file gives nobody away. `annabelle users` writes it; it may be edited by hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from annabelle.core.errors import ConfigMistake, Conflict, InvalidArguments, NotFound, OperatorMistake
+from annabelle.core.home import write_atomically
+from annabelle.core.messages import OWNER, now
+
+USER_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class User(_Entry):
+    """One person. What is not said here is what everybody may: talk, and their own memory."""
+
+    id: str = Field(pattern=USER_ID)
+    token_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    created_at: datetime
+    allowed_tools: tuple[str, ...] = Field(
+        default=(), description="Globs: tools of other servers they may use, themselves and through an agent"
+    )
+
+
+class Users(_Entry):
+    """The whole file."""
+
+    users: tuple[User, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        ids, tokens = [user.id for user in self.users], [user.token_sha256 for user in self.users]
+        if OWNER in ids:
+            raise ValueError(f"users: {OWNER} is the one whose home this is, and has the token in annabelle.token")
+        for seen, what in ((ids, "is named twice"), (tokens, "is the token of two people")):
+            for value in seen:
+                if seen.count(value) > 1:
+                    raise ValueError(f"users: {value if seen is ids else 'one token'} {what}")
+        return self
+
+    def get(self, user_id: str) -> User | None:
+        return next((user for user in self.users if user.id == user_id), None)
+
+
+def hashed(token: bytes) -> str:
+    """What is kept of a token. Tokens are long and random, so one round is enough."""
+    return hashlib.sha256(token).hexdigest()
+
+
+def read_users(path: Path) -> Users:
+    """The people in the file, none when there is no file; a fault is named with its field."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Users()
+    except UnicodeDecodeError as error:
+        raise ConfigMistake(f"{path}: not UTF-8 text at byte {error.start}.", field=str(path)) from error
+    except OSError as error:
+        raise ConfigMistake(f"{path} can not be read: {error.strerror}.", field=str(path)) from error
+    try:
+        json.loads(text)
+        return Users.model_validate_json(text)
+    except json.JSONDecodeError as error:
+        raise ConfigMistake(
+            f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there."
+        ) from error
+    except RecursionError as error:
+        raise ConfigMistake(f"{path}: nested too deeply.") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        reason = str(first["msg"]).removeprefix("Value error, ")
+        raise ConfigMistake(f"{path}: {field + ': ' if field else ''}{reason}.", field=field or None) from error
+
+
+def add_user(path: Path, user_id: str) -> str:
+    """Let a new person in. The token is given back here and kept nowhere."""
+    users = read_users(path)
+    if users.get(user_id) is not None:
+        raise Conflict(f"There is a user {user_id} already.", hint="Remove them first to make a new token.")
+    token = secrets.token_urlsafe(32)
+    try:
+        new = User(id=user_id, token_sha256=hashed(token.encode()), created_at=now())
+        _write(path, Users(users=(*users.users, new)))
+    except ValidationError as error:
+        raise InvalidArguments(
+            f"{user_id!r} can not be a user's name.", hint=f"Use up to 40 of a-z, 0-9, - and _; {OWNER} is taken."
+        ) from error
+    return token
+
+
+def remove_user(path: Path, user_id: str) -> None:
+    """Let a person in no longer. What they have said and what is remembered of them stays."""
+    users = read_users(path)
+    if users.get(user_id) is None:
+        raise NotFound(f"There is no user {user_id}.", hint="annabelle users list shows who there is.")
+    _write(path, Users(users=tuple(user for user in users.users if user.id != user_id)))
+
+
+def _write(path: Path, users: Users) -> None:
+    text = json.dumps(users.model_dump(mode="json", by_alias=True, exclude_defaults=True) or {"users": []}, indent=2)
+    try:
+        write_atomically(path, text + "\n", mode=0o600)
+    except OSError as error:
+        raise OperatorMistake(
+            f"{path} can not be written: {error.strerror}.", hint="Free space or fix the permissions of the home."
+        ) from error
