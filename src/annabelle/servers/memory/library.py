@@ -23,7 +23,7 @@ class Library:
     def __init__(self, config: MemoryConfig, database: Database, embedder: Embedder) -> None:
         self.config, self.database, self.embedder = config, database, embedder
         self.reembedding = Reembedding(database, embedder, lambda kind, owner, row_id, vector: None)
-        self.upkeep = Upkeep(config, self.reembedding)
+        self.upkeep = Upkeep(config, database, self.reembedding)
 
     @classmethod
     async def open(cls, config: MemoryConfig) -> Library:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from pathlib import Path
+
+from sqlalchemy import Connection, exists, select
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import now
@@ -16,7 +19,9 @@ from annabelle.servers.memory.backups import made_at
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.reembedding import Reembedding
 from annabelle.store import backup
+from annabelle.store.database import Database
 from annabelle.store.memory.migrations import NEWEST
+from annabelle.store.memory.tables import contacts, conversations, facts, profiles, projects
 from annabelle.store.trouble import backups_of
 
 _log = logging.getLogger(__name__)
@@ -28,9 +33,12 @@ BATCH = 100
 class Upkeep:
     """Runs from the opening of a memory to its closing. Nothing it fails at stops a call."""
 
-    def __init__(self, config: MemoryConfig, reembedding: Reembedding, every_seconds: float = EVERY_SECONDS) -> None:
-        self._config, self._reembedding, self._every = config, reembedding, every_seconds
+    def __init__(self, config: MemoryConfig, database: Database, reembedding: Reembedding) -> None:
+        self._config, self._database, self._reembedding = config, database, reembedding
+        self._copying = asyncio.Lock()
+        self._copied_at: float | None = None
         self._woken = asyncio.Event()
+        self._looked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._said: str | None = None
 
@@ -40,6 +48,10 @@ class Upkeep:
     def wake(self) -> None:
         """Look now instead of in some minutes."""
         self._woken.set()
+
+    async def looked(self) -> None:
+        """Return when everything was looked after once since the opening."""
+        await self._looked.wait()
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -51,8 +63,9 @@ class Upkeep:
         while True:
             await self._tried(self.back_up_if_due)
             await self._tried(self._embed_what_is_missing)
+            self._looked.set()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), self._every)
+                await asyncio.wait_for(self._woken.wait(), EVERY_SECONDS)
             self._woken.clear()
 
     async def _tried(self, work: Callable[[], Awaitable[object]]) -> None:
@@ -80,22 +93,37 @@ class Upkeep:
         config = self._config
         if config.database_url is not None or config.backup_hours <= 0:
             return None
-        return await asyncio.to_thread(_back_up_if_due, config.file, config.backups, config.backup_hours)
+        async with self._copying:
+            if not await self._database.read(holds_anything):
+                return None
+            age = None if self._copied_at is None else (time.monotonic() - self._copied_at) / 3600
+            made = await asyncio.to_thread(back_up_if_due, config, now(), age)
+            if made is not None:
+                self._copied_at = time.monotonic()
+            return made
 
 
-def _back_up_if_due(file: Path, folder: Path, hours: float) -> Path | None:
-    at, found = now(), backups_of(file, folder)
+def holds_anything(connection: Connection) -> bool:
+    """Whether there is something to lose. A copy of an empty memory would only put the first real one off."""
+    tables = (facts, conversations, profiles, contacts, projects)
+    return any(connection.execute(select(exists().select_from(table))).scalar() for table in tables)
+
+
+def back_up_if_due(config: MemoryConfig, at: datetime, age_hours: float | None = None) -> Path | None:
+    """The copy that was made of the file, if one was due at this moment; `age_hours` of what this process copied."""
+    file, folder = config.file, config.backups
+    found = backups_of(file, folder)
     last = made_at(found[-1]) if found else None
-    # A clock that was set back makes the last copy one of the future: then it is due, not put off.
-    young = last is not None and timedelta(0) <= at - last < timedelta(hours=hours)
-    if young or not _changed_since(file, last):
-        return None
-    return backup.copy_file(file, folder, NEWEST, at)
+    if last is not None and last > at:
+        # The clock was set back. What this process knows decides, and the copy is dated behind the last one: the
+        # newest by its name is the one that is restored, and the one that is kept.
+        due, at = age_hours is None or age_hours >= config.backup_hours, last + timedelta(microseconds=1)
+    else:
+        due = last is None or (at - last >= timedelta(hours=config.backup_hours) and _changed_since(file, last))
+    return backup.copy_file(file, folder, NEWEST, at) if due else None
 
 
-def _changed_since(file: Path, last: datetime | None) -> bool:
-    if last is None:
-        return True
+def _changed_since(file: Path, last: datetime) -> bool:
     log = file.with_name(f"{file.name}-wal")
     changed = [file.stat().st_mtime]
     if log.exists() and log.stat().st_size:
