@@ -91,9 +91,11 @@ class FakeHub:
             self.most_running = max(self.most_running, self.running)
             await asyncio.sleep(self.delays.get(call.name, self.delay))
             self.running -= 1
-            self.effects.append(call.call_id or "")
             handler = self.handlers.get(call.name, lambda arguments: ToolResult(text=f"did {arguments}"))
-            known = self._results[call.call_id or ""] = handler(call.arguments)
+            known = handler(call.arguments)
+            if call.call_id is not None:
+                self.effects.append(call.call_id)
+                self._results[call.call_id] = known
         return self._answer(known.model_dump_json())
 
     async def _reserve(self, request: Request) -> Response:

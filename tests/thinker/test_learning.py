@@ -125,7 +125,9 @@ def test_the_packaged_model_is_not_even_asked(start: Start, hub: FakeHub, settin
     settings.clear()
     settings["THINKER_LLM_PROVIDER"] = "embedded"
     thinker = start()
-    assert "too small" in extract(thinker).json()["refused"]
+    refused = extract(thinker).json()
+    assert "too small" in refused["refused"]
+    assert refused["unfit"] is True
     tidied = thinker.client.post("/tidy-facts", content=tidy_brief().model_dump_json())
     assert "too small" in str(tidied.json()["refused"])
     assert hub.reserved == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from pydantic_ai.messages import (
 
 from annabelle.core.contract import AgentProfile, ToolCall, ToolList
 from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, Unavailable
+from annabelle.core.home import Home
 from annabelle.core.tools import ToolResult
+from annabelle.core.trace import read_trace
 from annabelle.thinker.context.budget import MEMORIES_TOKENS, PROFILE_TOKENS, tokens
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.history import History
@@ -34,8 +37,9 @@ from annabelle.thinker.context.prompt import NO_TOOLS, LayeredContext, Prompt, S
 from annabelle.thinker.context.recollection import GET_PROFILE, RETRIEVE, Recalled, Recollection
 from annabelle.thinker.context.tags import defused, element, escaped
 from annabelle.thinker.session.records import TurnRecord
-from thinker.fake_hub import tool
-from thinker.thinkers import brief
+from support.scripted_model import Reply, Rule, ScriptedServer
+from thinker.fake_hub import FakeHub, tool
+from thinker.thinkers import Thinker, brief
 
 UTC_ZONE = zone("UTC")
 NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
@@ -322,3 +326,41 @@ async def test_a_slow_memory_is_not_waited_for() -> None:
 def test_escaping_is_complete_and_reversible_by_eye() -> None:
     assert escaped('a<b>&"c"\x00\ud800') == "a&lt;b&gt;&amp;&quot;c&quot;  "
     assert element("fact", "x", id=1, note="", trust=None) == '<fact id="1">x</fact>'
+
+
+@pytest.mark.req("CTX-06", "CTX-08", "MEM-09")
+def test_a_turn_is_given_what_is_remembered_and_its_session_keeps_only_what_was_said(
+    start: Callable[..., Thinker], hub: FakeHub, model: ScriptedServer, home: Home
+) -> None:
+    hub.tools += [tool(name).model_copy(update={"server": "memory"}) for name in (GET_PROFILE, RETRIEVE)]
+    hub.handlers[GET_PROFILE] = lambda _: ToolResult(text="", structured=PROFILE)
+    hub.handlers[RETRIEVE] = lambda _: ToolResult(text="", structured={"facts": [FACT]})
+    model.rules(Rule(reply=Reply(text="By the river.")))
+    thinker = start()
+    assert thinker.client.get("/health").json()["persona"] == "default"
+    asked = brief("Where do I live?")
+    assert thinker.ask(asked).state == "done"
+    sent = [message["content"] for message in model.requests[0].body["messages"]]
+    assert "You are Nell" in sent[0]
+    assert "city: Lisbon" in sent[0]
+    assert '<fact id="12" source="chat on 3 May 2026">' in sent[1]
+    assert sent[1].endswith("</memories>\n\nWhere do I live?")
+    assert thinker.client.get("/health").json()["persona"] == "memory"
+    layers = next(e["data"] for e in read_trace(home.traces_file, asked.trace_id) if e["event"] == "context.built")
+    assert (layers["persona"], layers["memories"]) == ("memory", 1)
+
+    kept = (home.agent("tess") / "sessions" / "thr_one.jsonl").read_text()
+    assert "Where do I live?" in kept
+    assert "memories" not in kept
+    assert "Lisbon" not in kept
+
+    hub.refusals[RETRIEVE] = (503, ErrorBody(code="server_down", message="The memory is down."))
+    (home.agent("tess") / "instructions.md").write_text("You are Otto.")
+    again = brief("And now?")
+    assert thinker.ask(again).state == "done"
+    messages = model.requests[1].body["messages"]
+    assert "You are Otto." in messages[0]["content"]
+    assert "</memories>" not in str(messages)
+    assert thinker.client.get("/health").json()["persona"] == "file"
+    layers = next(e["data"] for e in read_trace(home.traces_file, again.trace_id) if e["event"] == "context.built")
+    assert layers["trouble"] == [f"{RETRIEVE}: server_down"]
