@@ -97,6 +97,17 @@ async def test_what_lacks_a_vector_of_the_model_is_found_and_retired_facts_are_n
     assert await memory_db.read(lambda c: vectors.missing(c, "m/one", "conversation")) == []
 
 
+async def test_the_vectors_of_a_rows_passages_stay_together_and_in_order(memory_db: Database, ada: Owner) -> None:
+    def fill(connection: Connection) -> None:
+        vectors.put(connection, "conversation", ada, 1, "m/one", blob(1, 1, 2, 2, 3, 3), 2)
+        vectors.put(connection, "conversation", ada, 2, "m/one", blob(4, 4), 2)
+
+    await memory_db.write(fill)
+    (block,) = await memory_db.read(lambda c: list(vectors.load(c, "m/one")))
+    assert (block.row_ids, block.data) == ([1, 1, 1, 2], blob(1, 1, 2, 2, 3, 3, 4, 4))
+    assert await memory_db.read(lambda c: vectors.count(c, "m/one")) == 2
+
+
 async def test_a_vector_of_another_length_is_refused(memory_db: Database, ada: Owner) -> None:
     with pytest.raises(ValueError, match="3 dimensions"):
         await memory_db.write(lambda c: vectors.put(c, "fact", ada, 1, "m/one", blob(1, 0), 3))

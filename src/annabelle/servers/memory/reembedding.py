@@ -6,7 +6,7 @@ Each batch is stored on its own, so that a stop at any moment loses nothing and 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -18,9 +18,11 @@ from annabelle.embeddings import Embedder
 from annabelle.store.database import Database
 from annabelle.store.memory import conversations, vectors
 from annabelle.store.memory.owner import Kind, Owner
+from annabelle.store.memory.passages import passages
 from annabelle.store.memory.tables import facts
 
-NewVector = Callable[[Kind, Owner, int, NDArray[np.float32]], None]
+Vectors = NDArray[np.float32]
+NewVectors = Callable[[Kind, Owner, int, Vectors], None]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -38,9 +40,9 @@ class Row:
 class Reembedding:
     """One batch at a time, whoever asks: the background and a person's request do not do the same work twice."""
 
-    def __init__(self, database: Database, embedder: Embedder, on_vector: NewVector) -> None:
-        """`on_vector` is told each vector once it is stored, so that search knows it too."""
-        self._database, self._embedder, self._on_vector = database, embedder, on_vector
+    def __init__(self, database: Database, embedder: Embedder, on_vectors: NewVectors) -> None:
+        """`on_vectors` is told those of each row once they are stored, so that search knows them too."""
+        self._database, self._embedder, self._on_vectors = database, embedder, on_vectors
         self._turn = asyncio.Lock()
 
     async def batch(self, size: int, owner: Owner | None = None) -> int:
@@ -50,13 +52,14 @@ class Reembedding:
             rows = await self._database.read(lambda c: _missing(c, model, size, owner))
             if not rows:
                 return 0
-            made = await self._embedder.embed([row.text for row in rows])
+            pieces = [passages(row.kind, row.text) for row in rows]
+            made = await self._embedder.embed([text for texts in pieces for text in texts])
             model, dimension = str(self._embedder.model), made.shape[1]
-            blobs = {row: made[place].tobytes() for place, row in enumerate(rows)}
-            kept = await self._database.write(lambda c: _keep(c, model, dimension, blobs))
-            for place, row in enumerate(rows):
-                if row in kept:
-                    self._on_vector(row.kind, row.owner, row.row_id, made[place])
+            parts = np.split(made, np.cumsum([len(texts) for texts in pieces])[:-1])
+            by_row = dict(zip(rows, parts, strict=True))
+            kept = await self._database.write(lambda c: _keep(c, model, dimension, by_row))
+            for row in kept:
+                self._on_vectors(row.kind, row.owner, row.row_id, by_row[row])
             return len(rows)
 
     async def remaining(self, owner: Owner | None = None) -> int:
@@ -96,12 +99,13 @@ def _text_of(connection: Connection, kind: Kind, owner: Owner, ids: list[int]) -
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
-def _keep(connection: Connection, model: str, dimension: int, blobs: dict[Row, bytes]) -> set[Row]:
+def _keep(connection: Connection, model: str, dimension: int, made: Mapping[Row, Vectors]) -> list[Row]:
     """Store the vectors of those rows that still say what they said when the vectors were asked for."""
-    kept: set[Row] = set()
+    kept: list[Row] = []
     for kind in KINDS:
-        asked = [(row.row_id, row.owner) for row in blobs if row.kind == kind]
-        same = [row for row in _texts(connection, kind, asked) if row in blobs]
-        vectors.put_many(connection, kind, model, dimension, [(row.owner, row.row_id, blobs[row]) for row in same])
-        kept.update(same)
+        asked = [(row.row_id, row.owner) for row in made if row.kind == kind]
+        same = [row for row in _texts(connection, kind, asked) if row in made]
+        blobs = [(row.owner, row.row_id, made[row].astype("<f4").tobytes()) for row in same]
+        vectors.put_many(connection, kind, model, dimension, blobs)
+        kept += same
     return kept

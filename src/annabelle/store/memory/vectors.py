@@ -1,4 +1,7 @@
-"""The vectors of facts and conversations, with the model each was made by: two models are never compared."""
+"""The vectors of facts and conversations, with the model each was made by: two models are never compared.
+
+A row has one vector, or one for each of its passages; they are kept together, one after the other.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ _delete = delete(vectors).where(vectors.c.kind == bindparam("of"), vectors.c.row
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some vectors of one owner, ready to be put into a matrix: float32, one row after the other."""
+    """Some vectors of one owner, ready to be put into a matrix: float32, one after the other.
+
+    `row_ids` names the row of each vector; those of one row stand together, in the order of its passages.
+    """
 
     kind: Kind
     owner: Owner
@@ -32,15 +38,15 @@ class Block:
 def put(
     connection: Connection, kind: Kind, owner: Owner, row_id: int, model: str, vector: bytes, dimension: int
 ) -> None:
-    """Keep the vector of a row, instead of the one it had."""
+    """Keep the vectors of a row, instead of those it had."""
     put_many(connection, kind, model, dimension, [(owner, row_id, vector)])
 
 
 def put_many(
     connection: Connection, kind: Kind, model: str, dimension: int, rows: Sequence[tuple[Owner, int, bytes]]
 ) -> None:
-    """Keep the vectors of many rows at once; a vector of the wrong length is a mistake of ours."""
-    if any(len(vector) != 4 * dimension for _, _, vector in rows):
+    """Keep the vectors of many rows at once; a wrong length is a mistake of ours."""
+    if not all(_whole(vector, dimension) for _, _, vector in rows):
         raise ValueError(f"A vector of {model} does not have {dimension} dimensions.")
     if not rows:
         return
@@ -81,10 +87,11 @@ def load(connection: Connection, model: str, rows: int = BLOCK_ROWS) -> Iterator
     for part in result.partitions():
         blocks: dict[tuple[Kind, str, str, int], list[tuple[int, bytes]]] = {}
         for kind, user_id, agent_id, dimension, row_id, vector in part:
-            if len(vector) == 4 * dimension:
+            if _whole(vector, dimension):
                 blocks.setdefault((kind, user_id, agent_id, dimension), []).append((row_id, vector))
         for (kind, user_id, agent_id, dimension), found in blocks.items():
-            ids, data = [row_id for row_id, _ in found], b"".join(vector for _, vector in found)
+            data = b"".join(vector for _, vector in found)
+            ids = [row_id for row_id, vector in found for _ in range(len(vector) // (4 * dimension))]
             yield Block(kind, Owner(user_id, agent_id), dimension, ids, data)
 
 
@@ -110,11 +117,15 @@ def count_missing(connection: Connection, model: str, kind: Kind, owner: Owner |
 
 
 def count(connection: Connection, model: str, kind: Kind | None = None, owner: Owner | None = None) -> int:
-    """How many vectors of a model there are."""
+    """How many rows have vectors of a model."""
     query = select(func.count()).select_from(vectors).where(vectors.c.model == model)
     if kind is not None:
         query = query.where(vectors.c.kind == kind)
     return connection.execute(query if owner is None else query.where(owner.of(vectors))).scalar_one()
+
+
+def _whole(vector: bytes, dimension: int) -> bool:
+    return len(vector) > 0 and len(vector) % (4 * dimension) == 0
 
 
 def _lacks(kind: Kind, model: str) -> ColumnElement[bool]:
