@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -82,6 +83,8 @@ class Durable:
         self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
         self._runs = Runs(lambda workflow_id: self._call(self._engine.requeue, workflow_id))
         self._launched = False
+        self._going = asyncio.Event()
+        self._going.set()
 
     def workflow(self, name: str) -> Callable[[Workflow], Workflow]:
         """Register `async def fn(argument) -> result`, both JSON objects. The name is stored: never change it."""
@@ -96,6 +99,7 @@ class Durable:
         async def body(argument: JsonObject) -> JsonObject:
             execution = self._engine.execution()
             self._runs.note(execution.workflow_id)
+            await self._going.wait()
             _run.set(await self._read_run(execution))
             try:
                 return success(await function(argument))
@@ -252,6 +256,18 @@ class Durable:
         """Every workflow that has not ended, oldest first."""
         self._require_launched()
         return [PendingWorkflow(*row) for row in await self._call(self._engine.book.pending)]
+
+    @contextlib.asynccontextmanager
+    async def suspended(self) -> AsyncGenerator[None]:
+        """While inside, no workflow runs here; afterwards they go on from their records as those are then."""
+        stopped: set[str] = set()
+        self._going.clear()
+        try:
+            stopped = await self._runs.pause()
+            yield
+        finally:
+            self._going.set()
+            self._runs.take_up(stopped)
 
     async def maintain(self, work: Callable[[SqlEngine], T]) -> T:
         """Do something with the engine's database between two of its own writes, launched or not."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, Unavailable
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +53,22 @@ class Runs:
         """Stop a run that can not go on for now; it goes on from its record when the database works again."""
         self.stop(workflow_id)
         self.in_background(self._take_up_again(workflow_id))
+
+    async def pause(self) -> set[str]:
+        """Stop every run where it stands, for `take_up` later; their ids."""
+        tasks = dict(self._running)
+        for task in tasks.values():
+            task.cancel()
+        if tasks:
+            _done, late = await asyncio.wait(tasks.values(), timeout=STOP_SECONDS)
+            if late:
+                raise Unavailable("A workflow does not stop.", hint="Try again in a moment.")
+        return set(tasks)
+
+    def take_up(self, workflow_ids: set[str]) -> None:
+        """Let runs go on from their records, soon."""
+        for workflow_id in workflow_ids:
+            self.in_background(self._take_up_again(workflow_id))
 
     async def _take_up_again(self, workflow_id: str) -> None:
         while True:

@@ -32,12 +32,18 @@ from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.handle_message import HANDLE_MESSAGE, FlowServices, HandleMessage
+from annabelle.hub.forgetting.engines import Engines
+from annabelle.hub.forgetting.forgetting import Forgetting, ForgettingParts
+from annabelle.hub.forgetting.memory import MemoryDoor
+from annabelle.hub.forgetting.places import Places
+from annabelle.hub.forgetting.snapshots import Snapshots
 from annabelle.hub.gate import Gate, GateParts
 from annabelle.hub.journal import StoredJournal
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.listening import address
 from annabelle.hub.memory.service import Around, HubMemory
 from annabelle.hub.notices import Notices, tell_of_servers
+from annabelle.hub.quiet import Quiet
 from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
@@ -114,6 +120,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     stack.push_async_callback(database.close)
 
     notices, fanout, finished, progress = Notices(), Fanout(), Finished(), Progress()
+    quiet = Quiet()
     people = People(home.users_file, notices, identities.know)
     identities.on_stranger = people.look
     traces = TraceFile(home.traces_file, "hub", start.redact)
@@ -135,7 +142,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     )
     launcher = Launcher(rules, identities, idle=lambda: turns.running == 0)
     agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices)
-    memory = HubMemory(Around(settings, database, durable, toolbox, agents, traces, progress.wait_ready))
+    memory = HubMemory(Around(settings, database, durable, toolbox, agents, traces, progress.wait_ready, quiet))
     services = FlowServices(
         database, durable, agents, events, turns, finished, traces, progress.wait_ready,
         tools_version=lambda agent_id: toolbox.tools(agents.policy(agent_id)).version,
@@ -144,9 +151,15 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
     gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
+    forgetting = Forgetting(
+        ForgettingParts(
+            home, Places(home, settings.memory_export_path, settings.workspace_path), database,
+            Engines(home, durable, url), Snapshots(url), MemoryDoor(toolbox), agents, lanes, turns, quiet, notices,
+        )
+    )  # fmt: skip
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, StoredLedger(database), gate, memory, people,
+        fanout, events, turns, finished, StoredLedger(database), gate, memory, people, forgetting,
     )  # fmt: skip
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
     toolbox.add_native([*own, *memory.native_tools()])
@@ -176,6 +189,10 @@ async def _bring_up(machine: Machine) -> None:
     hub.people.start()
     servers = asyncio.create_task(hub.toolbox.start())
     try:
+        if hub.forgetting.begun:
+            # Before anything can carry on what was to be forgotten.
+            await servers
+            await hub.forgetting.resume()
         await machine.durable.launch()
         await machine.http.start()
         await servers

@@ -24,6 +24,7 @@ FORGETTING_FAILPOINTS = (
     "hub.forget_store_done",
     "hub.forget_engines_done",
     "hub.forget_files_done",
+    "hub.forget_verified",
     "hub.forget_recorded",
 )
 """Reached only when something is forgotten."""

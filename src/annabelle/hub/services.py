@@ -18,6 +18,7 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
+from annabelle.hub.forgetting.forgetting import Forgetting
 from annabelle.hub.gate import Gate
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.memory.service import HubMemory
@@ -78,6 +79,7 @@ class Hub:
     gate: Gate
     memory: HubMemory
     people: People
+    forgetting: Forgetting
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()

@@ -83,18 +83,20 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> Forgotten:
     if asked.fact_id is not None:
         texts = await hub.forgetting.texts_of(asked.fact_id, asked.with_source, caller.user_id, agent_id)
     pending = Pending(texts=texts, user_id=caller.user_id, agent_id=agent_id)
-    report = await (hub.forgetting.preview(pending) if asked.preview else hub.forgetting.forget(pending))
-    return _answer(report, asked.preview)
+    if not asked.preview:
+        return _answer(await hub.forgetting.forget(pending), preview=False)
+    report = await hub.forgetting.preview(pending)
+    return _answer(report, () if report.places else await hub.forgetting.near(pending), preview=True)
 
 
-def _answer(report: Report, preview: bool) -> Forgotten:
+def _answer(report: Report, near: tuple[MatchedFact, ...] = (), *, preview: bool) -> Forgotten:
     return Forgotten(
         preview=preview,
         total=report.total,
         places=[ForgetPlace(place=place.name, count=place.count, fate=place.fate) for place in report.places],
         facts=[_fact(fact) for fact in report.facts],
         own=list(report.own),
-        near=[_fact(fact) for fact in report.near],
+        near=[_fact(fact) for fact in near],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -38,6 +38,10 @@ class Engines:
 
         flows = await self._durable.maintain(lambda engine: work(engine, FLOWS))
         return flows + await asyncio.to_thread(self._turns, work, not sweep.apply)
+
+    def suspended(self) -> AbstractAsyncContextManager[None]:
+        """While inside, no flow of the hub runs."""
+        return self._durable.suspended()
 
     def _turns(self, work: Callable[[Engine, str], int], reading: bool) -> int:
         if self._url is not None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from annabelle.core.errors import StorageTrouble
 from annabelle.core.needle import Needle
 from annabelle.hub.forgetting.exports import prune_export
 from annabelle.hub.forgetting.lines import mask_lines
@@ -28,6 +29,11 @@ def sweep_files(places: Places, needle: Needle, *, apply: bool) -> dict[str, int
             counts[found.place] += _sweep(found, needle, apply=apply)
         except FileNotFoundError:
             continue  # a log that was rotated away, or a backup that a newer one replaced
+        except OSError as error:
+            raise StorageTrouble(
+                f"{found.path.name} can not be looked through or changed: {error.strerror}.",
+                hint="Fix its permissions or free some disk space, and try again.",
+            ) from error
     return {place: count for place, count in counts.items() if count}
 
 

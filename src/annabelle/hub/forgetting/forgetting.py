@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 
-from annabelle.core.errors import AnnabelleError, Conflict, Unavailable
+from annabelle.core.errors import AnnabelleError, Conflict, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
 from annabelle.core.needle import Needle
@@ -21,7 +21,7 @@ from annabelle.hub.forgetting import audit
 from annabelle.hub.forgetting.engines import Engines
 from annabelle.hub.forgetting.files import own_files, remains, sweep_files
 from annabelle.hub.forgetting.marker import Marker, Pending
-from annabelle.hub.forgetting.memory import MemoryDoor
+from annabelle.hub.forgetting.memory import MatchedFact, Matches, MemoryDoor
 from annabelle.hub.forgetting.places import Places
 from annabelle.hub.forgetting.report import Report, places_of
 from annabelle.hub.forgetting.snapshots import Snapshots
@@ -36,7 +36,7 @@ from annabelle.store.tables import metadata
 _log = logging.getLogger(__name__)
 _TOPIC = "forgetting"
 STILL_SECONDS = 60.0
-FILE_PASSES = 3
+PASSES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ class Forgetting:
         self._marker = Marker(parts.home.forgetting_file)
         self._one = asyncio.Lock()
 
+    @property
+    def begun(self) -> bool:
+        """Whether an earlier process had begun something and not finished it."""
+        return self._marker.read() is not None
+
     async def preview(self, asked: Pending) -> Report:
         """Where the text stands. Nothing is changed, and nothing of it is written down."""
         parts, needle = self._parts, Needle(asked.texts)
@@ -74,11 +79,14 @@ class Forgetting:
         files = await asyncio.to_thread(sweep_files, parts.places, needle, apply=False)
         copies = await parts.snapshots.holding(needle)
         own = await asyncio.to_thread(own_files, parts.places, needle)
-        places = places_of(remembered.counts, stored, {"turns": turns}, files, {"backups": len(copies)})
+        places = places_of(remembered.counts, stored, {"turns": turns, "backups": len(copies)}, files)
         if not places:
             places = places_of({"remains of deleted rows": await asyncio.to_thread(remains, parts.places, needle)})
-        near = () if places else await parts.memory.near(asked.texts[0], asked.user_id, asked.agent_id)
-        return Report(places, remembered.facts, tuple(own), near)
+        return Report(places, remembered.facts, tuple(own))
+
+    async def near(self, asked: Pending) -> tuple[MatchedFact, ...]:
+        """Facts that mean something like it, for when it stands nowhere as it was typed."""
+        return await self._parts.memory.near(asked.texts[0], asked.user_id, asked.agent_id)
 
     async def texts_of(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
         """What has to be forgotten for a fact to be gone."""
@@ -133,16 +141,37 @@ class Forgetting:
                     "Annabelle is still working on a message, so nothing was forgotten.",
                     hint="Try again when the answer is there, or stop the turn.",
                 )
-            async with parts.agents.all_stopped():
+            async with parts.engines.suspended(), parts.agents.all_stopped():
                 yield
         finally:
             parts.quiet.let_go()
             await parts.lanes.let_go()
 
     async def _work(self, asked: Pending) -> Report:
+        """Again until it stands nowhere: a log may be rotated, or a tool still answer, while others are looked at."""
+        parts = self._parts
+        failpoint("hub.forget_begun")
+        counts, remembered = await self._pass(asked)
+        facts, left = remembered.facts, await self.preview(asked)
+        for _ in range(PASSES - 1):
+            if not left.places:
+                break
+            more, _remembered = await self._pass(asked)
+            counts, left = counts + more, await self.preview(asked)
+        if left.places:
+            names = ", ".join(place.name for place in left.places)
+            raise StorageTrouble(f"It still stands in: {names}.", hint="Close what writes there, and try again.")
+        failpoint("hub.forget_verified")
+        places = places_of(*counts)
+        await asyncio.to_thread(audit.record, parts.home, asked, {place.name: place.count for place in places})
+        failpoint("hub.forget_recorded")
+        await asyncio.to_thread(self._marker.remove)
+        parts.notices.clear(_TOPIC)
+        return Report(places, facts, left.own)
+
+    async def _pass(self, asked: Pending) -> tuple[list[Mapping[str, int]], Matches]:
         parts, needle = self._parts, Needle(asked.texts)
         sweep = Sweep(needle, apply=True, user_id=asked.user_id)
-        failpoint("hub.forget_begun")
         remembered = await parts.memory.forget(asked.texts, asked.user_id, asked.agent_id)
         failpoint("hub.forget_memory_done")
         stored = await parts.database.write(lambda conn: forgetting.forget(conn, sweep))
@@ -152,24 +181,6 @@ class Forgetting:
         turns = await parts.engines.sweep(sweep)
         failpoint("hub.forget_engines_done")
         copies = await parts.snapshots.drop(needle)
-        files = await self._files(needle)
+        files = await asyncio.to_thread(sweep_files, parts.places, needle, apply=True)
         failpoint("hub.forget_files_done")
-        counts = (remembered.counts, stored, {"turns": turns}, files, {"backups": copies})
-        places = places_of(*counts)
-        await asyncio.to_thread(audit.record, parts.home, asked, {place.name: place.count for place in places})
-        failpoint("hub.forget_recorded")
-        await asyncio.to_thread(self._marker.remove)
-        parts.notices.clear(_TOPIC)
-        own = await asyncio.to_thread(own_files, parts.places, needle)
-        return Report(places, remembered.facts, tuple(own))
-
-    async def _files(self, needle: Needle) -> dict[str, int]:
-        """Again until nothing is found: a log may have been rotated while it was looked through."""
-        counts: dict[str, int] = {}
-        for _ in range(FILE_PASSES):
-            found = await asyncio.to_thread(sweep_files, self._parts.places, needle, apply=True)
-            if not found:
-                break
-            for place, count in found.items():
-                counts[place] = counts.get(place, 0) + count
-        return counts
+        return [remembered.counts, stored, {"turns": turns, "backups": copies}, files], remembered

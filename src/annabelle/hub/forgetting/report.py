@@ -41,7 +41,6 @@ class Report:
     places: tuple[Place, ...]
     facts: tuple[MatchedFact, ...] = ()
     own: tuple[str, ...] = ()
-    near: tuple[MatchedFact, ...] = ()
 
     @property
     def total(self) -> int:

@@ -20,6 +20,7 @@ from annabelle.core.memory import Provenance
 from annabelle.core.messages import OWNER
 from annabelle.core.trace import traced
 from annabelle.hub.memory.memory_tools import DeliveredTurn, MemoryTools, Owned
+from annabelle.hub.quiet import Quiet
 from annabelle.policy.provenance import trust_after
 from annabelle.store import messages, recent_turns, to_remember, tool_calls
 from annabelle.store.database import Database
@@ -39,9 +40,15 @@ class Keeper:
     """One task, woken by a delivery and at the start; it waits longer and longer while the memory is away."""
 
     def __init__(
-        self, database: Database, memory: MemoryTools, ready: Callable[[], Awaitable[None]], owner_name: str = ""
+        self,
+        database: Database,
+        memory: MemoryTools,
+        ready: Callable[[], Awaitable[None]],
+        owner_name: str = "",
+        quiet: Quiet | None = None,
     ) -> None:
         self._database, self._memory, self._ready, self._owner_name = database, memory, ready, owner_name
+        self._quiet = quiet or Quiet()
         self._woken = asyncio.Event()
         self._idle = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -94,7 +101,8 @@ class Keeper:
         """Store what waits, in order; whether there was anything."""
         waiting = await self._database.read(lambda conn: to_remember.waiting(conn, BATCH))
         for row in waiting:
-            await self._store(row)
+            async with self._quiet.working():
+                await self._store(row)
         return bool(waiting)
 
     async def _store(self, row: ToRemember) -> None:

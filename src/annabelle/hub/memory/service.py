@@ -15,6 +15,7 @@ from annabelle.hub.memory.memory_tools import MemoryTools
 from annabelle.hub.memory.resting import Resting
 from annabelle.hub.memory.thinking import Thinking
 from annabelle.hub.memory.tidying import Tidying
+from annabelle.hub.quiet import Quiet
 from annabelle.hub.tools.memory_extraction import backfill_tool
 from annabelle.hub.tools.memory_synthesis import synthesize_tool
 from annabelle.store.database import Database
@@ -35,6 +36,7 @@ class Around:
     agents: AgentManager
     traces: TraceFile
     ready: Callable[[], Awaitable[None]]
+    quiet: Quiet
 
 
 class HubMemory:
@@ -44,7 +46,7 @@ class HubMemory:
         settings, agents = around.settings, around.agents
         self.tools = MemoryTools(around.toolbox)
         thinking = Thinking(agents)
-        self.keeper = Keeper(around.database, self.tools, around.ready, settings.user_name)
+        self.keeper = Keeper(around.database, self.tools, around.ready, settings.user_name, around.quiet)
         self.learn = LearnFacts(
             LearnServices(around.durable, self.tools, thinking, around.traces, settings, around.ready)
         )
