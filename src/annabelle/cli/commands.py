@@ -27,6 +27,7 @@ COMMANDS = (
     Command("status", "Show what runs and how it is doing."),
     Command("logs", "Show the log of the hub or of another component."),
     Command("tools", "List the tools, or call one."),
+    Command("forget", "Forget something for good, everywhere."),
     Command("models", "List, fetch and choose models."),
     Command("trace", "Show what happened in one turn, step by step."),
     Command("config", "List, read and change settings."),

@@ -121,7 +121,7 @@ def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
     """Chat until the person leaves."""
     with hub_for_a_while(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
         client = HubClient(find_hub(home))
-        prompt = Prompt(home.history_file)
+        prompt = Prompt(home.history_file, home.forgotten_file)
         try:
             with Patience("Looking which model answers"):
                 status = runner.run(client.get("/status"))

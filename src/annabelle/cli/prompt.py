@@ -20,17 +20,21 @@ class Prompt:
     """Reads lines; remembers them over sessions, for the owner's eyes only."""
 
     history: Path
+    forgotten: Path | None = None
+    """Grows when something is forgotten: what this process still holds is not written back then."""
     text: str = "› "
+    _forgotten_bytes: int = 0
 
     def open(self) -> None:
         if readline is None:
             return
+        self._forgotten_bytes = _size(self.forgotten)
         readline.set_history_length(HISTORY_LINES)
         with contextlib.suppress(OSError):
             readline.read_history_file(self.history)
 
     def close(self) -> None:
-        if readline is None:
+        if readline is None or _size(self.forgotten) != self._forgotten_bytes:
             return
         with contextlib.suppress(OSError):
             os.close(os.open(self.history, os.O_WRONLY | os.O_CREAT, 0o600))
@@ -42,3 +46,10 @@ class Prompt:
             return input(self.text)
         except EOFError:
             return None
+
+
+def _size(path: Path | None) -> int:
+    try:
+        return 0 if path is None else path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,141 @@
+"""`annabelle forget`: shows where something stands, and forgets it for good."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from annabelle.cli.hub_client import HubClient
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.patience import Patience
+from annabelle.cli.screen import clean
+from annabelle.core.errors import CallerMistake, NotFound
+from annabelle.core.home import Home
+from annabelle.core.tools import JsonObject
+
+FORGET_SECONDS = 1800.0
+MANY = 100
+_SHOWN_FACTS = 20
+
+app = command_app()
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class _Place(_Read):
+    place: str
+    count: int
+    fate: str
+
+
+class _Fact(_Read):
+    id: int
+    fact: str
+    current: bool
+
+
+class _Report(_Read):
+    total: int
+    places: list[_Place]
+    facts: list[_Fact]
+    own: list[str]
+    near: list[_Fact]
+
+
+@app.command()
+def forget(
+    text: Annotated[
+        str | None,
+        typer.Argument(help="What to forget, word for word. Left out, it is asked for, and no shell keeps it."),
+    ] = None,
+    fact: Annotated[
+        int | None, typer.Option("--fact", help="Forget this fact, and those it took the place of.")
+    ] = None,
+    with_source: Annotated[
+        bool, typer.Option("--with-source", help="With --fact: also forget what was said where it came from.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; forget at once.")] = False,
+    json: Json = False,
+) -> None:
+    """Forget something for good: facts, conversations, sessions, indexes, logs, exports and backups.
+
+    First it shows where it stands. The text is found whatever its case and spelling. What was forgotten can not be
+    brought back. Your own files in the workspace are named and left as they are.
+    """
+    asked = _asked(text, fact, with_source=with_source)
+    found = asyncio.run(_ask(asked, preview=True))
+    if not json:
+        _show(found)
+    if not found.places:
+        if json:
+            print_json(found.model_dump(by_alias=True))
+        raise NotFound("It stands nowhere in these words.", hint=_what_to_type(found))
+    if not yes:
+        if json:
+            print_json(found.model_dump(by_alias=True))
+            return
+        _confirm(found.total)
+    with Patience("Forgetting"):
+        done = asyncio.run(_ask(asked, preview=False))
+    if json:
+        print_json(done.model_dump(by_alias=True))
+    else:
+        print_paragraph("Forgotten. It can not be brought back.")
+
+
+def _asked(text: str | None, fact: int | None, *, with_source: bool) -> JsonObject:
+    if text is not None and fact is not None:
+        raise CallerMistake("Give the words or --fact, not both.")
+    if with_source and fact is None:
+        raise CallerMistake("--with-source belongs to --fact.")
+    if fact is not None:
+        return {"factId": fact, "withSource": with_source}
+    return {"text": text if text is not None else _typed()}
+
+
+def _typed() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\n")
+    return str(typer.prompt("What to forget", err=True))
+
+
+async def _ask(asked: JsonObject, *, preview: bool) -> _Report:
+    async with HubClient.of(Home.from_environment()) as client:
+        answer = await client.post("/memory/forget", {**asked, "preview": preview}, timeout=FORGET_SECONDS)
+        return _Report.model_validate(answer)
+
+
+def _show(found: _Report) -> None:
+    if found.places:
+        rows = [(place.place, str(place.count), place.fate) for place in found.places]
+        print_table(("WHERE", "HOW MANY", "WILL BE"), rows)
+    for fact in found.facts[:_SHOWN_FACTS]:
+        print_line(f"  fact {fact.id}{'' if fact.current else ' (old)'}: {clean(fact.fact)}")
+    if found.own:
+        print_paragraph("These files are yours; they hold it and stay as they are:")
+        for path in found.own:
+            print_line(f"  {clean(path)}")
+    for fact in found.near:
+        print_line(f"  fact {fact.id}: {clean(fact.fact)}")
+
+
+def _what_to_type(found: _Report) -> str:
+    if found.near:
+        return f"Something like it is above; to forget one of these: annabelle forget --fact {found.near[0].id}"
+    if found.own:
+        return "Only your own files hold it; change them yourself."
+    return "Try fewer words, or look for it: annabelle memory search"
+
+
+def _confirm(total: int) -> None:
+    typer.confirm("Forget all of this for good?", abort=True, err=True)
+    if total >= MANY:
+        typer.confirm(f"These are {total} places. Is that really meant?", abort=True, err=True)
