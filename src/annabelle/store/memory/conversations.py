@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, or_, select, update
 
 from annabelle.core.memory import Trust
 from annabelle.core.messages import now
@@ -79,6 +79,11 @@ class Turn:
         """Who said it and when, in words that people ask with."""
         return f"{self.speaker} {self.said_at:%A %d %B %Y}".strip()
 
+    def place(self, owner: Owner) -> Place:
+        """Where it stands, for a search to know."""
+        asks = not self.agent_response and self.user_message.rstrip().endswith("?")
+        return Place(self.id, owner, self.session_id, self.speaker, self.said_at, asks)
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -89,6 +94,8 @@ class Place:
     session_id: str
     speaker: str
     said_at: datetime
+    asks: bool
+    """Whether it ends in a question that nobody has answered within it."""
 
 
 def add(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Turn, bool]:
@@ -196,15 +203,11 @@ def count(connection: Connection, owner: Owner) -> int:
 
 def places(connection: Connection, after: int = 0) -> Iterator[Place]:
     """Where every turn stands, of all owners, in the order they were stored: for loading a search."""
-    query = (
-        select(
-            _columns.id, _columns.user_id, _columns.agent_id, _columns.session_id, _columns.speaker, _columns.said_at
-        )
-        .where(_columns.id > after)
-        .order_by(_columns.id)
-    )
-    for number, user_id, agent_id, session_id, speaker, said_at in connection.execute(query):
-        yield Place(number, Owner(user_id, agent_id), session_id, speaker, said_at)
+    asks = and_(_columns.agent_response == "", _columns.user_message.like("%?"))
+    wanted = (_columns.id, _columns.user_id, _columns.agent_id, _columns.session_id, _columns.speaker, _columns.said_at)
+    query = select(*wanted, asks).where(_columns.id > after).order_by(_columns.id)
+    for number, user_id, agent_id, session_id, speaker, said_at, asked in connection.execute(query):
+        yield Place(number, Owner(user_id, agent_id), session_id, speaker, said_at, bool(asked))
 
 
 def _turn(row: RowMapping) -> Turn:
