@@ -22,9 +22,8 @@ def passages(kind: Kind, text: str) -> list[str]:
     room = max(PIECE_CHARACTERS, -(-len(text) // MOST_PIECES))
     pieces: list[str] = []
     for sentence in filter(None, map(str.strip, _SENTENCE_END.split(text))):
-        if pieces and len(pieces[-1]) + len(sentence) < room:
-            pieces[-1] = f"{pieces[-1]} {sentence}"
-        elif len(pieces) == MOST_PIECES:
+        fits = bool(pieces) and len(pieces[-1]) + len(sentence) < room
+        if fits or len(pieces) == MOST_PIECES:
             pieces[-1] = f"{pieces[-1]} {sentence}"
         else:
             pieces.append(sentence)
