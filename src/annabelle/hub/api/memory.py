@@ -126,6 +126,7 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
         agent_id=owned.agent_id,
         trace_id=owned.trace_id or new_id("tr"),
         limit=asked.batch_size,
+        tries=1,
     )
     await hub.memory.learn.begin(wanted)
     learnt = await hub.memory.learn.result(wanted.learn_id, _LEARN_SECONDS)

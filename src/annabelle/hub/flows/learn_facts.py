@@ -14,7 +14,7 @@ from typing import Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
-from annabelle.core.errors import AgentPaused, AnnabelleError, StorageTrouble, ToolTimeout, Unavailable, UnknownTool
+from annabelle.core.errors import AgentPaused, AnnabelleError, StorageTrouble, ToolTimeout, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
@@ -31,11 +31,14 @@ FEWEST_CHARACTERS: Final = 50
 TRIES: Final = 10
 FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 300.0
-_PASSING = (Unavailable, StorageTrouble, ToolTimeout, UnknownTool)
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout)
 
 
 class ToLearn(BaseModel):
-    """What one run is about. With a thread, its last turns; without one, all that was never read, oldest first."""
+    """What one run is about. With a thread, its last turns; without one, all that was never read, oldest first.
+
+    When somebody waits for it, one try has to do.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,6 +48,7 @@ class ToLearn(BaseModel):
     trace_id: str
     thread_id: str | None = None
     limit: int = TURNS_AT_ONCE
+    tries: int = TRIES
 
     @property
     def owned(self) -> Owned:
@@ -122,7 +126,7 @@ class LearnFacts:
             self._services.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": found.refused})
             return Learnt(refused=found.refused)
         kept = [fact for fact in [await self._store(wanted, one, turns) for one in found.facts] if fact is not None]
-        await self._insist("mark", lambda: self._mark(wanted, turns))
+        await self._insist(wanted, "mark", lambda: self._mark(wanted, turns))
         self._services.traces.write(
             "facts.learnt",
             {"id": wanted.learn_id, "turns": len(turns), "facts": len(kept), "refused": found.refused},
@@ -137,7 +141,7 @@ class LearnFacts:
             known = await memory.known(wanted.owned, KNOWN_FACTS)
             return {"turns": [turn.model_dump(mode="json") for turn in turns], "known": list(known)}
 
-        gathered = cast("JsonObject", await self._insist("gather", gather))
+        gathered = cast("JsonObject", await self._insist(wanted, "gather", gather))
         turns = [PastTurn.model_validate(turn) for turn in cast("list[object]", gathered["turns"])]
         return turns, tuple(cast("list[str]", gathered["known"]))
 
@@ -160,7 +164,7 @@ class LearnFacts:
             async def ask(brief: ExtractBrief = brief) -> JsonObject:
                 return (await thinking.extract(wanted.agent_id, brief)).model_dump(mode="json")
 
-            found = ExtractResult.model_validate(await self._insist("ask", ask))
+            found = ExtractResult.model_validate(await self._insist(wanted, "ask", ask))
             if found.refused is None or found.unfit:
                 break
             _log.warning("Nothing was learnt from the answer to %s: %s", brief.extraction_id, found.refused)
@@ -177,7 +181,7 @@ class LearnFacts:
             return KeptFact(fact_id=stored.fact_id, fact=learnt.fact, status=stored.status).model_dump(mode="json")
 
         try:
-            return KeptFact.model_validate(await self._insist("store", store))
+            return KeptFact.model_validate(await self._insist(wanted, "store", store))
         except _PASSING:
             raise
         except AnnabelleError as refusal:
@@ -188,10 +192,10 @@ class LearnFacts:
     async def _mark(self, wanted: ToLearn, turns: Sequence[PastTurn]) -> None:
         await self._services.memory.mark_read(wanted.owned, [turn.conversation_id for turn in turns])
 
-    async def _insist(self, name: str, work: Callable[[], Awaitable[object]]) -> object:
+    async def _insist(self, wanted: ToLearn, name: str, work: Callable[[], Awaitable[object]]) -> object:
         """A step that is tried again, longer and longer, while a part is away; over a crash too."""
         wait = FIRST_WAIT_SECONDS
-        for _ in range(TRIES - 1):
+        for _ in range(wanted.tries - 1):
             try:
                 return await self._services.durable.step(name, work)
             except AgentPaused:

@@ -85,8 +85,9 @@ def _holding(lines: list[Line], needle: Needle) -> Iterator[Line]:
     texts = [line.decode(errors="replace") for _at, line in lines]
     hit = {number for number, text in enumerate(texts) if needle.within(text)}
     spellings = [folds(text) for text in texts]
-    for which in (0, -1):
-        folded = [(number, ways[which]) for number, ways in enumerate(spellings) if ways[which]]
+    for which in range(max(map(len, spellings), default=0)):
+        chosen = ((number, ways[min(which, len(ways) - 1)]) for number, ways in enumerate(spellings))
+        folded = [(number, text) for number, text in chosen if text]
         starts = list(accumulate((len(text) + 1 for _number, text in folded), initial=0))
         for start, end in needle.spans(" ".join(text for _number, text in folded)):
             first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1

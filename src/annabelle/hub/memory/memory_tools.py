@@ -10,7 +10,15 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.contract import KnownFact, LearntFact, PastTurn, TidyAction
-from annabelle.core.errors import AnnabelleError, ErrorBody, ServerDown, StorageTrouble, ToolTimeout, Unavailable
+from annabelle.core.errors import (
+    AnnabelleError,
+    ErrorBody,
+    ServerDown,
+    StorageTrouble,
+    ToolTimeout,
+    Unavailable,
+    UnknownTool,
+)
 from annabelle.core.memory import FactCategory, Provenance
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 
@@ -175,7 +183,12 @@ class MemoryTools:
         return _read(Tidied, await self._call("apply_tidy", asked, owned.context()))
 
     async def _call(self, name: str, arguments: JsonObject, context: CallContext) -> JsonObject:
-        result = await self._tools.call(f"memory_{name}", arguments, context)
+        try:
+            result = await self._tools.call(f"memory_{name}", arguments, context)
+        except UnknownTool as error:
+            raise Unavailable(
+                "The memory does not run.", hint="annabelle status says why; it is tried again by itself."
+            ) from error
         if result.is_error:
             raise _raised(result)
         return result.structured or {}

@@ -41,6 +41,7 @@ def backfill_tool(learn: LearnFacts, agents: AgentManager) -> NativeTool:
                 agent_id=owned.agent_id,
                 trace_id=context.trace_id or new_id("tr"),
                 limit=cast("int", arguments.get("batch_size", 10)),
+                tries=1,
             )
             await learn.begin(wanted)
             learnt = await learn.result(wanted.learn_id, _SECONDS - 10)
