@@ -28,7 +28,7 @@ REPLACED = [
     ("Ada's email is ada@old.org", "The email address of Ada is ada@new.org"),
     ("Bob's phone number is +49 170 111", "Bob's phone number is +49 170 222"),
     ("User is married to Sam", "User is married to Kim"),
-    ("My wife is Sam", "My wife is Kim"),
+    ("My wife's name is Sam", "The user's wife is called Kim"),
     ("User is allergic to peanuts", "User is no longer allergic to peanuts"),
     ("Likes olives", "Hates olives"),
     ("User drinks coffee", "User no longer drinks coffee"),

@@ -37,7 +37,8 @@ _BORN = re.compile(r"\bwas born\b")
 _CHANGED = re.compile(r"\b(?:now|meanwhile|from now on|nowadays|as of (?:today|now)|changed)\b")
 _ADVERBS = re.compile(
     r"\b(?:now|currently|still|already|just|recently|actually|really|always|meanwhile|nowadays|finally|today|"
-    r"these days|from now on|at the moment|right now|at present|for now|as of (?:today|now)|again|officially|permanently)\b,?"
+    r"these days|from now on|at the moment|right now|at present|for now|as of (?:today|now)|again|officially|"
+    r"permanently)\b,?"
 )
 _SINCE = re.compile(r",? (?:\(?since|as of|starting|effective) .*$")
 _DENIED = (

@@ -28,8 +28,6 @@ _SAME = {
     "occupation": "job",
     "profession": "job",
     "mother tongue": "native language",
-    "wife": "spouse",
-    "husband": "spouse",
     "home town": "hometown",
     "full name": "name",
 }
@@ -98,14 +96,14 @@ _V = "(?P<value>[^,]+)"
 _PLACE = r"(?P<value>(?:(?! (?:in|with|as|for|during|on|at|near|by) )[^,])+(?:, [\w .-]+)?)"
 _NUMBER = r"(?P<value>\d{1,3}|no|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
 _THINGS = r"children|kids|sons?|daughters?|brothers?|sisters?|siblings|child|dogs?|cats?|pets|cars?|bikes?|employees"
+# No roles of people: "my wife is a doctor" and "my wife is tired" are both true.
 _PERSONAL = (
     r"e-?mail(?: address)?|(?:phone|mobile|telephone|cell)(?: number)?|address|website|age|time ?zone|birthday|"
-    r"date of birth|employer|boss|manager|job|job title|occupation|profession|nickname|pronouns|name|full name|"
+    r"date of birth|employer|job|job title|occupation|profession|nickname|pronouns|name|full name|"
     r"last name|first name|user ?name|nationality|native language|mother tongue|diet|blood type|height|weight|"
-    r"shoe size|salary|licen[cs]e plate|home ?town|marital status|rent|landlord|doctor|dentist|wife|husband|spouse|"
-    r"partner|girlfriend|boyfriend"
+    r"shoe size|salary|licen[cs]e plate|home ?town|marital status|rent"
 )
-_OWNED = rf"{_PERSONAL}|deadline|due date|budget|status|owner|lead|version|price|priority|host|port|repository"
+_OWNED = rf"{_PERSONAL}|deadline|due date|budget|status|version|price|priority|host|port|repository"
 _SOMETHING = r"(?:the (?!user )|my |our |(?:[\w.-]+ )?[\w.-]+'s )[\w' -]{2,60}?"
 _OWNER = r"(?P<subject>my|our|(?:[\w.-]+ ){0,4}[\w.-]+'s?)"
 
