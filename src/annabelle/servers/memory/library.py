@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable, make_embedder
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.reembedding import Reembedding
+from annabelle.servers.memory.search import Search, Weights
 from annabelle.servers.memory.upkeep import Upkeep
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory.schema import PLAN
@@ -22,7 +23,8 @@ class Library:
 
     def __init__(self, config: MemoryConfig, database: Database, embedder: Embedder) -> None:
         self.config, self.database, self.embedder = config, database, embedder
-        self.reembedding = Reembedding(database, embedder, lambda kind, owner, row_id, vector: None)
+        self.search = Search(database, embedder, Weights(config.vector_weight, config.text_weight))
+        self.reembedding = Reembedding(database, embedder, self.search.put)
         self.upkeep = Upkeep(config, database, self.reembedding)
 
     @classmethod
@@ -30,7 +32,12 @@ class Library:
         """Open the database and load what search needs. Raises StorageTrouble with the way back when it is damaged."""
         url = config.database_url or sqlite_url(config.file)
         database = await Database.open(url, synchronous=config.synchronous, backups=config.backups, plan=PLAN)
-        library = cls(config, database, make_embedder(config.embedding, config.embedding_cache))
+        try:
+            library = cls(config, database, make_embedder(config.embedding, config.embedding_cache))
+            await library.search.load()
+        except BaseException:
+            await database.close()  # so that the next call can try again, and a backup can take its place
+            raise
         library.upkeep.start()
         return library
 
