@@ -47,10 +47,11 @@ class Upkeep:
 
     def wake(self) -> None:
         """Look now instead of in some minutes."""
+        self._looked.clear()
         self._woken.set()
 
     async def looked(self) -> None:
-        """Return when everything was looked after once since the opening."""
+        """Return when everything was looked after since the opening, or since the last `wake`."""
         await self._looked.wait()
 
     async def stop(self) -> None:
@@ -63,7 +64,8 @@ class Upkeep:
         while True:
             await self._tried(self.back_up_if_due)
             await self._tried(self._embed_what_is_missing)
-            self._looked.set()
+            if not self._woken.is_set():  # not woken while it looked
+                self._looked.set()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._woken.wait(), EVERY_SECONDS)
             self._woken.clear()
