@@ -16,7 +16,7 @@ from annabelle.core.redact import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import TraceFile
-from annabelle.llm.types import Completed, ModelEvent, ModelRequest, TextDelta
+from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose, TextDelta, ToolMode
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext
@@ -42,6 +42,10 @@ class ListedModel:
     def __init__(self, *replies: Reply) -> None:
         self._replies = list(replies)
         self.requests: list[ModelRequest] = []
+        self.tool_mode: ToolMode = "native"
+
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
+        return ModelChoice("compatible", "listed", self.tool_mode, "It is the only one.")
 
     async def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         self.requests.append(request)

@@ -10,6 +10,7 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
 from annabelle.core.contract import TurnLimits
 from annabelle.core.errors import HubUnreachable, InvalidArguments, NotAllowed, OutcomeUnknown
+from annabelle.thinker.context.prompt import NO_TOOLS
 from annabelle.thinker.loop.limits import Stop, gathered
 from annabelle.thinker.loop.progress import Progress
 from thinker.fakes import Bench, DictTools, ListedModel
@@ -312,3 +313,13 @@ async def test_a_replay_repeats_no_finished_step_and_ends_the_same(tmp_path: Pat
     assert len(tools.calls) - called == 2 - done.count("tool")
     assert facts == {(f["key"], str(f["data"])) for f in bench.live.stream.facts() if f["type"] != "tool_complete"}
     assert len(await bench.sessions.turns("thr_one")) == 1
+
+
+@pytest.mark.req("CTX-08")
+async def test_a_model_without_tools_is_told_so(tmp_path: Path) -> None:
+    model = ListedModel("Hello.")
+    await Bench(tmp_path, model, DictTools(look=lambda _: "x")).run("hi")
+    await Bench(tmp_path, model, DictTools()).run("hi")
+    model.tool_mode = "none"
+    await Bench(tmp_path, model, DictTools(look=lambda _: "x")).run("hi")
+    assert [NO_TOOLS in str(request.messages) for request in model.requests] == [False, True, True]

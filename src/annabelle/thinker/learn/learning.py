@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from pydantic import BaseModel
 from pydantic_ai.messages import ModelMessage
@@ -19,7 +19,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trace import traced
 from annabelle.durable.outcome import failure, success
 from annabelle.llm.registry import PACKAGED
-from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose
+from annabelle.llm.types import Completed, ModelRequest
 from annabelle.thinker import failpoints
 from annabelle.thinker.engine import EXTRACT_WORKFLOW, TIDY_WORKFLOW
 from annabelle.thinker.learn import prompts
@@ -37,14 +37,6 @@ _SLACK_SECONDS: Final = 90.0
 _log = logging.getLogger(__name__)
 
 
-class LearningModel(Protocol):
-    """What learning asks of the model service."""
-
-    async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
-
-    def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Question:
     """One question to the model: for whom, in which words, and how its answer is read."""
@@ -59,8 +51,8 @@ class _Question:
 class Learning:
     """Answers `/extract-facts` and `/tidy-facts`; what becomes of an answer is the hub's matter."""
 
-    def __init__(self, bench: Workbench, model: LearningModel) -> None:
-        self._bench, self._model = bench, model
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
         self._kept = KeptAnswers(bench.engine)
         bench.engine.workflow(EXTRACT_WORKFLOW, self._extract)
         bench.engine.workflow(TIDY_WORKFLOW, self._tidy)
@@ -79,7 +71,7 @@ class Learning:
 
     async def _too_small(self) -> bool:
         """The packaged model only ever makes facts up, and would keep a processor busy for half a minute doing so."""
-        choice = await self._model.choose("summary")
+        choice = await self._bench.model.choose("summary")
         return choice.provider == "embedded" and choice.model == PACKAGED
 
     async def _once(self, workflow: str, question_id: str, brief: BaseModel) -> object:
@@ -139,7 +131,7 @@ class Learning:
             trace_id=question.trace_id,
         )
         completed: Completed | None = None
-        async with aclosing(self._model.request(request)) as events:
+        async with aclosing(self._bench.model.request(request)) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     completed = event

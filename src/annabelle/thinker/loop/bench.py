@@ -10,7 +10,7 @@ from annabelle.core.contract import AgentProfile, ToolCall, ToolList
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult
 from annabelle.core.trace import TraceFile
-from annabelle.llm.types import ModelEvent, ModelRequest
+from annabelle.llm.types import ModelChoice, ModelEvent, ModelRequest, Purpose
 from annabelle.thinker.context.prompt import ContextBuilder
 from annabelle.thinker.context.recollection import Recollection
 from annabelle.thinker.costs import CostMeter
@@ -20,7 +20,9 @@ from annabelle.thinker.session.port import Sessions
 
 
 class Model(Protocol):
-    """The one thing the loop asks of the model service."""
+    """What is asked of the model service."""
+
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
 
     def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 

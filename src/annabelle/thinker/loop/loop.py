@@ -75,9 +75,14 @@ class Loop:
             nonlocal tries
             attempt = self._attempt = attempt_number(bench.generation, tries)
             tries += 1
+            choice = await bench.model.choose()
             request = ModelAsk(
                 call_id=f"{scope.brief.message_id}:{step}:m{attempt}",
-                messages=scope.prompt.messages(self.progress.messages, tools=bool(selection.tools)),
+                messages=scope.prompt.messages(
+                    # A model that is only trusted with conversation hears of no tool, however many there are.
+                    self.progress.messages,
+                    tools=bool(selection.tools) and choice.tool_mode != "none",
+                ),
                 tools=list(selection.tools),
                 temperature=bench.profile.temperature,
                 user_id=scope.brief.user_id,
