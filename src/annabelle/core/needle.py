@@ -14,14 +14,15 @@ from typing import cast
 from urllib.parse import unquote
 
 _LEAST_BASE64 = 8
-_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
+_INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|((?:x[0-9a-fA-F]{2}\\+)*x[0-9a-fA-F]{2})|([nrtfbv])|([\"'/]))|(\\\\)")
+_BACKSLASHES = re.compile(r"\\+")
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def fold(text: str) -> str:
     """The one spelling that stands for all that mean the same."""
-    once = unicodedata.normalize("NFKC", text.translate(_INVISIBLE)).casefold()
+    once = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
     return " ".join(unicodedata.normalize("NFKC", once).split())
 
 
@@ -95,9 +96,12 @@ class Needle:
 
 
 def folds(text: str) -> tuple[str, ...]:
-    """The folded text as it stands and, where that differs, as it was before it was escaped."""
-    plain = unescape(text)
-    return (fold(text),) if plain == text else (fold(text), fold(plain))
+    """The folded text as it stands and, where that differs, as it may have been before it was escaped."""
+    ways = [text]
+    if "\\" in text or "%" in text:
+        # A backslash before another may stand for one, or for what follows it; both are looked at.
+        ways += [unescape(text), _BACKSLASHES.sub(r"\\", text)]
+    return tuple(fold(way) for way in dict.fromkeys(ways))
 
 
 def _spellings(text: str) -> set[str]:

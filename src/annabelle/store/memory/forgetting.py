@@ -29,6 +29,7 @@ from annabelle.store.memory.tables import (
 from annabelle.store.sweep import Cells, Found, Sweep
 
 _TELLING = 12
+_NAMES = ("about", "session_id")
 _KINDS: tuple[Kind, ...] = ("fact", "conversation")
 # A row whose own words hold the text goes as a whole; in what else is kept beside it, the text alone goes.
 _WHOLE: dict[Table, tuple[str, ...]] = {
@@ -162,6 +163,7 @@ def _same(table: sa.TableClause, keys: tuple[str, ...], row: Found) -> sa.Column
 def _mask(connection: Connection, sweep: Sweep, table: Table) -> list[Found]:
     """What is left in other columns. A row whose words were indexed is indexed anew."""
     cells = Cells.of(table, ("user_id", "agent_id") if "agent_id" in table.c else ())
+    cells = replace(cells, names=tuple(name for name in _NAMES if name in table.c))
     if not sweep.apply:
         # These were counted before.
         words = tuple(name for name in cells.words if name not in _WHOLE.get(table, ()))
