@@ -275,6 +275,29 @@ async def test_a_connection_that_breaks_is_a_sentence(server: VectorServer, byte
 
 
 @pytest.mark.req("EMB-01")
+async def test_a_connection_that_was_closed_meanwhile_is_made_again(server: VectorServer) -> None:
+    def once(_asked: Asked) -> bytes:
+        server.behave = server.answer
+        return b""
+
+    async with connected("ollama", server.url) as embedder:
+        server.behave = once
+        assert (await embedder.embed(["one"])).shape == (1, 8)
+    assert server.texts == ["one", "one"]
+
+
+@pytest.mark.req("EMB-01")
+async def test_an_answer_without_end_is_not_read_to_its_end(
+    server: VectorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("annabelle.embeddings.http_service._LARGEST_ANSWER", 100_000)
+    server.behave = lambda _asked: (200, b'{"embeddings": [[1.0]]}' + b" " * 200_000)
+    async with connected("ollama", server.url) as embedder:
+        with pytest.raises(EmbeddingsUnavailable, match="something other than vectors"):
+            await embedder.embed(["one"])
+
+
+@pytest.mark.req("EMB-01")
 async def test_a_slow_server_is_waited_for_only_so_long_and_then_left_alone_for_a_while(server: VectorServer) -> None:
     clock = Clock()
     async with connected("ollama", server.url, timeout=1, clock=clock) as embedder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,7 +74,14 @@ class VectorServer:
 
             def log_message(self, *_: object) -> None: ...
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                if not isinstance(sys.exception(), ConnectionError):  # a caller that hung up is what tests are about
+                    super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
+
+        self._http = Server(("127.0.0.1", port), Handler)
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
 

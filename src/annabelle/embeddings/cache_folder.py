@@ -44,7 +44,7 @@ def _forget_in(path: Path, texts: Sequence[str]) -> None:
     if header is None:
         path.unlink()  # nobody can tell what is in it
         return
-    unwanted = {key_of(header.model, text, query=query) for text in texts for query in (False, True)}
+    unwanted = {key_of(header.model, text) for text in texts}
 
     def wanted(_slot: int, key: bytes) -> bool:
         return key not in unwanted

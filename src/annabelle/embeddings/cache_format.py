@@ -89,8 +89,7 @@ def vector_in(record: bytes) -> bytes:
     return record[KEY_BYTES : -_CHECKSUM.size]
 
 
-def key_of(model: ModelName, text: str, *, query: bool) -> bytes:
-    """The key of a text. Query and document differ only for a model that is told which it reads."""
-    prefixes = prefixes_of(model)
-    whole = f"{model.provider}\0{model.name}\0{prefixes.query if query else prefixes.document}{text}"
+def key_of(model: ModelName, text: str) -> bytes:
+    """The key of a text, other for each model and for what the model is told before the text."""
+    whole = f"{model.provider}\0{model.name}\0{prefixes_of(model).document}{text}"
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()

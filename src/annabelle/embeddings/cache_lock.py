@@ -15,12 +15,12 @@ _LOOK_SECONDS = 0.005
 
 
 @contextmanager
-def locked(folder: Path, seconds: float = LOCK_SECONDS) -> Generator[None]:
+def locked(folder: Path) -> Generator[None]:
     """Hold the folder; OSError when another process does not let go of it in time. Not for the event loop."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        give_up = time.monotonic() + seconds
+        give_up = time.monotonic() + LOCK_SECONDS
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -40,16 +40,18 @@ class CachedEmbedder:
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         if not texts:
             return np.zeros((0, self._dimension or 0), np.float32)
+        if query:
+            return await self._asked(texts)
         wanted = list(dict.fromkeys(text for text in texts if not is_blank(text)))
-        vectors = await self._known(wanted, query=query)
+        vectors = await self._known(wanted)
         missing = [text for text in wanted if text not in vectors]
         for start in range(0, len(missing), _KEPT_AFTER):
             part = missing[start : start + _KEPT_AFTER]
-            fresh = await self._inner.embed(part, query=query)
+            fresh = await self._inner.embed(part)
             if vectors and fresh.shape[1] != len(next(iter(vectors.values()))):
-                return await self._anew(texts, query=query)
+                return await self._anew(texts)
             vectors.update(zip(part, fresh, strict=True))
-            await self._keep(part, fresh, query=query)
+            await self._keep(part, fresh)
         rows = np.zeros((len(texts), await self._dimension_of(vectors)), np.float32)
         for place, text in enumerate(texts):
             if text in vectors:
@@ -62,14 +64,14 @@ class CachedEmbedder:
     async def close(self) -> None:
         await self._inner.close()
 
-    async def _known(self, texts: list[str], *, query: bool) -> dict[str, NDArray[np.float32]]:
-        keys = {text: key_of(self.model, text, query=query) for text in texts}
+    async def _known(self, texts: list[str]) -> dict[str, NDArray[np.float32]]:
+        keys = {text: key_of(self.model, text) for text in texts}
         found: Vectors = await self._on_disk(lambda file: file.read(list(keys.values()))) or {}
         return {text: found[key] for text, key in keys.items() if key in found}
 
-    async def _keep(self, texts: list[str], rows: NDArray[np.float32], *, query: bool) -> None:
+    async def _keep(self, texts: list[str], rows: NDArray[np.float32]) -> None:
         # Keys are made here once more: the model may have been chosen just now, and it is a part of them.
-        new = {key_of(self.model, text, query=query): row for text, row in zip(texts, rows, strict=True)}
+        new = {key_of(self.model, text): row for text, row in zip(texts, rows, strict=True)}
         await self._on_disk(lambda file: file.add(new))
 
     async def _dimension_of(self, vectors: Mapping[str, NDArray[np.float32]]) -> int:
@@ -88,10 +90,16 @@ class CachedEmbedder:
             )
         self._dimension = dimension
 
-    async def _anew(self, texts: Sequence[str], *, query: bool) -> NDArray[np.float32]:
+    async def _anew(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The model of this name is another one since the file was written: nothing in it is worth keeping."""
         await self._on_disk(CacheFile.clear)
-        rows = await self._inner.embed(texts, query=query)
+        rows = await self._inner.embed(texts)
+        await self._check(rows.shape[1])
+        return rows
+
+    async def _asked(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Queries are not written down: no one keeps their words, so no one could name them to be forgotten."""
+        rows = await self._inner.embed(texts, query=True)
         await self._check(rows.shape[1])
         return rows
 

@@ -66,13 +66,13 @@ class HttpService:
         content = None if body is None else json.dumps(body).encode()
         try:
             # The client's own timeout begins anew with each byte; this one is for the whole answer.
-            async with (
-                asyncio.timeout(self._timeout),
-                self._client.stream(method, self._base_url + path, content=content) as response,
-            ):
-                if response.status_code != HTTPStatus.OK:
-                    raise self._refusal(response.status_code)
-                return json.loads(await self._read(response))
+            async with asyncio.timeout(self._timeout):
+                try:
+                    answer = await self._exchange(method, path, content)
+                except (httpx.NetworkError, httpx.RemoteProtocolError):
+                    # A server may close a connection it kept open just when it is used again.
+                    answer = await self._exchange(method, path, content)
+                return json.loads(answer)
         except (TimeoutError, httpx.TimeoutException) as error:
             raise EmbeddingsUnavailable(
                 f"{self._hints.label} at {self.place} gave no vectors within {self._timeout:g} seconds.",
@@ -95,13 +95,16 @@ class HttpService:
             hint="See whether EMBEDDING_BASE_URL and EMBEDDING_MODEL fit EMBEDDING_PROVIDER.",
         )
 
-    async def _read(self, response: httpx.Response) -> bytes:
-        answer = bytearray()
-        async for piece in response.aiter_bytes():
-            answer += piece
-            if len(answer) > _LARGEST_ANSWER:
-                raise self.not_understood()
-        return bytes(answer)
+    async def _exchange(self, method: str, path: str, content: bytes | None) -> bytes:
+        async with self._client.stream(method, self._base_url + path, content=content) as response:
+            if response.status_code != HTTPStatus.OK:
+                raise self._refusal(response.status_code)
+            answer = bytearray()
+            async for piece in response.aiter_bytes():
+                answer += piece
+                if len(answer) > _LARGEST_ANSWER:
+                    raise self.not_understood()
+            return bytes(answer)
 
     def _refusal(self, status: int) -> EmbeddingsUnavailable:
         label = self._hints.label

@@ -21,6 +21,7 @@ from tokenizers import Tokenizer
 from annabelle.embeddings.embedder import EmbeddingsUnavailable
 
 _LONGEST_HEADER = 1 << 20
+_MOST_TOKENS = 16_384  # a page of emoji is several tokens a sign; all their vectors together would be 40 MB
 _HINT = "Install Annabelle again and restart it; until then search goes by words alone."
 
 
@@ -37,7 +38,7 @@ class Weights:
 
     def vector(self, text: str) -> NDArray[np.float32]:
         """The mean of the token vectors, at unit length; zeros when there is no token."""
-        ids = self.tokenizer.encode(text, add_special_tokens=False).ids
+        ids = self.tokenizer.encode(text, add_special_tokens=False).ids[:_MOST_TOKENS]
         if not ids:
             return np.zeros(self.dimension, np.float32)
         places = np.minimum(np.asarray(ids, np.int64), len(self.tokens) - 1)  # as the package does

@@ -1,0 +1,375 @@
+"""The cache on disk: asked once, shared, bounded, forgotten on demand, and never a reason to fail."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from annabelle.core.errors import StorageTrouble
+from annabelle.embeddings import Embedder, EmbeddingConfig, EmbeddingsUnavailable, ModelName, cache_lock, make_embedder
+from annabelle.embeddings.cache_file import CacheFile
+from annabelle.embeddings.cache_folder import path_for
+from annabelle.embeddings.cache_format import key_of, read_header
+from annabelle.embeddings.cache_lock import locked
+from support.vector_server import VectorServer
+
+MODEL = ModelName("ollama", "some-model")
+TEXTS = [f"text {number}" for number in range(10)]
+
+
+@asynccontextmanager
+async def embedding(server: VectorServer, folder: Path, model: str = "some-model") -> AsyncIterator[Embedder]:
+    embedder = make_embedder(EmbeddingConfig("ollama", model, server.url), folder)
+    try:
+        yield embedder
+    finally:
+        await embedder.close()
+
+
+async def asked_for(server: VectorServer, folder: Path, texts: list[str], model: str = "some-model") -> list[str]:
+    """What a new process asks the server for; the vectors must be right however they came."""
+    before = len(server.texts)
+    async with embedding(server, folder, model) as embedder:
+        rows = await embedder.embed(texts)
+    expected = np.asarray([server.vector(text) for text in texts])
+    np.testing.assert_allclose(rows, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
+    return server.texts[before:]
+
+
+RECORD = 32 + 4 * 8 + 4
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """The file of the model, looked at and damaged from outside."""
+
+    path: Path
+
+    @property
+    def content(self) -> bytes:
+        return self.path.read_bytes()
+
+    @property
+    def first(self) -> int:
+        """Where the records begin."""
+        with self.path.open("rb") as opened:
+            assert read_header(opened) is not None
+            return opened.tell()
+
+    @property
+    def records(self) -> float:
+        return (len(self.content) - self.first) / RECORD
+
+    def write(self, content: bytes) -> None:
+        self.path.write_bytes(content)
+
+    def folder_content(self) -> bytes:
+        return b"".join(path.read_bytes() for path in self.path.parent.iterdir() if path.is_file())
+
+    def folder_names(self) -> list[str]:
+        return sorted(path.name for path in self.path.parent.iterdir())
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> OnDisk:
+    return OnDisk(path_for(tmp_path, MODEL))
+
+
+def keys(texts: list[str]) -> list[bytes]:
+    return [key_of(MODEL, text) for text in texts]
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_text_is_asked_for_once_over_all_processes(server: VectorServer, tmp_path: Path, disk: OnDisk) -> None:
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+    assert await asked_for(server, tmp_path, [*TEXTS[::-1], "new", "new"]) == ["new"]
+    assert disk.records == 11
+    assert os.stat(disk.path).st_mode & 0o077 == 0
+    assert not any(text.encode() in disk.content for text in TEXTS)
+
+
+@pytest.mark.req("SEL-07")
+async def test_what_is_cached_works_while_the_server_is_away(server: VectorServer, tmp_path: Path) -> None:
+    await asked_for(server, tmp_path, TEXTS)
+    server.behave = lambda _asked: (503, {})
+    async with embedding(server, tmp_path) as embedder:
+        rows = await embedder.embed([*TEXTS, "", TEXTS[0]])
+        assert rows.any(axis=1).tolist() == [True] * 10 + [False, True]
+        assert (await embedder.embed([" "])).shape == (1, 8)
+        assert (await embedder.embed([])).shape == (0, 8)
+        with pytest.raises(EmbeddingsUnavailable):
+            await embedder.embed([*TEXTS, "new"])
+
+
+@pytest.mark.req("SEL-07", "EMB-01")
+async def test_a_changed_model_has_vectors_of_its_own_and_the_old_file_goes(
+    server: VectorServer, tmp_path: Path, disk: OnDisk
+) -> None:
+    await asked_for(server, tmp_path, TEXTS)
+    assert await asked_for(server, tmp_path, TEXTS, model="other-model") == TEXTS
+    assert [name[:18] for name in disk.folder_names() if name.endswith(".vectors")] == ["ollama-other-model"]
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_query_is_not_mistaken_for_a_document_and_is_not_written_down(
+    server: VectorServer, tmp_path: Path, disk: OnDisk
+) -> None:
+    async with embedding(server, tmp_path, "nomic-embed-text") as embedder:
+        as_query = await embedder.embed(["hi"], query=True)
+        assert disk.folder_names() == []
+        as_document = await embedder.embed(["hi"])
+        assert not np.array_equal(as_document, as_query)
+        np.testing.assert_array_equal(await embedder.embed(["hi"]), as_document)
+        np.testing.assert_array_equal(await embedder.embed(["hi"], query=True), as_query)
+    assert server.texts == ["search_query: hi", "search_document: hi", "search_query: hi"]
+
+
+@pytest.mark.req("SEL-07", "EMB-01")
+async def test_a_model_that_is_chosen_by_the_server_has_a_cache_too(server: VectorServer, tmp_path: Path) -> None:
+    for _ in range(2):
+        embedder = make_embedder(EmbeddingConfig("lmstudio", "", f"{server.url}/v1"), tmp_path)
+        assert (await embedder.embed(TEXTS)).shape == (10, 8)
+        await embedder.close()
+    assert server.texts == [f"search_document: {text}" for text in TEXTS]
+
+
+@pytest.mark.req("SEL-07", "EMB-01")
+async def test_a_model_that_changed_its_dimension_empties_the_file(server: VectorServer, tmp_path: Path) -> None:
+    await asked_for(server, tmp_path, TEXTS)
+    server.dimension = 12
+    assert await asked_for(server, tmp_path, ["new", *TEXTS]) == ["new", "new", *TEXTS]
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+    assert await asked_for(server, tmp_path, TEXTS) == []
+
+    async with embedding(server, tmp_path) as embedder:
+        await embedder.embed(TEXTS[:1])
+        server.dimension = 8
+        with pytest.raises(EmbeddingsUnavailable, match="8 numbers instead of 12"):
+            await embedder.embed(["newer"])
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_flipped_byte_costs_one_vector_or_the_file_and_never_an_answer(
+    server: VectorServer, tmp_path: Path, disk: OnDisk
+) -> None:
+    await asked_for(server, tmp_path, TEXTS)
+    good, first, record = disk.content, disk.first, RECORD
+    for place in [*range(first), *range(first, first + 2 * record), *range(len(good) - record, len(good), 5)]:
+        damaged = bytearray(good)
+        damaged[place] ^= 0x41
+        disk.write(damaged)
+        expected = TEXTS if place < first else [TEXTS[(place - first) // record]]
+        assert await asked_for(server, tmp_path, TEXTS) == expected, place
+        assert await asked_for(server, tmp_path, TEXTS) == [], place
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_file_cut_anywhere_is_repaired(server: VectorServer, tmp_path: Path, disk: OnDisk) -> None:
+    await asked_for(server, tmp_path, TEXTS)
+    good, first, record = disk.content, disk.first, RECORD
+    for length in [*range(0, first, 7), *range(first, first + 3 * record, 9), *range(len(good) - record, len(good), 7)]:
+        disk.write(good[:length])
+        whole = max(0, length - first) // record
+        assert await asked_for(server, tmp_path, TEXTS) == TEXTS[whole:], length
+        assert disk.records == len(TEXTS)
+        assert await asked_for(server, tmp_path, TEXTS) == [], length
+
+
+@pytest.mark.req("SEL-07")
+@pytest.mark.parametrize("content", [b"SQLite format 3\0" * 100, b"\0" * 5000, b"ANNAVEC1" + b"\xff" * 4000])
+async def test_a_file_that_is_something_else_is_replaced(
+    server: VectorServer, tmp_path: Path, disk: OnDisk, content: bytes
+) -> None:
+    disk.write(content)
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+    assert await asked_for(server, tmp_path, TEXTS) == []
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_damaged_file_is_noticed_by_an_embedder_that_knows_it(
+    server: VectorServer, tmp_path: Path, disk: OnDisk
+) -> None:
+    async with embedding(server, tmp_path) as embedder:
+        await embedder.embed(TEXTS)
+        good = disk.content
+        for damage in (good[:100], b"", b"x" * len(good), good[: len(good) // 2] + b"y" * (len(good) // 2)):
+            disk.write(damage)
+            first, second = await embedder.embed(TEXTS), await embedder.embed(TEXTS)
+            np.testing.assert_array_equal(first, second)
+        os.unlink(disk.path)
+        assert (await embedder.embed(TEXTS)).shape == (10, 8)
+    assert await asked_for(server, tmp_path, TEXTS) == []
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_disk_that_does_not_take_it_is_mentioned_once_and_costs_no_answer(
+    server: VectorServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    disk: OnDisk,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    await asked_for(server, tmp_path, TEXTS[:1])
+    size = len(disk.content)
+    write = os.write
+
+    def full(descriptor: int, data: memoryview) -> int:
+        if len(data) > 40:
+            return write(descriptor, data[:40])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("annabelle.embeddings.cache_file.os.write", full)
+    async with embedding(server, tmp_path) as embedder:
+        for text in TEXTS[1:]:
+            assert (await embedder.embed([text])).shape == (1, 8)
+        assert [record.message.count("No space left") for record in caplog.records] == [1]
+    assert len(disk.content) == size
+    monkeypatch.undo()
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS[1:]
+
+
+@pytest.mark.req("SEL-07")
+async def test_a_folder_that_is_none_costs_no_answer(server: VectorServer, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "in-the-way"
+    in_the_way.write_text("a file")
+    assert await asked_for(server, in_the_way, TEXTS) == TEXTS
+    path_for(tmp_path / "folder", MODEL).mkdir(parents=True)
+    assert await asked_for(server, tmp_path / "folder", TEXTS) == TEXTS
+
+
+@pytest.mark.req("SEL-07", "TRU-09")
+async def test_a_forgotten_text_is_gone_from_the_files_of_all_models(
+    server: VectorServer, tmp_path: Path, disk: OnDisk
+) -> None:
+    await asked_for(server, tmp_path, TEXTS, model="older-model")
+    older = OnDisk(path_for(tmp_path, ModelName("ollama", "older-model")))
+    kept = older.content
+    await asked_for(server, tmp_path, TEXTS)
+    older.write(kept)
+    left_over, unreadable = OnDisk(tmp_path / f".{disk.path.name}.new"), OnDisk(tmp_path / "unreadable.vectors")
+    left_over.write(disk.content)
+    unreadable.write(b"?" + disk.content)
+    disk.write(disk.content + disk.content[-RECORD:-10])  # a record a killed process did not finish
+
+    everything = [np.asarray(server.vector(text)) for text in TEXTS[2:4]]
+    vectors = [(row / np.linalg.norm(row)).astype(np.float32).tobytes() for row in everything]
+    traces = [*vectors, *keys(TEXTS[2:4]), key_of(ModelName("ollama", "older-model"), TEXTS[2])]
+
+    def seen() -> list[bytes]:
+        content = disk.folder_content()
+        return [trace for trace in traces if trace in content]
+
+    assert seen() == traces
+    provider = make_embedder(EmbeddingConfig(), tmp_path)  # whoever makes the vectors today
+    await provider.forget(TEXTS[2:4])
+    assert seen() == []
+    assert disk.folder_names() == sorted([".lock", disk.path.name, older.path.name])
+    assert disk.records == older.records == 8
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS[2:4]
+
+
+@pytest.mark.req("SEL-07", "TRU-09")
+async def test_an_embedder_that_knows_the_file_notices_what_another_process_forgot(
+    server: VectorServer, tmp_path: Path
+) -> None:
+    async with embedding(server, tmp_path) as first, embedding(server, tmp_path) as second:
+        await first.embed(TEXTS)
+        await second.embed(TEXTS)
+        await second.forget([TEXTS[0]])
+        np.testing.assert_array_equal((await first.embed(TEXTS))[1:], (await second.embed(TEXTS))[1:])
+        assert server.texts == [*TEXTS, TEXTS[0]]
+
+
+@pytest.mark.req("SEL-07", "TRU-09")
+async def test_forgetting_that_could_not_be_done_is_an_error(
+    server: VectorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asked_for(server, tmp_path, TEXTS)
+    monkeypatch.setattr(cache_lock, "LOCK_SECONDS", 0.05)
+    async with embedding(server, tmp_path) as embedder:
+        with locked(tmp_path):
+            with pytest.raises(StorageTrouble, match="does not let go"):
+                await embedder.forget(TEXTS)
+            assert (await embedder.embed([*TEXTS, "new"])).shape == (11, 8)
+        await embedder.forget(TEXTS)
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+
+
+@pytest.mark.req("SEL-07")
+def test_a_full_file_keeps_the_newer_half(disk: OnDisk) -> None:
+    cache = CacheFile(disk.path, MODEL, largest=10_000)
+    rng = np.random.default_rng(1)
+    texts = [f"text {number}" for number in range(400)]
+    for text in texts:
+        cache.add({key_of(MODEL, text): rng.standard_normal(8).astype(np.float32)})
+        assert len(disk.content) <= 10_000
+    known = cache.read(keys(texts))
+    assert 60 < len(known) < 150
+    assert list(known) == keys(texts)[-len(known) :]
+    assert list(CacheFile(disk.path, MODEL).read(keys(texts))) == list(known)
+
+
+@pytest.mark.req("SEL-07")
+async def test_many_tasks_at_once_share_one_file(server: VectorServer, tmp_path: Path, disk: OnDisk) -> None:
+    async with embedding(server, tmp_path) as one, embedding(server, tmp_path) as two, asyncio.TaskGroup() as tasks:
+        for number in range(20):
+            tasks.create_task((one if number % 2 else two).embed([*TEXTS, f"own {number}"]))
+    records = disk.records
+    assert await asked_for(server, tmp_path, [*TEXTS, *(f"own {number}" for number in range(20))]) == []
+    assert records == 30, "no text twice"
+
+
+WRITER = """
+import sys
+from pathlib import Path
+import numpy as np
+from annabelle.embeddings import ModelName
+from annabelle.embeddings.cache_file import CacheFile
+from annabelle.embeddings.cache_format import key_of
+from annabelle.embeddings.cache_folder import forget
+
+path, name = Path(sys.argv[1]), sys.argv[2]
+model = ModelName("ollama", "some-model")
+cache = CacheFile(path, model)
+sys.stdin.readline()
+for number in range(150):
+    texts = [f"shared {number}", f"{name} {number}"]
+    cache.add({key_of(model, text): np.full(8, number, np.float32) for text in texts})
+    if number % 50 == 49:
+        forget(path.parent, [f"{name} {number}"])
+"""
+
+
+@pytest.mark.req("SEL-07")
+def test_two_processes_write_and_forget_at_once_and_nothing_is_lost(disk: OnDisk) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(disk.path), name], stdin=subprocess.PIPE, text=True)
+        for name in ("first", "second")
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate(timeout=60)
+        assert writer.returncode == 0
+    texts = [f"{name} {number}" for name in ("shared", "first", "second") for number in range(150)]
+    gone = {f"{name} {number}" for name in ("first", "second") for number in (49, 99, 149)}
+    known = CacheFile(disk.path, MODEL).read(keys(texts))
+    assert {text for text, key in zip(texts, keys(texts), strict=True) if key not in known} == gone
+    for text, key in zip(texts, keys(texts), strict=True):
+        assert text in gone or set(known[key].tolist()) == {float(text.split()[1])}
+    assert disk.records == len(known)
