@@ -17,10 +17,12 @@ from annabelle.servers.memory.backfill import BackfillTools
 from annabelle.servers.memory.backups import BackupTools
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.contacts import ContactTools
+from annabelle.servers.memory.conversations import ConversationTools
 from annabelle.servers.memory.forgetting import ForgettingTools
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.profile import ProfileTools
 from annabelle.servers.memory.projects import ProjectTools
+from annabelle.servers.memory.recall import RecallTools
 from annabelle.servers.memory.sources import SourceTools
 from annabelle.servers.memory.stats import StatsTools
 from annabelle.servers.memory.timeline import TimelineTools
@@ -40,6 +42,8 @@ def build(config: MemoryConfig | None = None) -> ToolServer:
 def assemble(opening: Opening) -> ToolServer:
     """Every group of tools on one memory, which is opened by the first call."""
     groups = [
+        RecallTools(opening),
+        ConversationTools(opening),
         ProfileTools(opening),
         ContactTools(opening),
         ProjectTools(opening),

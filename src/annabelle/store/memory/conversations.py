@@ -53,6 +53,10 @@ class NewTurn:
     message_id: str | None = None
     import_key: str | None = None
 
+    def text(self) -> str:
+        """What it will be found by."""
+        return _text(self.user_message, self.agent_response)
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -73,7 +77,7 @@ class Turn:
 
     def text(self) -> str:
         """What it is found by, in words and in meaning."""
-        return "\n".join(part for part in (self.user_message, self.agent_response) if part)
+        return _text(self.user_message, self.agent_response)
 
     def around(self) -> str:
         """Who said it and when, in words that people ask with."""
@@ -170,11 +174,12 @@ def listing(
 
 
 def unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[Turn]:
-    """The oldest turns that no facts were read from yet."""
+    """The last turns that no facts were read from yet, oldest first."""
     query = select(conversations).where(owner.of(conversations), _columns.extracted_at.is_(None))
     if session_id is not None:
         query = query.where(_columns.session_id == session_id)
-    return [_turn(row) for row in connection.execute(query.order_by(_columns.id).limit(limit)).mappings()]
+    rows = connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings().all()
+    return [_turn(row) for row in reversed(rows)]
 
 
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
@@ -208,6 +213,10 @@ def places(connection: Connection, after: int = 0) -> Iterator[Place]:
     query = select(*wanted, asks).where(_columns.id > after).order_by(_columns.id)
     for number, user_id, agent_id, session_id, speaker, said_at, asked in connection.execute(query):
         yield Place(number, Owner(user_id, agent_id), session_id, speaker, said_at, bool(asked))
+
+
+def _text(said: str, answered: str) -> str:
+    return "\n".join(part for part in (said, answered) if part)
 
 
 def _turn(row: RowMapping) -> Turn:

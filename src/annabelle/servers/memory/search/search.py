@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -36,6 +36,16 @@ UNRELATED = 0.1
 """A cosine below it means nothing by itself."""
 
 Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """The rows that meaning and words propose, before anything else is known of them."""
+
+    tier: Tier
+    vector: Vector | None
+    cosines: dict[int, float] | None
+    texts: dict[int, float]
 
 
 class Search:
@@ -87,7 +97,8 @@ class Search:
         among = None
         if category is not None:
             among = await self._database.read(lambda c: _ids_in(c, owner, category))
-        tier, cosines, texts = await self._parts("fact", owner, query, asked, among)
+        proposed = await self._propose("fact", owner, query, asked, among)
+        cosines, texts = proposed.cosines, proposed.texts
         own = fusion.fuse(cosines, texts, self._weights)
         first = sorted(own, key=lambda row: (-own[row], -row))[: max(3 * limit, 30)]
         known = await self._database.read(lambda c: _current(c, owner, first)) if first else {}
@@ -102,7 +113,7 @@ class Search:
             )
             score = own[row] + fusion.RECENCY * parts.recency + fusion.CONFIDENCE * parts.confidence
             hits.append(Hit(row, score / (1 + fusion.RECENCY + fusion.CONFIDENCE), parts))
-        return _found(tier, hits, limit)
+        return _found(proposed.tier, hits, limit)
 
     async def conversations(
         self, owner: Owner, query: str, limit: int, *, since: datetime | None = None, until: datetime | None = None
@@ -111,10 +122,11 @@ class Search:
         turns = self._turns.get(owner) or Turns()
         asked = parse(query, turns.named)
         among = None if since is None and until is None else set(turns.between(since, until))
-        tier, cosines, texts = await self._parts("conversation", owner, query, asked, among)
+        proposed = await self._propose("conversation", owner, query, asked, among)
+        cosines, texts = proposed.cosines, proposed.texts
         near = _with_neighbours(cosines or {}, texts, turns)
-        if cosines is not None and (vector := await self._vector(asked.meaning)) is not None:
-            cosines = self._matrices.scores("conversation", owner, vector, near)
+        if cosines is not None and proposed.vector is not None:
+            cosines = self._matrices.scores("conversation", owner, proposed.vector, near)
         own = fusion.fuse(cosines, texts, self._weights)
         at, best_text = now(), max(texts.values(), default=0.0)
         named = {number for name in asked.speakers for number in turns.named[name]}
@@ -139,11 +151,11 @@ class Search:
                 + fusion.RECENCY * parts.recency
             )
             hits.append(Hit(row, score / _BEST_TURN, parts))
-        return _found(tier, hits, limit)
+        return _found(proposed.tier, hits, limit)
 
-    async def _parts(
+    async def _propose(
         self, kind: Kind, owner: Owner, query: str, asked: Query, among: Iterable[int] | None
-    ) -> tuple[Tier, dict[int, float] | None, dict[int, float]]:
+    ) -> Proposed:
         """What meaning and words propose, side by side: the words are looked up while the vectors are compared."""
         allowed = None if among is None else set(among)
         looking = asyncio.ensure_future(
@@ -158,11 +170,11 @@ class Search:
             texts = await looking
         related = cosines is not None and max(cosines.values(), default=0.0) >= UNRELATED
         if texts:
-            return ("text" if cosines is None else "hybrid"), cosines, texts
+            return Proposed("text" if cosines is None else "hybrid", vector, cosines, texts)
         # No word of it stands anywhere: a part of a word may, or writing that knows no words.
         as_it_stands = await self._database.read(lambda c: text_index.substring(c, kind, owner, query, CANDIDATES))
         whole = {row: 1.0 for row in as_it_stands if allowed is None or row in allowed}
-        return ("hybrid", cosines, whole) if related else ("substring", None, whole)
+        return Proposed("hybrid", vector, cosines, whole) if related else Proposed("substring", None, None, whole)
 
     async def _vector(self, text: str) -> Vector | None:
         try:
