@@ -43,7 +43,8 @@ def _broken_up(connection: Connection, sweep: Sweep) -> int:
     """A model says a sentence in pieces, each an event of its own: they are read together, and emptied together."""
     query = _pieces.where(sweep.own(events))
     rows = (
-        cast("Found", dict(row)) for row in connection.execution_options(yield_per=_BATCH).execute(query).mappings()
+        cast("Found", dict(row))
+        for row in connection.execute(query, execution_options={"yield_per": _BATCH}).mappings()
     )
     emptied: list[int] = []
     for pieces in _sentences(rows):

@@ -77,7 +77,9 @@ class Sweep:
         """The rows of the person who asks; a table that belongs to nobody is everybody's."""
         if self.user_id is None or "user_id" not in table.c:
             return sa.true()
-        return table.c.user_id == self.user_id
+        # Without the table's name: it also stands in queries on its shadow.
+        user_id: sa.ColumnClause[str] = sa.column("user_id")
+        return user_id == self.user_id
 
     def run(self, connection: Connection, cells: Cells, rows: sa.ColumnElement[bool] | None = None) -> list[Found]:
         """The rows that hold the text; with `apply` they hold it no longer."""
@@ -86,7 +88,7 @@ class Sweep:
         table = cells.shadow()
         query = sa.select(*table.c).where(sa.true() if rows is None else rows)
         found: list[tuple[Found, dict[str, str]]] = []
-        for mapping in connection.execution_options(yield_per=_BATCH).execute(query).mappings():
+        for mapping in connection.execute(query, execution_options={"yield_per": _BATCH}).mappings():
             row: Found = {str(name): value for name, value in mapping.items()}
             if change := self._change(cells, row):
                 found.append((row, change))

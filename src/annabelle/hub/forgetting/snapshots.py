@@ -44,9 +44,8 @@ class Snapshots:
 
 def _holds(connection: Connection, schema: str, needle: Needle) -> bool:
     for table in sa.inspect(connection).get_table_names(schema=schema):
-        rows = connection.execution_options(yield_per=_BATCH).exec_driver_sql(
-            f'SELECT * FROM "{schema}"."{table}"'  # noqa: S608  names of ours
-        )
+        query = sa.text(f'SELECT * FROM "{schema}"."{table}"')  # noqa: S608  names of ours
+        rows = connection.execute(query, execution_options={"yield_per": _BATCH})
         if any(isinstance(cell, str) and needle.within(cell) for row in rows for cell in row):
             return True
     return False

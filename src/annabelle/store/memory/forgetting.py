@@ -136,11 +136,12 @@ def _remove(connection: Connection, table: Table, ids: list[int]) -> None:
 
 def _unfinished_imports(connection: Connection, sweep: Sweep) -> int:
     """Staged rows of an import that was not finished: all of it goes, because half a file is never shown."""
-    mine = import_rows.c.import_id.in_(sa.select(imports.c.id).where(sweep.own(imports)))
+    import_id: sa.ColumnClause[int] = sa.column("import_id")
+    mine = import_id.in_(sa.select(imports.c.id).where(sweep.own(imports)))
     cells = Cells("import_rows", ("import_id", "number"), json=("row",))
     found = {cast("int", row["import_id"]) for row in sweep.looking().run(connection, cells, mine)}
-    for import_id in found if sweep.apply else ():
-        connection.execute(sa.delete(imports).where(imports.c.id == import_id))
+    for number in found if sweep.apply else ():
+        connection.execute(sa.delete(imports).where(imports.c.id == number))
     return len(found)
 
 
