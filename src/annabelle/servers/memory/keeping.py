@@ -94,6 +94,9 @@ def correct_in(connection: Connection, owner: Owner, fact_id: int, new: NewFact)
     facts.lock(connection, owner)
     old = require_fact(connection, owner, fact_id)
     if not old.current:
+        after = facts.get(connection, owner, [old.superseded_by or 0]).get(old.superseded_by or 0)
+        if after is not None and after.current and after.fact == new.fact:
+            return Kept(after, "known")  # the same correction once more
         raise Conflict(
             f"Fact {fact_id} is history already ({old.retired_because}).",
             hint="Correct the fact that took its place; explain_fact names it." if old.superseded_by else None,
