@@ -30,12 +30,14 @@ from annabelle.core.trace import read_trace
 from annabelle.thinker.context.budget import MEMORIES_TOKENS, PROFILE_TOKENS, tokens
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.history import History
-from annabelle.thinker.context.memories import memories_layer, read_memories
+from annabelle.thinker.context.memories import memories_layer
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.profile import UserProfile, profile_layer
 from annabelle.thinker.context.prompt import NO_TOOLS, LayeredContext, Prompt, Situation
 from annabelle.thinker.context.recollection import GET_PROFILE, RETRIEVE, Recalled, Recollection
+from annabelle.thinker.context.remembered import read_memories
 from annabelle.thinker.context.tags import defused, element, escaped
+from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.session.records import TurnRecord
 from support.scripted_model import Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub, tool
@@ -230,6 +232,26 @@ def test_neighbours_of_an_exchange_come_only_where_there_is_room() -> None:
     crowded = layer(*facts, conversations=(SAID,))
     assert "Under the mat." in crowded
     assert "Safe travels." not in crowded
+
+
+def test_what_a_fact_or_the_history_already_says_is_not_said_again(tmp_path: Path) -> None:
+    read = {**FACT, "conversation_id": 7}
+    assert "Under the mat." not in layer(read, conversations=(SAID,))
+    assert "Under the mat." in layer({**FACT, "conversation_id": 8}, conversations=(SAID,))
+    asked = ModelRequest(parts=[UserPromptPart(content="Where is  the key?")])
+    turn = TurnRecord(message_id="m", trace_id="t", user_id="o", user="…", messages=[dump_message(asked)])
+    found = Recalled(memories=read_memories({"conversations": [SAID]}))
+    assert "Under the mat." in built(tmp_path, found).fresh.memories
+    assert built(tmp_path, found, turns=(turn,)).fresh.memories == ""
+
+
+@pytest.mark.req("MEM-09")
+def test_every_part_of_a_memory_is_marked_by_its_own_trust_and_where_it_came_through() -> None:
+    fetched = {**FACT, "trust": "untrusted", "tools": ["searcher_fetch_page"]}
+    near = {**SAID["before"], "trust": "untrusted"}
+    text = layer(fetched, conversations=({**SAID, "speaker": "Ada", "before": near},))
+    assert 'source="chat on 3 May 2026" via="searcher_fetch_page" trust="untrusted">' in text
+    assert '<said id="7" on="4 May 2026" by="Ada"><before trust="untrusted"><user>I am off.' in text
 
 
 def test_a_single_fact_that_is_too_long_is_cut_where_it_shows() -> None:

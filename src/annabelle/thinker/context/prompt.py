@@ -95,9 +95,9 @@ class LayeredContext:
         recalled = situation.recalled
         persona = self._persona.in_force(recalled.profile.persona())
         profile = profile_layer(recalled.profile)
-        memories = memories_layer(recalled.memories, self._where)
         static = "\n\n".join(part for part in (PREAMBLE, persona.text, profile.text) if part)
         history = self._history.latest(situation.turns, situation.history_messages)
+        memories = memories_layer(recalled.memories, self._where, _asked_in(history))
         layers: JsonObject = {
             "persona": persona.source,
             "tokens": {
@@ -126,3 +126,9 @@ class LayeredContext:
 
     def persona_source(self) -> str:
         return self._persona.last_source or self._persona.in_force({}).source
+
+
+def _asked_in(history: Sequence[ModelMessage]) -> list[str]:
+    """What the user wrote in the messages that go to the model anyway."""
+    parts = [part for message in history for part in message.parts if isinstance(part, UserPromptPart)]
+    return [part.content for part in parts if isinstance(part.content, str)]

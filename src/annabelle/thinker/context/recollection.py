@@ -15,8 +15,8 @@ from typing import Final, Protocol
 from annabelle.core.contract import ToolCall, ToolList, TurnBrief
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.tools import JsonObject, ToolResult
-from annabelle.thinker.context.memories import Memory, read_memories
 from annabelle.thinker.context.profile import UserProfile
+from annabelle.thinker.context.remembered import Memory, read_memories
 
 GET_PROFILE: Final = "memory_get_profile"
 RETRIEVE: Final = "memory_retrieve_memories"
