@@ -9,16 +9,15 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.hub_client import HubClient, error_from
+from annabelle.cli.hub_client import HubClient
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_table
 from annabelle.cli.screen import clean
+from annabelle.cli.tool_calls import call_tool, succeeded
 from annabelle.core.contract import ToolList
-from annabelle.core.errors import AnnabelleError, CallerMistake
+from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
-
-CALL_SECONDS = 600.0
 
 app = command_app("List the tools, or call one.")
 
@@ -59,8 +58,7 @@ def call(
     result = asyncio.run(_call(name, arguments or []))
     if json:
         print_json(result)
-    if result.is_error:
-        raise error_from(result.error) if result.error is not None else AnnabelleError(result.text)
+    succeeded(result)
     if not json:
         print_line(result.text)
 
@@ -87,8 +85,7 @@ async def _call(name: str, given: list[str]) -> ToolResult:
         listing = ToolList.model_validate(await client.get("/tools/list"))
         # A name that is not in the list goes on to the hub, whose refusal names the closest ones.
         schema = next((tool.input_schema for tool in listing.tools if tool.name == name), JsonObject())
-        body: JsonObject = {"name": name, "arguments": parse_arguments(given, schema)}
-        return ToolResult.model_validate(await client.post("/tools/call", body, timeout=CALL_SECONDS))
+        return await call_tool(client, name, parse_arguments(given, schema))
 
 
 def parse_arguments(given: list[str], schema: JsonObject) -> JsonObject:

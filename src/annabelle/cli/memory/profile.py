@@ -1,0 +1,134 @@
+"""`annabelle memory profile`: what an agent has in mind of its user and of itself, and editing it."""
+
+from __future__ import annotations
+
+import json as json_text
+from typing import Annotated, cast
+
+import typer
+
+from annabelle.cli.editor import edited
+from annabelle.cli.memory.answers import Agent, one_line, rows_of, show, structured
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.tool_calls import use_tool
+from annabelle.core.errors import CallerMistake
+from annabelle.core.tools import JsonObject
+
+app = command_app("Show and change the profile: what matters about you, and who the agent is.")
+
+
+@app.callback(invoke_without_command=True)
+def profile(context: typer.Context, agent: Agent = None, json: Json = False) -> None:
+    """Show and change the profile: what matters about you, and who the agent is."""
+    if context.invoked_subcommand is None:
+        show(use_tool("memory_get_profile", agent_id=agent), json=json)
+
+
+@app.command("set")
+def set_field(
+    field: Annotated[str, typer.Argument(help="As in user.city, persona.tone or persona.system_prompt.")],
+    value: Annotated[str, typer.Argument(help="Text, or JSON for anything else.")],
+    agent: Agent = None,
+    json: Json = False,
+) -> None:
+    """Set one field; it counts from the next message on."""
+    _update(_nested(field, _value(value)), agent, json=json)
+
+
+@app.command()
+def unset(
+    field: Annotated[str, typer.Argument(help="As in user.city.")], agent: Agent = None, json: Json = False
+) -> None:
+    """Remove one field."""
+    _update(_nested(field, None), agent, json=json)
+
+
+@app.command()
+def edit(agent: Agent = None, json: Json = False) -> None:
+    """Open the whole profile in your editor."""
+    held = structured(use_tool("memory_get_profile", agent_id=agent))
+    before = cast("JsonObject", held.get("profile") or {"user": {}, "persona": {}})
+    text = edited(json_text.dumps(before, indent=2, ensure_ascii=False) + "\n", ".json")
+    try:
+        after: object = json_text.loads(text)
+    except json_text.JSONDecodeError as error:
+        raise CallerMistake(
+            f"That is not valid JSON: {error.msg} in line {error.lineno}. Nothing was changed."
+        ) from error
+    if not isinstance(after, dict):
+        raise CallerMistake("The profile is a JSON object with the sections user and persona. Nothing was changed.")
+    _update(_difference(before, cast("JsonObject", after)), agent, json=json)
+
+
+@app.command()
+def history(agent: Agent = None, json: Json = False) -> None:
+    """List the versions of the profile, newest first."""
+    found = use_tool("memory_profile_history", agent_id=agent)
+    if json:
+        print_json(structured(found))
+        return
+    rows = rows_of(found, "versions")
+    if not rows:
+        print_line("The profile was never changed.")
+        return
+    print_table(
+        ("VERSION", "WHEN", "CHANGED", "WHY"),
+        [
+            (
+                str(row["version"]),
+                str(row["changed_at"])[:16].replace("T", " "),
+                one_line(", ".join(str(name) for name in cast("list[object]", row["changed"])), 60),
+                one_line(row["reason"]),
+            )
+            for row in rows
+        ],
+    )
+
+
+@app.command()
+def rollback(
+    version: Annotated[int, typer.Argument(min=0, help="A version of the history; 0 is the empty profile.")],
+    agent: Agent = None,
+    json: Json = False,
+) -> None:
+    """Make the profile read as it did at an earlier version; this can be undone the same way."""
+    show(use_tool("memory_rollback_profile", version=version, agent_id=agent), json=json)
+
+
+def _update(updates: JsonObject, agent: str | None, *, json: bool) -> None:
+    show(
+        use_tool("memory_update_profile", updates=updates, reason="changed in the terminal", agent_id=agent), json=json
+    )
+
+
+def _nested(field: str, value: object) -> JsonObject:
+    names = field.split(".")
+    if len(names) < 2 or not all(names):
+        raise CallerMistake(f"{field!r} names no field.", hint="Name a section and a field, as in user.city")
+    for name in reversed(names):
+        value = {name: value}
+    return cast("JsonObject", value)
+
+
+def _value(text: str) -> object:
+    if text[:1] not in "[{":
+        return text
+    try:
+        return cast("object", json_text.loads(text))
+    except json_text.JSONDecodeError:
+        return text
+
+
+def _difference(before: JsonObject, after: JsonObject) -> JsonObject:
+    """What turns one into the other when merged in: changed fields, and null for those that are gone."""
+    changes: JsonObject = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            inner = _difference(cast("JsonObject", old), cast("JsonObject", value))
+            if inner:
+                changes[name] = inner
+        elif old != value:
+            changes[name] = value
+    return changes

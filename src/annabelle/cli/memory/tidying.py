@@ -1,0 +1,104 @@
+"""Putting the memory in order: `tidy`, `undo` and `learn`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, cast
+
+import typer
+
+from annabelle.cli.hub_client import HubClient
+from annabelle.cli.memory.answers import Agent, one_line, show
+from annabelle.cli.options import Json
+from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.patience import Patience
+from annabelle.cli.tool_calls import use_tool
+from annabelle.core.home import Home
+from annabelle.core.tools import JsonObject
+
+ASK_SECONDS = 660.0
+_PLANNERS = {"model": "the model", "rules": "rules", "you": "you"}
+
+
+def tidy(
+    category: Annotated[str | None, typer.Option("--category", "-c", help="Only facts of this category.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; do what is proposed.")] = False,
+    agent: Agent = None,
+    json: Json = False,
+) -> None:
+    """Propose which facts to merge or retire, and do it after a yes. `undo` takes it back."""
+    asked: JsonObject = {"agentId": agent, "category": category}
+    with Patience("Looking through the facts"):
+        plan = _post("/memory/tidy", asked)
+    actions = cast("list[JsonObject]", plan["actions"])
+    if not json:
+        _show_plan(plan)
+    if not actions or (json and not yes):
+        if json:
+            print_json(plan)
+        return
+    if not yes:
+        typer.confirm("Do this?", abort=True, err=True)
+    done = _post("/memory/tidy", {**asked, "apply": True, "actions": actions})
+    if json:
+        print_json(done)
+        return
+    for sentence in cast("list[str]", done["notDone"]):
+        print_paragraph(f"Not done: {sentence}")
+    if done["applied"]:
+        print_line(f"Done. To undo it: annabelle memory undo {done['changeId']}")
+
+
+def undo(
+    change: Annotated[int | None, typer.Argument(min=1, help="Number of the change; by default the last.")] = None,
+    agent: Agent = None,
+    json: Json = False,
+) -> None:
+    """Take a tidying back."""
+    show(use_tool("memory_undo_change", change_id=change, agent_id=agent), json=json)
+
+
+def learn(agent: Agent = None, json: Json = False) -> None:
+    """Learn facts now from conversations that were not looked through yet; else it happens when they rest."""
+    with Patience("Reading what was said"):
+        answer = _post("/memory/learn", {"agentId": agent})
+    if json:
+        print_json(answer)
+        return
+    learnt = cast("list[JsonObject]", answer["facts"])
+    for fact in learnt:
+        print_line(f"{fact['factId']}  {one_line(fact['fact'])}{'' if fact['status'] == 'stored' else ' (known)'}")
+    if answer["refused"]:
+        print_paragraph(f"Nothing was learnt: {answer['refused']}")
+    elif not learnt:
+        looked = int(str(answer["turns"]))
+        print_line(f"Nothing new in {looked} exchanges." if looked else "Everything was looked through already.")
+
+
+def _show_plan(plan: JsonObject) -> None:
+    known = {fact["factId"]: fact for fact in cast("list[JsonObject]", plan["facts"])}
+    actions = cast("list[JsonObject]", plan["actions"])
+    if plan["refused"]:
+        print_paragraph(f"The model was no help here ({plan['refused']}), so rules looked through them.")
+    if not actions:
+        print_line("Nothing to tidy.")
+        return
+    print_line(f"Proposed by {_PLANNERS.get(str(plan['plannedBy']), str(plan['plannedBy']))}:")
+    rows: list[tuple[str, str, str]] = []
+    for action in actions:
+        ids = cast("list[int]", action["factIds"])
+        rows += [("-", str(fact_id), one_line(known.get(fact_id, {}).get("fact"))) for fact_id in ids]
+        if action.get("fact"):
+            rows.append(("+", "", one_line(action["fact"])))
+        if action.get("reason"):
+            rows.append(("", "", f"({one_line(action['reason'])})"))
+    print_table(("", "FACT", "WHAT"), rows)
+
+
+def _post(path: str, body: JsonObject) -> JsonObject:
+    async def ask() -> JsonObject:
+        given = {name: value for name, value in body.items() if value is not None}
+        async with HubClient.of(Home.from_environment()) as client:
+            return await client.post(path, given, timeout=ASK_SECONDS)
+
+    return asyncio.run(ask())
