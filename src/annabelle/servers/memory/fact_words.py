@@ -18,6 +18,7 @@ MAX_CHARACTERS = 2000
 _QUOTED = 1000
 _SOURCES = {"agent": "chat", "api": "API", "cli": "terminal", "hub": "Annabelle"}
 
+Agent = Annotated[str | None, Field(description="The agent whose memory is meant; leave it out for your own")]
 FactText = Annotated[str, Field(description=f"The statement, at most {MAX_CHARACTERS:,} characters")]
 Source = Annotated[Label | None, Field(description='Where it comes from in a few words, as in "import of notes.md"')]
 

@@ -11,7 +11,7 @@ from annabelle.core.memory import FactCategory, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.dates import first_moment, zone_of
 from annabelle.servers.memory.fact_rows import FactRow, fact_row, fact_rows
-from annabelle.servers.memory.fact_words import FactOrigin, FactText, Source, fact_text, source_of
+from annabelle.servers.memory.fact_words import Agent, FactOrigin, FactText, Source, fact_text, source_of
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.ownership import owner_of
 from annabelle.servers.memory.wording import RowId, trust_of
@@ -27,7 +27,6 @@ else:
 
 MAX_LISTED = 200
 
-Agent = Annotated[str | None, Field(description="The agent whose memory is meant; leave it out for your own")]
 Category = Annotated[
     FactCategory,
     Field(
@@ -157,11 +156,12 @@ class FactTools:
         fact_id: Annotated[RowId, Field(description="The fact to correct")],
         fact: FactText,
         category: Annotated[FactCategory | None, Field(description="New category; unchanged if left out")] = None,
+        agent_id: Agent = None,
     ) -> FactStored:
         """Correct a fact. The new wording gets an id of its own and is current from now on; the old one is kept as
         history, so that explain_fact can tell what was believed before."""
         call = current_call()
-        owner, words = owner_of(call), fact_text(fact)
+        owner, words = owner_of(call, agent_id), fact_text(fact)
         trust, source, origin = source_of(call, None, None)
         library = await self._opening.library()
         old = await library.database.read(lambda c: keeping.require_fact(c, owner, fact_id))
@@ -170,12 +170,14 @@ class FactTools:
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=False)
     async def delete_fact(
-        self, fact_id: Annotated[RowId, Field(description="The fact that is not to be known any more")]
+        self,
+        fact_id: Annotated[RowId, Field(description="The fact that is not to be known any more")],
+        agent_id: Agent = None,
     ) -> FactRetired:
         """Stop knowing a fact: it is not found any more. It stays in the history, from which a person can restore it;
         to remove every trace of something, a person uses `annabelle forget`."""
         call = current_call()
-        owner, (trust, _, origin) = owner_of(call), source_of(call, None, None)
+        owner, (trust, _, origin) = owner_of(call, agent_id), source_of(call, None, None)
         library = await self._opening.library()
 
         def retire(connection: Connection) -> tuple[bool, facts.Fact]:

@@ -18,6 +18,7 @@ from annabelle.servers.memory.backups import BackupTools
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.contacts import ContactTools
 from annabelle.servers.memory.conversations import ConversationTools
+from annabelle.servers.memory.explaining import ExplainTools
 from annabelle.servers.memory.facts import FactTools
 from annabelle.servers.memory.forgetting import ForgettingTools
 from annabelle.servers.memory.opening import Opening
@@ -44,6 +45,7 @@ def assemble(opening: Opening) -> ToolServer:
     """Every group of tools on one memory, which is opened by the first call."""
     groups = [
         FactTools(opening),
+        ExplainTools(opening),
         RecallTools(opening),
         ConversationTools(opening),
         ProfileTools(opening),
