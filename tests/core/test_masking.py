@@ -52,3 +52,7 @@ def test_stored_json_is_left_alone_when_it_does_not_hold_it():
 def test_a_profile_loses_the_entries_and_keeps_the_rest():
     profile = {"name": "Ada", "pets": ["canary", "cat"], "canary": {"age": 3}, "home": {"city": "canary", "none": None}}
     assert pruned(NEEDLE, profile) == {"name": "Ada", "pets": ["cat"], "home": {"none": None}}
+    assert pruned(NEEDLE, {"pets": ["canary"], "list": [{"id": 1, "note": "a canary"}, {"id": 2}]}) == {
+        "list": [{"id": 2}]
+    }
+    assert pruned(NEEDLE, {"pets": ["canary"]}) is None

@@ -56,14 +56,28 @@ def masked_json(needle: Needle, text: str, mask: str = MASK, *, payload: bool = 
 
 
 def pruned(needle: Needle, value: object) -> object:
-    """The value without the entries and items that hold the text; None when nothing is left of it."""
+    """The value without the entries that hold the text, and without records of a list that do; None for nothing."""
     if isinstance(value, dict):
-        pairs = ((key, old, pruned(needle, old)) for key, old in cast("dict[str, object]", value).items())
-        return {key: new for key, old, new in pairs if not needle.within(key) and (new is not None or old is None)}
+        old = cast("dict[str, object]", value)
+        kept = {
+            key: new for key, item in old.items() if not needle.within(key) and _kept(item, new := pruned(needle, item))
+        }
+        return kept if kept or not old else None
     if isinstance(value, list | tuple):
-        items = ((old, pruned(needle, old)) for old in cast("Iterable[object]", value))
-        return [new for old, new in items if new is not None or old is None]
+        items = list(cast("Iterable[object]", value))
+        left = [new for item in items if not _told(needle, item) and _kept(item, new := pruned(needle, item))]
+        return left if left or not items else None
     return value if masked(needle, value, payload=True) == value else None
+
+
+def _kept(old: object, new: object) -> bool:
+    return new is not None or old is None
+
+
+def _told(needle: Needle, item: object) -> bool:
+    """Whether a record says it: half a record is no use."""
+    values = cast("dict[str, object]", item).values() if isinstance(item, dict) else ()
+    return any(isinstance(value, str) and needle.within(value) for value in values)
 
 
 def _masked_text(needle: Needle, text: str, mask: str) -> str:

@@ -151,7 +151,7 @@ def _prune(connection: Connection, sweep: Sweep, table: Table) -> int:
     cells = Cells(table.name, keys, json=("profile",))
     found = sweep.looking().run(connection, cells, sweep.own(table))
     for row in found if sweep.apply else []:
-        left = json.dumps(pruned(sweep.needle, json.loads(str(row["profile"]))), separators=(",", ":"))
+        left = json.dumps(pruned(sweep.needle, json.loads(str(row["profile"]))) or {}, separators=(",", ":"))
         shadow = cells.shadow()
         connection.execute(sa.update(shadow).where(_same(shadow, keys, row)).values(profile=left))
     return len(found)
