@@ -137,8 +137,8 @@ class Settings(BaseSettings):
     embedding_base_url: str = Field("", description="Other address for vectors; by default the provider's own")
     embedding_api_key: SecretStr | None = Field(None, description="Key for it; by default the provider's own")
     embedding_timeout_seconds: float = Field(10, gt=0, description="Time one request for vectors may take")
-    embedding_vector_weight: float = Field(0.6, ge=0, le=1, description="Share of meaning in a search's score")
-    embedding_text_weight: float = Field(0.4, ge=0, le=1, description="Share of words in a search's score")
+    embedding_vector_weight: float = Field(0.45, ge=0, le=1, description="Share of meaning in a search's score")
+    embedding_text_weight: float = Field(0.55, ge=0, le=1, description="Share of words in a search's score")
 
     # memory
     memory_db_path: Path | None = Field(None, description="File of the memory; by default data/memory.db in the home")

@@ -23,8 +23,8 @@ class MemoryConfig:
     embedding: EmbeddingConfig
     database_url: str | None = field(default=None, repr=False)
     synchronous: str = "NORMAL"
-    vector_weight: float = 0.6
-    text_weight: float = 0.4
+    vector_weight: float = 0.45
+    text_weight: float = 0.55
     backup_hours: float = 24
     timezone: str = "UTC"
 
@@ -40,8 +40,8 @@ class MemoryConfig:
             embedding=EmbeddingConfig.from_environment(),
             database_url=os.environ.get("DATABASE_URL") or None,
             synchronous=os.environ.get("SQLITE_SYNCHRONOUS") or "NORMAL",
-            vector_weight=_number("EMBEDDING_VECTOR_WEIGHT", 0.6, 1),
-            text_weight=_number("EMBEDDING_TEXT_WEIGHT", 0.4, 1),
+            vector_weight=_number("EMBEDDING_VECTOR_WEIGHT", 0.45, 1),
+            text_weight=_number("EMBEDDING_TEXT_WEIGHT", 0.55, 1),
             backup_hours=_number("MEMORY_BACKUP_HOURS", 24, float("inf")),
             timezone=os.environ.get("USER_TIMEZONE") or "UTC",
         )

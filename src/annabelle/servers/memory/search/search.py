@@ -29,7 +29,7 @@ from annabelle.store.memory.tables import facts
 
 __all__ = ["Search", "Weights"]
 
-CANDIDATES = 50
+CANDIDATES = 60
 """How many rows each part proposes; more of them changes the order of the first ten in no set that was measured."""
 TEXT_SCORES = 200
 UNRELATED = 0.1
