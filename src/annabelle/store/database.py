@@ -94,7 +94,10 @@ class Database:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise Unavailable(f"The database {self._place.name} is closed: Annabelle is stopping.")
+            raise Unavailable(
+                f"The database {self._place.name} is closed for now.",
+                hint="Annabelle is stopping, or the file is being replaced; try again.",
+            )
 
     def _run(self, engine: Engine, work: Callable[[Connection], T]) -> T:
         for attempt in range(1, ATTEMPTS + 1):
