@@ -78,10 +78,11 @@ class Resting:
             idle, busy = await self._database.read(look)
             if idle is None:
                 return
-            if busy or not self._may_ask(idle.agent_id):
-                self._again(thread_id)
-                return
-            await self._learn(idle)
+            if self._agents.config.agent(idle.agent_id) is not None:
+                if busy or not self._may_ask(idle.agent_id):
+                    self._again(thread_id)
+                    return
+                await self._learn(idle)
             await self._database.write(lambda conn: idle_threads.drop(conn, idle))
         except AnnabelleError as error:
             _log.warning("Learning from %s is put off: %s", thread_id, error.message)

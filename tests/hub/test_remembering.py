@@ -1,0 +1,196 @@
+"""Each delivered turn is stored once in the memory, after its delivery, under the agent and user that will read it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import Connection
+
+from annabelle.core.contract import TurnResult
+from annabelle.core.home import Home
+from annabelle.core.messages import InboundMessage
+from annabelle.hub.flows.deliver import deliver
+from annabelle.hub.memory import keeper as keeping
+from annabelle.hub.memory.keeper import Keeper
+from annabelle.hub.memory.memory_tools import MemoryTools
+from annabelle.store import claims, idle_threads, messages, threads, to_remember, tool_calls
+from annabelle.store.database import Database, sqlite_url
+from annabelle.store.messages import QueueLimits
+from annabelle.store.tool_calls import NewCall
+from hub.stand_in_memory import StandInMemory
+
+Say = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+async def database(home: Home) -> AsyncIterator[Database]:
+    database = await Database.open(sqlite_url(home.database_file))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def memory() -> StandInMemory:
+    return StandInMemory()
+
+
+async def _ready() -> None:
+    pass
+
+
+@pytest.fixture
+async def keeper(database: Database, memory: StandInMemory, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Keeper]:
+    monkeypatch.setattr(keeping, "FIRST_WAIT_SECONDS", 0.001)
+    made = Keeper(database, MemoryTools(memory), _ready, owner_name="Ada")
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+def say(database: Database) -> Say:
+    """Receive a message and deliver its answer, as the flow does."""
+
+    async def said(
+        text: str, answer: TurnResult | None = None, *, user: str = "owner", calls: tuple[tuple[str, str], ...] = ()
+    ) -> str:
+        inbound = InboundMessage(channel="api", chat_id="main", sender_id=user, user_id=user, text=text)
+
+        def enter(conn: Connection) -> str:
+            thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle")
+            messages.receive(conn, thread, inbound, QueueLimits())
+            claims.claim_next(conn, "hub", 8)
+            for tool, trust in calls:
+                call_id = f"{inbound.id}:{tool}"
+                tool_calls.begin(conn, NewCall(call_id, tool, "hash", user, "annabelle", inbound.id))
+                tool_calls.finish(conn, call_id, {"text": "x"}, trust)  # type: ignore[arg-type]
+            if answer is not None and answer.sent_by_tool:
+                messages.add_agent_message(conn, thread.id, answer.text, f"{inbound.id}:1:0", reply_to=inbound.id)
+            result = answer or TurnResult(message_id=inbound.id, success=True, text=f"answer to {text}")
+            deliver(conn, inbound.id, result, 300)
+            return inbound.id
+
+        return await database.write(enter)
+
+    return said
+
+
+async def all_kept(keeper: Keeper) -> None:
+    keeper.start()
+    assert await keeper.all_stored(10)
+
+
+@pytest.mark.req("MEM-12")
+async def test_a_delivered_turn_is_stored_with_who_said_it_when_and_with_what(
+    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+) -> None:
+    message_id = await say("I live in Lisbon", calls=(("get_status", "trusted"), ("filer_read_file", "untrusted")))
+    await all_kept(keeper)
+    ((key, row),) = memory.conversations.items()
+    stored = await database.read(lambda conn: messages.load(conn, message_id))
+    assert key == ("owner", "annabelle", message_id)
+    assert row["user_message"] == "I live in Lisbon"
+    assert row["agent_response"] == "answer to I live in Lisbon"
+    assert row["session_id"] == stored.thread_id
+    assert row["said_at"] == stored.created_at.isoformat()
+    assert row["speaker"] == "Ada"
+    assert set(row["tools"]) == {"get_status", "filer_read_file"}
+    assert row["trust"] == "untrusted"
+    (context,) = memory.contexts
+    assert (context.thread_id, context.channel, context.message_id) == (stored.thread_id, "api", message_id)
+    assert context.provenance is not None
+    assert context.provenance.origins == ("filer_read_file",)
+    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+
+
+@pytest.mark.req("MEM-12")
+async def test_what_went_out_by_send_message_is_the_answer_that_is_stored(
+    keeper: Keeper, memory: StandInMemory, say: Say
+) -> None:
+    await say("tell me", TurnResult(message_id="m", success=True, text="told you", sent_by_tool=True))
+    await all_kept(keeper)
+    ((_, row),) = memory.conversations.items()
+    assert (row["agent_response"], row["trust"]) == ("told you", "trusted")
+
+
+@pytest.mark.req("MEM-12")
+async def test_a_failed_turn_is_not_stored_and_wakes_nothing(database: Database, say: Say) -> None:
+    await say("hello", TurnResult(message_id="m", success=False))
+    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+    assert await database.read(idle_threads.listing) == []
+
+
+@pytest.mark.req("MEM-12")
+@pytest.mark.incident("I-30")
+async def test_turns_of_two_people_are_stored_under_each_of_them_in_order(
+    keeper: Keeper, memory: StandInMemory, say: Say
+) -> None:
+    said = [await say(f"number {n}", user="bob" if n % 2 else "owner") for n in range(6)]
+    await all_kept(keeper)
+    assert [key[2] for key in memory.conversations] == said
+    assert [key[0] for key in memory.conversations] == ["owner", "bob"] * 3
+
+
+@pytest.mark.req("MEM-12")
+async def test_a_memory_that_is_away_gets_every_turn_once_when_it_is_back(
+    keeper: Keeper, memory: StandInMemory, say: Say
+) -> None:
+    memory.away = 4
+    first = await say("one")
+    keeper.start()
+    second = await say("two")
+    keeper.wake()
+    assert await keeper.all_stored(10)
+    assert [key[2] for key in memory.conversations] == [first, second]
+    assert memory.calls.count("memory_store_conversation") == 6
+
+
+@pytest.mark.req("MEM-12")
+async def test_a_turn_the_memory_refuses_is_left_out_and_holds_up_no_other(
+    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+) -> None:
+    memory.refuses = "hunter2"
+    await say("my password is hunter2")
+    second = await say("good morning")
+    await all_kept(keeper)
+    assert [key[2] for key in memory.conversations] == [second]
+    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+
+
+@pytest.mark.req("MEM-12")
+async def test_a_turn_handed_over_twice_is_one_conversation(
+    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+) -> None:
+    """As when the hub dies after the memory has stored it and before the note is taken away."""
+    message_id = await say("once")
+    await all_kept(keeper)
+    stored = await database.read(lambda conn: messages.load(conn, message_id))
+    await database.write(lambda conn: to_remember.add(conn, stored, "annabelle"))
+    keeper.wake()
+    assert await keeper.all_stored(10)
+    assert len(memory.conversations) == 1
+    assert memory.calls.count("memory_store_conversation") == 2
+
+
+@pytest.mark.req("MEM-12")
+async def test_a_message_that_is_gone_is_not_waited_for(keeper: Keeper, database: Database, say: Say) -> None:
+    message_id = await say("one")
+    message = await database.read(lambda conn: messages.load(conn, message_id))
+    await database.write(lambda conn: to_remember.done(conn, message_id))
+    gone = replace(message, id="msg_gone")
+    await database.write(lambda conn: to_remember.add(conn, gone, "annabelle"))
+    await all_kept(keeper)
+    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+
+
+async def test_a_stop_leaves_the_rest_for_the_next_start(
+    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+) -> None:
+    memory.away = 1_000_000
+    await say("one")
+    keeper.start()
+    await asyncio.sleep(0)
+    await keeper.stop()
+    assert len(await database.read(lambda conn: to_remember.waiting(conn, 10))) == 1

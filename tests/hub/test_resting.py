@@ -1,0 +1,197 @@
+"""When a thread has rested: what is said postpones it, a paused agent keeps it waiting, no clock loses or repeats it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AgentPaused, Unavailable
+from annabelle.core.home import Home
+from annabelle.core.messages import InboundMessage, now
+from annabelle.hub.memory.resting import Resting
+from annabelle.store import idle_threads, messages, threads
+from annabelle.store.database import Database, sqlite_url
+from annabelle.store.idle_threads import IdleThread
+from annabelle.store.messages import QueueLimits, StoredMessage
+
+LONG = 3600.0
+
+
+class Agents:
+    """What resting asks of the agents."""
+
+    def __init__(self) -> None:
+        self.config = self
+        self.enabled = True
+        self.paused = 0
+
+    def agent(self, agent_id: str) -> Agents | None:
+        return self if agent_id == "annabelle" else None
+
+    def check_paused(self, agent_id: str) -> None:
+        if self.paused:
+            self.paused -= 1
+            raise AgentPaused("It is paused.")
+
+
+class Learner:
+    def __init__(self) -> None:
+        self.learnt: list[IdleThread] = []
+        self.again = asyncio.Event()
+        self.fails = 0
+
+    async def __call__(self, idle: IdleThread) -> None:
+        if self.fails:
+            self.fails -= 1
+            raise Unavailable("The engine is not running.")
+        self.learnt.append(idle)
+        self.again.set()
+
+    async def wait(self) -> str:
+        await asyncio.wait_for(self.again.wait(), 10)
+        self.again.clear()
+        return self.learnt[-1].last_message_id
+
+
+@pytest.fixture
+async def database(home: Home) -> AsyncIterator[Database]:
+    database = await Database.open(sqlite_url(home.database_file))
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def agents() -> Agents:
+    return Agents()
+
+
+@pytest.fixture
+def learner() -> Learner:
+    return Learner()
+
+
+@pytest.fixture
+async def resting(database: Database, agents: Agents, learner: Learner) -> AsyncIterator[Callable[[float], Resting]]:
+    made: list[Resting] = []
+
+    def make(seconds: float) -> Resting:
+        made.append(Resting(database, agents, seconds, learner))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        await one.stop()
+
+
+async def delivered(
+    database: Database, due_in: float, *, state: str = "done", agent_id: str = "annabelle"
+) -> StoredMessage:
+    inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="hello")
+
+    def enter(conn: Connection) -> StoredMessage:
+        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id="owner", agent_id=agent_id)
+        message = messages.receive(conn, thread, inbound, QueueLimits()).message
+        messages.set_state(conn, message.id, state)  # type: ignore[arg-type]
+        idle_threads.put(conn, message, agent_id, now() + timedelta(seconds=due_in))
+        return message
+
+    return await database.write(enter)
+
+
+async def gone(database: Database) -> None:
+    for _ in range(2000):
+        if not await database.read(idle_threads.listing):
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("a thread that was taken up still waits")
+
+
+@pytest.mark.req("MEM-07")
+async def test_a_thread_that_has_rested_is_taken_up_once(
+    database: Database, resting: Callable[[float], Resting], learner: Learner
+) -> None:
+    message = await delivered(database, 0.01)
+    made = resting(0.01)
+    made.said(message.thread_id)
+    assert await learner.wait() == message.id
+    await gone(database)
+    await resting(0.01).start()
+    assert len(learner.learnt) == 1
+
+
+@pytest.mark.req("MEM-07")
+async def test_something_said_meanwhile_postpones_it(
+    database: Database, resting: Callable[[float], Resting], learner: Learner
+) -> None:
+    first = await delivered(database, 0.0)
+    made = resting(0.3)
+    made.said(first.thread_id)
+    second = await delivered(database, 0.3)
+    made.said(second.thread_id)
+    assert await learner.wait() == second.id
+    await gone(database)
+    assert len(learner.learnt) == 1
+
+
+@pytest.mark.req("MEM-07")
+async def test_a_message_in_work_keeps_the_thread_from_resting(
+    database: Database, resting: Callable[[float], Resting], learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = await delivered(database, 0.0, state="running")
+    looked, looks, real = asyncio.Event(), itertools.count(1), database.read
+
+    async def read(query: Callable[[Connection], object]) -> object:
+        if next(looks) == 3:
+            looked.set()
+        return await real(query)
+
+    monkeypatch.setattr(database, "read", read)
+    resting(0.01).said(message.thread_id)
+    await asyncio.wait_for(looked.wait(), 10)
+    assert learner.learnt == []
+    await database.write(lambda conn: messages.set_state(conn, message.id, "failed"))
+    assert await learner.wait() == message.id
+
+
+@pytest.mark.req("MEM-07")
+async def test_what_rested_when_a_hub_ended_is_taken_up_by_the_next(
+    database: Database, resting: Callable[[float], Resting], learner: Learner
+) -> None:
+    message = await delivered(database, -LONG)
+    await resting(LONG).start()
+    assert await learner.wait() == message.id
+
+
+@pytest.mark.req("MEM-07")
+async def test_a_clock_that_was_set_back_delays_it_by_one_rest_at_most(
+    database: Database, resting: Callable[[float], Resting], learner: Learner
+) -> None:
+    message = await delivered(database, 10 * 365 * 86_400.0)
+    await resting(0.01).start()
+    assert await learner.wait() == message.id
+
+
+@pytest.mark.req("MEM-07")
+async def test_a_paused_agent_and_a_failed_start_are_tried_after_another_rest(
+    database: Database, resting: Callable[[float], Resting], learner: Learner, agents: Agents
+) -> None:
+    agents.paused, learner.fails = 2, 2
+    message = await delivered(database, 0.0)
+    resting(0.005).said(message.thread_id)
+    assert await learner.wait() == message.id
+    assert (agents.paused, learner.fails) == (0, 0)
+
+
+@pytest.mark.req("MEM-07")
+async def test_nobody_learns_for_an_agent_that_is_gone(
+    database: Database, resting: Callable[[float], Resting], learner: Learner
+) -> None:
+    message = await delivered(database, 0.0, agent_id="gone")
+    resting(0.005).said(message.thread_id)
+    await gone(database)
+    assert learner.learnt == []

@@ -1,0 +1,223 @@
+"""Several people on one hub: each has their own token, threads, events and tools, and never another's (I-30)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+
+from annabelle.core.home import Home
+from annabelle.core.messages import InboundMessage
+from annabelle.core.redact import Redactor
+from annabelle.core.settings import Settings
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.hub.app import make_app
+from annabelle.hub.boot import Start, assemble
+from annabelle.hub.listening import bind
+from annabelle.hub.security.users_file import add_user, hashed, read_users, remove_user
+from annabelle.hub.services import Hub
+from annabelle.store import claims, messages, threads
+from annabelle.store.messages import QueueLimits
+from annabelle.toolbox.native import NativeTool
+
+
+async def _echo(_arguments: JsonObject, context: CallContext) -> ToolResult:
+    return ToolResult(text=f"{context.caller} {context.user_id} {context.agent_id}")
+
+
+_READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+_ANY: JsonObject = {"type": "object"}
+
+
+@pytest.fixture
+async def hub(home: Home) -> AsyncIterator[Hub]:
+    """A hub in this process with a few tools of its own, and nothing else started."""
+    settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
+    with bind(0) as sock:
+        async with AsyncExitStack() as stack:
+            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            await machine.hub.agents.start()
+            names = ("memory_list_facts", "memory_import_memory", "filer_read_file")
+            machine.hub.toolbox.add_native([NativeTool(name, "x", _ANY, _echo, _READS) for name in names])
+            machine.hub.progress.ready()
+            yield machine.hub
+
+
+def client(hub: Hub, token: str) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(make_app(hub))
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers={"X-Annabelle-Token": token})
+
+
+@pytest.fixture
+async def ada(hub: Hub, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    async with client(hub, add_user(home.users_file, "ada")) as made:
+        yield made
+
+
+@pytest.fixture
+async def bob(hub: Hub, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    async with client(hub, add_user(home.users_file, "bob")) as made:
+        yield made
+
+
+@pytest.fixture
+async def owner(hub: Hub, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+    async with client(hub, home.token_file.read_text().strip()) as made:
+        yield made
+
+
+@pytest.mark.incident("I-30")
+async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
+    hub: Hub, home: Home, ada: httpx.AsyncClient
+) -> None:
+    assert (await ada.get("/threads")).status_code == 200
+    remove_user(home.users_file, "ada")
+    hub.people.look()
+    assert (await ada.get("/threads")).status_code == 401
+
+
+@pytest.mark.incident("I-30")
+async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: httpx.AsyncClient, hub: Hub) -> None:
+    for path in ("/threads", "/tools/list", "/openapi.json"):
+        assert (await ada.get(path)).status_code == 200, path
+    for path in ("/agents", "/costs", "/status", "/settings", "/internal/ledger/reserve", "/forget", "/anything"):
+        assert (await ada.get(path)).status_code == 403, path
+    document = hub_document(hub)
+    open_to_people = set()
+    for path in document["paths"]:
+        filled = path.replace("{message_id}", "msg_1").replace("{thread_id}", "thr_1").replace("{agent_id}", "x")
+        for method in document["paths"][path]:
+            if path == "/events":
+                continue  # a stream without an end, of the caller's own events
+            if (await ada.request(method, filled, json={"nothing": 1})).status_code != 403:
+                open_to_people.add(path)
+    assert open_to_people == {
+        "/health", "/message", "/messages/{message_id}", "/messages/{message_id}/cancel",
+        "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/events", "/threads/{thread_id}/messages",
+        "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
+    }  # fmt: skip
+
+
+def hub_document(hub: Hub) -> dict:
+    door = make_app(hub)
+    return door._app.openapi()  # type: ignore[attr-defined]
+
+
+@pytest.mark.incident("I-30")
+async def test_two_people_never_see_each_others_threads_messages_or_events(
+    hub: Hub, ada: httpx.AsyncClient, bob: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    await hub.agents.pause("annabelle", "not now")
+    said = (await ada.post("/message", json={"text": "my secret plan", "senderId": "owner"})).json()
+    message, thread = said["messageId"], said["threadId"]
+    assert (await ada.get(f"/messages/{message}")).status_code == 200
+    stored = await hub.database.read(lambda conn: messages.load(conn, message))
+    assert (stored.user_id, stored.sender_id) == ("ada", "ada")
+    for other in (bob, owner):
+        assert (await other.get("/threads")).json()["threads"] == []
+        places = (f"/messages/{message}", f"/messages/{message}/events", f"/threads/{thread}/messages")
+        for path in (*places, f"/threads/{thread}/events"):
+            assert (await other.get(path)).status_code == 404, path
+        assert (await other.post(f"/messages/{message}/cancel")).status_code == 404
+        repeated = (await other.post("/message", json={"text": "mine"})).json()
+        assert repeated["threadId"] != thread
+    assert len((await ada.get(f"/threads/{thread}/messages")).json()["messages"]) == 2
+
+
+@pytest.mark.incident("I-30")
+async def test_people_call_memory_and_no_other_server_unless_the_owner_says_so(
+    hub: Hub, home: Home, ada: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    names = {tool["name"] for tool in (await ada.get("/tools/list")).json()["tools"]}
+    assert names == {"memory_list_facts", "memory_backfill_extract_facts", "memory_synthesize_facts"}
+    called = await ada.post("/tools/call", json={"name": "memory_list_facts"})
+    assert called.json()["text"] == "api ada annabelle"
+    for name in ("filer_read_file", "memory_import_memory", "get_status", "send_message"):
+        refused = await ada.post("/tools/call", json={"name": name})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_allowed")
+        assert "users.json" in refused.json()["error"]["hint"]
+    assert (await ada.post("/tools/call", json={"name": "no_such"})).status_code == 404
+    assert (await owner.post("/tools/call", json={"name": "filer_read_file"})).json()["text"] == "api owner annabelle"
+    kept = json.loads(home.users_file.read_text())
+    kept["users"][0]["allowedTools"] = ["filer_*"]
+    home.users_file.write_text(json.dumps(kept))
+    hub.people.look()
+    assert (await ada.post("/tools/call", json={"name": "filer_read_file"})).json()["text"] == "api ada annabelle"
+
+
+@pytest.mark.incident("I-30")
+async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub: Hub, home: Home) -> None:
+    add_user(home.users_file, "ada")
+
+    async def turn_of(user: str) -> str:
+        inbound = InboundMessage(channel="api", chat_id="main", sender_id=user, user_id=user, text="hello")
+
+        def enter(conn) -> str:
+            thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle")
+            messages.receive(conn, thread, inbound, QueueLimits())
+            return claims.claim_next(conn, "hub", 8, thread.id)[0].message_id
+
+        return await hub.database.write(enter)
+
+    async with client(hub, hub.identities.admit("annabelle")) as agent:
+
+        async def status(name: str, message_id: str) -> int:
+            call = {"name": name, "message_id": message_id, "arguments": {}}
+            return (await agent.post("/tools/call", json=call)).status_code
+
+        ours, theirs = await turn_of("owner"), await turn_of("ada")
+        for name in ("filer_read_file", "get_status", "memory_list_facts", "get_tool_catalog"):
+            assert await status(name, ours) == 200
+        assert await status("memory_list_facts", theirs) == 200
+        assert await status("get_tool_catalog", theirs) == 200
+        for name in ("filer_read_file", "get_status", "memory_import_memory"):
+            assert await status(name, theirs) == 403
+
+
+@pytest.mark.incident("I-18", "I-30")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "{", "[]", '{"users":[{"id":"ada"}]}', '{"users":1}', '{"people":[]}', "\xff", "[" * 100_000,
+        '{"users":[{"id":"owner","tokenSha256":"' + "a" * 64 + '","createdAt":"2026-01-01T00:00:00Z"}]}',
+        '{"users":[{"id":"../x","tokenSha256":"' + "a" * 64 + '","createdAt":"2026-01-01T00:00:00Z"}]}',
+    ],
+)  # fmt: skip
+async def test_a_bad_file_leaves_the_last_good_one_in_force_and_is_told(
+    hub: Hub, home: Home, ada: httpx.AsyncClient, bad: str
+) -> None:
+    assert (await ada.get("/threads")).status_code == 200
+    home.users_file.write_bytes(bad.encode("latin-1"))
+    hub.people.look()
+    assert (await ada.get("/threads")).status_code == 200
+    (notice,) = [notice for notice in hub.notices.all() if notice.topic == "users_config"]
+    assert "users.json" in notice.text
+    home.users_file.write_text('{"users": []}')
+    hub.people.look()
+    assert (await ada.get("/threads")).status_code == 401
+    assert not [notice for notice in hub.notices.all() if notice.topic == "users_config"]
+
+
+@pytest.mark.incident("I-30")
+def test_one_token_or_name_belongs_to_one_person(tmp_path: Path) -> None:
+    path = tmp_path / "users.json"
+    token = add_user(path, "ada")
+    assert read_users(path).users[0].token_sha256 == hashed(token.encode())
+    twice = json.loads(path.read_text())
+    twice["users"] *= 2
+    path.write_text(json.dumps(twice))
+    with pytest.raises(Exception, match="named twice"):
+        read_users(path)
+    twice["users"][1] = {**twice["users"][1], "id": "bob"}
+    path.write_text(json.dumps(twice))
+    with pytest.raises(Exception, match="two people"):
+        read_users(path)
+    if os.geteuid() != 0:
+        path.chmod(0)
+        with pytest.raises(Exception, match="can not be read"):
+            read_users(path)
