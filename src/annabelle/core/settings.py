@@ -146,7 +146,9 @@ class Settings(BaseSettings):
         None, description="Folder for readable exports; by default memory-export in the home"
     )
     memory_backup_hours: float = Field(
-        24, ge=0, description="Hours between backups of the memory while it changes; 0 makes none"
+        24,
+        ge=0,
+        description="Hours between backups of the memory's file while it changes; 0 makes none. PostgreSQL has its own",
     )
     fact_extraction_enabled: bool = Field(True, description="Learn facts from a conversation once it is idle")
     fact_extraction_idle_seconds: float = Field(

@@ -4,7 +4,6 @@ import sqlalchemy as sa
 from alembic import op
 
 from annabelle.store.columns import Json, Moment, Words
-from annabelle.store.memory import text_index
 
 revision = "0001"
 down_revision = None
@@ -13,6 +12,26 @@ depends_on = None
 
 
 COUNTER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+FTS5 = "USING fts5(text, around, tokenize = 'porter unicode61 remove_diacritics 2')"
+TEXT_ON_SQLITE = (
+    "CREATE TABLE text_owners (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, agent_id TEXT NOT NULL,"
+    " UNIQUE (user_id, agent_id))",
+    f"CREATE VIRTUAL TABLE fact_text {FTS5}",
+    "INSERT INTO fact_text (fact_text, rank) VALUES ('secure-delete', 1)",
+    "CREATE VIRTUAL TABLE fact_terms USING fts5vocab('fact_text', 'row')",
+    f"CREATE VIRTUAL TABLE conversation_text {FTS5}",
+    "INSERT INTO conversation_text (conversation_text, rank) VALUES ('secure-delete', 1)",
+    "CREATE VIRTUAL TABLE conversation_terms USING fts5vocab('conversation_text', 'row')",
+)
+TEXT_ON_POSTGRESQL = (
+    "CREATE TABLE text_index (kind text NOT NULL, row_id bigint NOT NULL, user_id text NOT NULL,"
+    " agent_id text NOT NULL, text text NOT NULL, found tsvector NOT NULL,"
+    " CONSTRAINT pk_text_index PRIMARY KEY (kind, row_id))",
+    "CREATE INDEX ix_text_index_user_id_agent_id ON text_index (user_id, agent_id, kind)",
+    "CREATE INDEX ix_text_index_found ON text_index USING gin (found)",
+)
 
 
 def upgrade() -> None:
@@ -230,4 +249,5 @@ def upgrade() -> None:
         sa.UniqueConstraint("project_id", "mcp_name", name="uq_project_sources_project_id_mcp_name"),
         sqlite_autoincrement=True,
     )
-    text_index.create(op.get_bind())
+    for statement in TEXT_ON_SQLITE if op.get_bind().dialect.name == "sqlite" else TEXT_ON_POSTGRESQL:
+        op.execute(statement)
