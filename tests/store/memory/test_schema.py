@@ -72,7 +72,7 @@ def test_a_new_file_is_the_same_as_one_brought_up_by_revisions(tmp_path: Path) -
             settings = [
                 (table, *map(str, row))
                 for table in ("fact_text_config", "conversation_text_config")
-                for row in connection.exec_driver_sql(f"SELECT k, v FROM {table}")  # noqa: S608
+                for row in connection.exec_driver_sql(f"SELECT k, v FROM {table}")
             ]
         engine.dispose()
         return {*settings} | {(row[0], *sorted(part.strip(" ()\n\t") for part in row[1].split(", \n"))) for row in rows}
