@@ -1,4 +1,4 @@
-"""When a thread has rested: what is said postpones it, a paused agent keeps it waiting, no clock loses or repeats it."""
+"""When a thread has rested: what is said postpones it, a paused agent keeps it waiting, no clock repeats it."""
 
 from __future__ import annotations
 

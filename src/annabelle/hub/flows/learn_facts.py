@@ -14,7 +14,7 @@ from typing import Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
-from annabelle.core.errors import AgentPaused, AnnabelleError, StorageTrouble, ToolTimeout, Unavailable
+from annabelle.core.errors import AgentPaused, AnnabelleError, OutcomeUnknown, StorageTrouble, ToolTimeout, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
@@ -31,7 +31,8 @@ FEWEST_CHARACTERS: Final = 50
 TRIES: Final = 10
 FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 300.0
-_PASSING = (Unavailable, StorageTrouble, ToolTimeout)
+# Nothing here has a second effect when it is done again, so an unknown outcome is tried again too.
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown)
 
 
 class ToLearn(BaseModel):
@@ -115,7 +116,10 @@ class LearnFacts:
     async def _learn_some(self, wanted: ToLearn, batch: int, limit: int) -> Learnt:
         turns, known = await self._gather(wanted, min(limit, TURNS_AT_ONCE))
         if not _worth_reading(turns):
-            return Learnt()
+            if turns and wanted.thread_id is None:
+                # Asked for by a person: what says nothing must not stand in the way of what was said before it.
+                await self._insist(wanted, "mark", lambda: self._mark(wanted, turns))
+            return Learnt(turns=len(turns) if wanted.thread_id is None else 0)
         try:
             found = await self._ask(wanted, batch, turns, known)
         except AgentPaused as paused:

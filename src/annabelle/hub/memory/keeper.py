@@ -14,7 +14,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.core.errors import AnnabelleError, NotFound, StorageTrouble, ToolTimeout, Unavailable
+from annabelle.core.errors import AnnabelleError, NotFound, OutcomeUnknown, StorageTrouble, ToolTimeout, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.memory import Provenance
 from annabelle.core.messages import OWNER
@@ -33,7 +33,8 @@ FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 60.0
 REFUSALS: Final = 3
 STOP_SECONDS: Final = 5.0
-_PASSING = (Unavailable, StorageTrouble, ToolTimeout)
+# Storing a turn again changes nothing, so an unknown outcome is as good as none.
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown)
 
 
 class Keeper:

@@ -31,6 +31,9 @@ _log = logging.getLogger(__name__)
 KEPT_CHARACTERS = 100_000
 """Of a longer message the beginning is kept."""
 
+READ_CHARACTERS = 8_000
+"""Of a longer message the beginning is read for facts: more would not fit into one answer."""
+
 Agent = Annotated[str | None, Field(description="The agent whose conversations are meant; leave it out for your own")]
 Query = Annotated[str, Field(description="What to look for: a question or a few words, in any language")]
 Said = Annotated[str, AfterValidator(lambda text: cleaned(text[: KEPT_CHARACTERS + 1]))]
@@ -181,8 +184,8 @@ class ConversationTools:
                 conversation_id=turn.id,
                 message_id=turn.message_id,
                 at=turn.said_at,
-                user=turn.user_message,
-                assistant=turn.agent_response,
+                user=turn.user_message[:READ_CHARACTERS],
+                assistant=turn.agent_response[:READ_CHARACTERS],
                 tools=turn.tools,
                 trust=turn.trust,
             )
