@@ -19,14 +19,17 @@ from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.contacts import ContactTools
 from annabelle.servers.memory.conversations import ConversationTools
 from annabelle.servers.memory.explaining import ExplainTools
+from annabelle.servers.memory.exporting import ExportTools
 from annabelle.servers.memory.facts import FactTools
 from annabelle.servers.memory.forgetting import ForgettingTools
+from annabelle.servers.memory.importing import ImportTools
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.profile import ProfileTools
 from annabelle.servers.memory.projects import ProjectTools
 from annabelle.servers.memory.recall import RecallTools
 from annabelle.servers.memory.sources import SourceTools
 from annabelle.servers.memory.stats import StatsTools
+from annabelle.servers.memory.tidying import TidyTools
 from annabelle.servers.memory.timeline import TimelineTools
 
 INSTRUCTIONS = (
@@ -46,6 +49,7 @@ def assemble(opening: Opening) -> ToolServer:
     groups = [
         FactTools(opening),
         ExplainTools(opening),
+        TidyTools(opening),
         RecallTools(opening),
         ConversationTools(opening),
         ProfileTools(opening),
@@ -54,6 +58,8 @@ def assemble(opening: Opening) -> ToolServer:
         SourceTools(opening),
         TimelineTools(opening),
         StatsTools(opening),
+        ExportTools(opening),
+        ImportTools(opening),
         BackfillTools(opening),
         BackupTools(opening),
         ForgettingTools(opening),
