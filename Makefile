@@ -37,7 +37,8 @@ check: $(VENV)/.installed-test $(VENV)/.compiled
 ## bench: one benchmark; NAME=turn ARGS="--turns 200"
 bench: $(VENV)/.installed-test $(VENV)/.compiled
 	@test -f "bench/$(NAME).py" || { echo "There is no benchmark '$(NAME)'. NAME is one of:" \
-	  $$(ls bench/*.py | xargs -n1 basename -s .py) >&2; exit 2; }
+	  $$(grep -l '^def main' bench/*.py | xargs -n1 basename -s .py) >&2; exit 2; }
+	@if [ "$(NAME)" = memory ]; then scripts/install bench || echo "It is measured without what it is compared with." >&2; fi
 	@PYTHONPATH=tests $(BIN)/python bench/$(NAME).py $(ARGS)
 
 ## crash: kill every process at every named place and count what was lost or doubled
@@ -58,9 +59,10 @@ lock:
 	$(COMPILE) requirements/external.in -o requirements/external.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
+	$(COMPILE) requirements/bench.in -o requirements/bench.txt
 
 clean:
-	rm -rf $(VENV) .venv-external .venv-uv .install.lock
+	rm -rf $(VENV) .venv-external .venv-bench .venv-uv .install.lock
 
 $(VENV)/.installed-run: requirements/run.txt requirements/build.txt pyproject.toml
 	@scripts/install run

@@ -1,4 +1,6 @@
-"""Bring `.venv` to what the requirement files say: `install.py run`, `install.py test`, or `install.py programs`.
+"""Bring `.venv` to what the requirement files say: `install.py run`, `test` or `programs`.
+
+`install.py bench` makes `.venv-bench`: other people's software that a benchmark is held against.
 
 Safe to interrupt (the stamp is written last), safe to start twice at once (a lock), quick when nothing changed (a
 digest). It needs Python and pip only: uv is fetched into a private place when the machine has none. The machine's own
@@ -21,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "requirements"
 VENV, EXTERNAL, TOOLS = ROOT / ".venv", ROOT / ".venv-external", ROOT / ".venv-uv"
+BENCH = ROOT / ".venv-bench"
 
 
 class Failure(Exception):
@@ -146,6 +149,19 @@ def install(profile: str) -> None:
     _finish(profile)
 
 
+def install_bench() -> None:
+    """What `make bench` compares with; nobody else needs it, so nothing else installs it."""
+    stamped = BENCH / ".installed"
+    wanted = hashlib.sha256((REQUIREMENTS / "bench.txt").read_bytes() + sys.version.encode()).hexdigest()
+    if stamped.exists() and stamped.read_text() == wanted:
+        return
+    stamped.unlink(missing_ok=True)
+    environment = index_environment(os.environ)
+    say(f"Installing what the benchmark compares with into {BENCH.name} …")
+    sync(find_uv(environment), BENCH, "bench", environment)
+    stamped.write_text(wanted)
+
+
 def _finish(profile: str) -> None:
     if profile == "test":
         stamp("run").write_text("test\n")
@@ -198,6 +214,8 @@ def main(what: str) -> int:
                 ensure_programs()
             if what in ("run", "test"):
                 install(what)
+            if what == "bench":
+                install_bench()
     except Failure as failure:
         say(str(failure))
         return 2

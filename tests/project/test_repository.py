@@ -30,7 +30,7 @@ def test_no_file_names_a_package_registry_or_a_folder_of_one_machine(root: Path)
 
 
 @pytest.mark.req("PKG-01")
-@pytest.mark.parametrize("name", ["run", "test", "external", "build", "uv"])
+@pytest.mark.parametrize("name", ["run", "test", "external", "bench", "build", "uv"])
 def test_every_requirement_is_pinned_with_its_hash(root: Path, name: str):
     text = (root / "requirements" / f"{name}.txt").read_text()
     entries = re.split(r"\n(?=[A-Za-z])", text.strip())
