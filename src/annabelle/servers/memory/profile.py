@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.core.errors import NotAllowed, NotFound
+from annabelle.core.errors import NotFound
 from annabelle.core.memory import Trust
 from annabelle.core.tools import JsonObject
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
@@ -16,6 +16,7 @@ from annabelle.servers.memory.ownership import origin_of, owner_of
 from annabelle.servers.memory.profile_document import (
     changed_fields,
     checked,
+    guard_persona,
     in_sections,
     leaves,
     merged,
@@ -139,7 +140,7 @@ class ProfileTools:
         def change(connection: Connection) -> ProfileChanged:
             held = profiles.take(connection, owner)
             content = checked(merged(held.content, wanted))
-            _guard_persona(held.content, content, trust)
+            guard_persona(held.content, content, trust)
             untrusted = still_untrusted(held.content, content, held.untrusted, trust == "trusted")
             why = profiles.Because(reason or _summary(held.content, content), trust, origin)
             return _changed(held, profiles.put(connection, owner, held, content, untrusted, why))
@@ -189,20 +190,11 @@ class ProfileTools:
             if past is None and version != 0:
                 raise NotFound(f"The profile has no version {version}.", hint="profile_history lists them.")
             content, untrusted = (past.content, past.untrusted) if past else (JsonObject(), frozenset[str]())
-            _guard_persona(held.content, content, trust)
+            guard_persona(held.content, content, trust)
             why = profiles.Because(f"back to version {version}", trust, {**origin, "rolled_back_to": version})
             return _changed(held, profiles.put(connection, owner, held, content, untrusted, why))
 
         return await (await self._opening.library()).database.write(change)
-
-
-def _guard_persona(before: JsonObject, after: JsonObject, trust: Trust) -> None:
-    """What others wrote never changes who an agent is (I-13)."""
-    if trust == "untrusted" and before.get("persona") != after.get("persona"):
-        raise NotAllowed(
-            "The persona is not changed while content from elsewhere is part of the conversation.",
-            hint="A person can change it with `annabelle memory`, or say it in a new conversation.",
-        )
 
 
 def _summary(before: JsonObject, after: JsonObject) -> str:

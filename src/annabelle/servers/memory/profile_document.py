@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, TooLarge
+from annabelle.core.memory import Trust
 from annabelle.core.tools import JsonObject
 from annabelle.servers.memory.persona import check_persona
 from annabelle.servers.memory.safety import secret_kind
@@ -108,6 +109,15 @@ def checked(document: JsonObject) -> JsonObject:
                 field="updates",
             )
     return clean
+
+
+def guard_persona(before: JsonObject, after: JsonObject, trust: Trust) -> None:
+    """What others wrote never changes who an agent is (I-13)."""
+    if trust == "untrusted" and before.get("persona") != after.get("persona"):
+        raise NotAllowed(
+            "The persona is not changed while content from elsewhere is part of the conversation.",
+            hint="A person can change it with `annabelle memory`, or say it in a new conversation.",
+        )
 
 
 def _cleaned(value: object, depth: int) -> object:

@@ -65,11 +65,17 @@ def create(connection: Connection, owner: Owner, values: Values) -> Contact:
 
 def get(connection: Connection, owner: Owner, contact_id: int) -> Contact:
     """One contact of this owner; somebody else's is as good as missing."""
+    found = find(connection, owner, contact_id)
+    if found is None:
+        raise NotFound(f"There is no contact {contact_id}.", hint="list_contacts shows the ones there are.")
+    return found
+
+
+def find(connection: Connection, owner: Owner, contact_id: int) -> Contact | None:
+    """The same, with None for one that is missing."""
     query = select(contacts).where(owner.of(contacts), contacts.c.id == contact_id)
     row = connection.execute(query).mappings().first()
-    if row is None:
-        raise NotFound(f"There is no contact {contact_id}.", hint="list_contacts shows the ones there are.")
-    return _contact(row)
+    return None if row is None else _contact(row)
 
 
 def by_email(connection: Connection, owner: Owner, email: str) -> Contact | None:

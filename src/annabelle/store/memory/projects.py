@@ -75,11 +75,17 @@ def create(connection: Connection, owner: Owner, values: Values) -> Project:
 
 def get(connection: Connection, owner: Owner, project_id: int) -> Project:
     """One project of this owner; somebody else's is as good as missing."""
+    found = find(connection, owner, project_id)
+    if found is None:
+        raise NotFound(f"There is no project {project_id}.", hint="list_projects shows the ones there are.")
+    return found
+
+
+def find(connection: Connection, owner: Owner, project_id: int) -> Project | None:
+    """The same, with None for one that is missing."""
     query = select(projects).where(owner.of(projects), projects.c.id == project_id)
     row = connection.execute(query).mappings().first()
-    if row is None:
-        raise NotFound(f"There is no project {project_id}.", hint="list_projects shows the ones there are.")
-    return _project(row)
+    return None if row is None else _project(row)
 
 
 def by_name(connection: Connection, owner: Owner, name: str) -> Project | None:

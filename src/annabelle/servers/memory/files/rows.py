@@ -1,0 +1,295 @@
+"""What a file of memories is made of, checked: each row is one of these, whatever kind of file it stood in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, cast
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+
+from annabelle.core.memory import (
+    ContactType,
+    FactCategory,
+    Priority,
+    ProjectStatus,
+    ProjectType,
+    SourceStatus,
+    SourceType,
+    Trust,
+)
+from annabelle.core.tools import JsonObject
+from annabelle.servers.memory.wording import Label, Name, Notes, cleaned
+
+MAX_FACT = 2000
+MAX_WORDS = 200_000
+
+Id = Annotated[int, Field(ge=1, le=2**53)]
+Check = Annotated[str, Field(pattern=r"^[0-9a-f]{8}$")]
+Words = Annotated[str, Field(max_length=MAX_WORDS)]
+Json = dict[str, JsonValue]
+
+
+def _said(text: str) -> str:
+    plain = cleaned(text)
+    if not plain:
+        raise ValueError("there is no text in it")
+    return plain
+
+
+FactText = Annotated[str, Field(max_length=MAX_FACT), AfterValidator(_said)]
+
+
+class Row(BaseModel):
+    """Base of all rows. What a later version may add is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    def words(self) -> Iterable[str]:
+        """Every text in it that may hold a secret."""
+        return ()
+
+
+class FactRow(Row):
+    """A fact with everything that is known about it."""
+
+    kind: Literal["fact"] = "fact"
+    id: Id | None = None
+    fact: FactText
+    category: FactCategory
+    source: Annotated[str, Field(max_length=500)] = ""
+    confidence: Annotated[float, Field(ge=0, le=1)] = 1.0
+    trust: Trust = "trusted"
+    origin: Json = Field(default_factory=dict[str, JsonValue])
+    about: Annotated[str, Field(max_length=500)] | None = None
+    valid_from: AwareDatetime | None = None
+    valid_until: AwareDatetime | None = None
+    created_at: AwareDatetime | None = None
+    updated_at: AwareDatetime | None = None
+    retired_at: AwareDatetime | None = None
+    retired_because: Literal["superseded", "merged", "deleted"] | None = None
+    superseded_by: Id | None = None
+    last_accessed_at: AwareDatetime | None = None
+
+    def words(self) -> Iterable[str]:
+        return (self.fact, self.source, *strings(self.origin))
+
+
+class FactLine(Row):
+    """A line of the page of facts. `check` tells how it read when it was exported."""
+
+    kind: Literal["line"] = "line"
+    id: Id | None = None
+    check: Check | None = None
+    fact: FactText
+    category: FactCategory
+
+    def words(self) -> Iterable[str]:
+        return (self.fact,)
+
+
+class Listing(Row):
+    """What the page of facts says of itself: that it held every fact there was."""
+
+    kind: Literal["listing"] = "listing"
+    through: Annotated[int, Field(ge=0)]
+    at: AwareDatetime
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    ids: list[Id]
+
+
+class TurnRow(Row):
+    """A turn of a conversation."""
+
+    kind: Literal["conversation"] = "conversation"
+    id: Id | None = None
+    session_id: Annotated[str, Field(max_length=300)]
+    message_id: Annotated[str, Field(max_length=100)] | None = None
+    speaker: Annotated[str, Field(max_length=300)] = ""
+    user_message: Words
+    agent_response: Words
+    tags: list[str] = Field(default_factory=list[str], max_length=100)
+    tools: list[str] = Field(default_factory=list[str], max_length=500)
+    trust: Trust = "trusted"
+    said_at: AwareDatetime
+    created_at: AwareDatetime | None = None
+    extracted_at: AwareDatetime | None = None
+
+    def words(self) -> Iterable[str]:
+        return (self.user_message, self.agent_response)
+
+
+class ProfileRow(Row):
+    """The profile as it stood, and when it was last changed."""
+
+    kind: Literal["profile"] = "profile"
+    content: Json
+    version: Annotated[int, Field(ge=0)]
+    updated_at: AwareDatetime | None = None
+
+    def words(self) -> Iterable[str]:
+        return strings(self.content)
+
+
+class VersionRow(Row):
+    """One version of a profile."""
+
+    kind: Literal["profile_version"] = "profile_version"
+    version: Annotated[int, Field(ge=1)]
+    content: Json
+    reason: Annotated[str, Field(max_length=2000)] = ""
+    trust: Trust = "trusted"
+    origin: Json = Field(default_factory=dict[str, JsonValue])
+    changed_at: AwareDatetime
+
+    def words(self) -> Iterable[str]:
+        return (self.reason, *strings(self.content))
+
+
+class ProfilePage(Row):
+    """The page of the profile. `version` and `check` tell what it was before it was edited."""
+
+    kind: Literal["profile_page"] = "profile_page"
+    content: Json
+    version: Annotated[int, Field(ge=0)] | None = None
+    check: Check | None = None
+
+
+class Person(Row):
+    """What is known of a contact."""
+
+    name: Name
+    email: Annotated[str, Field(max_length=320, pattern=r"^\s*[^@\s<>,;\"]+@[^@\s<>,;\"]+\s*$")]
+    company: Label | None = None
+    role: Label | None = None
+    type: ContactType = "work"
+    notes: Notes | None = None
+
+    def words(self) -> Iterable[str]:
+        return strings([self.name, self.company, self.role, self.notes])
+
+
+class ContactRow(Person):
+    """A contact with everything that is known about it."""
+
+    kind: Literal["contact"] = "contact"
+    id: Id
+    trust: Trust = "trusted"
+    origin: Json = Field(default_factory=dict[str, JsonValue])
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class ContactEntry(Person):
+    """A contact as it stands on a page."""
+
+    kind: Literal["contact_entry"] = "contact_entry"
+    id: Id | None = None
+    check: Check | None = None
+
+
+class Work(Row):
+    """What is known of a project."""
+
+    name: Name
+    status: ProjectStatus = "active"
+    type: ProjectType = "work"
+    description: Notes | None = None
+    company: Label | None = None
+    priority: Priority | None = None
+
+    def words(self) -> Iterable[str]:
+        return strings([self.name, self.description, self.company])
+
+
+class ProjectRow(Work):
+    """A project with everything that is known about it; people are ids of the same file."""
+
+    kind: Literal["project"] = "project"
+    id: Id
+    primary_contact_id: Id | None = None
+    participants: list[Id] = Field(default_factory=list[int])
+    trust: Trust = "trusted"
+    origin: Json = Field(default_factory=dict[str, JsonValue])
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class ProjectEntry(Work):
+    """A project as it stands on a page; people are addresses."""
+
+    kind: Literal["project_entry"] = "project_entry"
+    id: Id | None = None
+    check: Check | None = None
+    primary_contact: str | None = None
+    participants: list[str] = Field(default_factory=list[str])
+
+
+class SourceRow(Row):
+    """Where a project also lives."""
+
+    kind: Literal["source"] = "source"
+    project_id: Id
+    mcp_name: Name
+    external_project_id: Label | None = None
+    external_project_name: Label | None = None
+    source_type: SourceType = "manual"
+    last_status: SourceStatus = "unknown"
+    last_checked_at: AwareDatetime | None = None
+
+    def words(self) -> Iterable[str]:
+        return strings([self.external_project_id, self.external_project_name])
+
+
+AnyRow = (
+    ContactRow
+    | ContactEntry
+    | ProjectRow
+    | ProjectEntry
+    | SourceRow
+    | VersionRow
+    | ProfileRow
+    | ProfilePage
+    | TurnRow
+    | FactRow
+    | FactLine
+    | Listing
+)
+
+ORDER = (
+    "contact",
+    "contact_entry",
+    "project",
+    "project_entry",
+    "source",
+    "profile_version",
+    "profile",
+    "profile_page",
+    "conversation",
+    "fact",
+    "line",
+    "listing",
+)
+"""In which rows are taken in: a row comes after those it refers to."""
+
+_any_row: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="kind")])
+
+
+def load_row(staged: object) -> AnyRow:
+    """A row as it was put aside while the file was read."""
+    return _any_row.validate_python(staged)
+
+
+def dump_row(row: AnyRow) -> JsonObject:
+    return row.model_dump(mode="json", exclude_none=True)
+
+
+def strings(value: object) -> Iterable[str]:
+    """Every text within a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inside in cast("JsonObject", value).values():
+            yield from strings(inside)
+    elif isinstance(value, list):
+        for inside in cast("list[object]", value):
+            yield from strings(inside)

@@ -1,0 +1,1 @@
+"""Takes the rows of a file into the memory, all of them within one transaction."""

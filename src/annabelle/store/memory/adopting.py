@@ -1,0 +1,85 @@
+"""Takes rows of another memory in, with their history and their own times."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from annabelle.core.messages import now
+from annabelle.store.memory import conversations as turns
+from annabelle.store.memory import text_index
+from annabelle.store.memory.facts import fact_hash
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import conversations, facts
+from annabelle.store.statements import Values
+
+_add_fact = insert(facts).returning(facts.c.id)
+_add_turn = insert(conversations).returning(conversations.c.id)
+_link = update(facts).where(facts.c.id == bindparam("at")).values(superseded_by=bindparam("by"))
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A fact that is here already."""
+
+    id: int
+    created_at: datetime
+    current: bool
+
+
+def known_facts(connection: Connection, owner: Owner, texts: Collection[str]) -> dict[str, list[KnownFact]]:
+    """The facts that say these things, current and retired, by the hash of what they say."""
+    hashes = {fact_hash(text) for text in texts}
+    query = select(facts.c.fact_hash, facts.c.id, facts.c.created_at, facts.c.retired_at)
+    found: dict[str, list[KnownFact]] = {}
+    for said, number, created_at, retired_at in connection.execute(
+        query.where(owner.of(facts), facts.c.fact_hash.in_(hashes)).order_by(facts.c.id)
+    ):
+        found.setdefault(said, []).append(KnownFact(number, created_at, retired_at is None))
+    return found
+
+
+def add_fact(connection: Connection, owner: Owner, values: Values) -> int:
+    """Take a fact in as it was. One that is current is found by its words from now on."""
+    said = str(values["fact"])
+    key = hashlib.sha256(f"{fact_hash(said)} {values['created_at']}".encode()).hexdigest()[:32]
+    row = {**values, **owner.columns(), "fact_hash": fact_hash(said), "import_key": key}
+    number = connection.execute(_add_fact, row).scalar_one()
+    if values.get("retired_at") is None:
+        text_index.put(connection, "fact", owner, number, said, str(values["category"]))
+    return number
+
+
+def date_fact(connection: Connection, owner: Owner, fact_id: int, values: Values) -> None:
+    """Give a fact the times it had elsewhere."""
+    connection.execute(update(facts).where(owner.of(facts), facts.c.id == fact_id).values(values))
+
+
+def link_facts(connection: Connection, successors: Mapping[int, int]) -> None:
+    """Say which fact took the place of which."""
+    if successors:
+        connection.execute(_link, [{"at": old, "by": new} for old, new in successors.items()])
+
+
+def known_turn(connection: Connection, owner: Owner, values: Values) -> int | None:
+    """The turn that is the same: by its message, or by when and in which words it was said."""
+    columns = conversations.c
+    if values.get("message_id") is not None:
+        query = select(columns.id).where(owner.of(conversations), columns.message_id == values["message_id"])
+        return connection.execute(query).scalar()
+    same = [columns[name] == values[name] for name in ("said_at", "session_id", "user_message", "agent_response")]
+    return connection.execute(select(columns.id).where(owner.of(conversations), *same).limit(1)).scalar()
+
+
+def add_turn(connection: Connection, owner: Owner, values: Values) -> int:
+    """Take a turn in as it was said, to be found by its words."""
+    said = "\n".join(str(values[name]) for name in ("session_id", "said_at", "user_message", "agent_response"))
+    row = {"created_at": now(), **values, **owner.columns()}
+    row["import_key"] = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
+    number = connection.execute(_add_turn, row).scalar_one()
+    turns.index(connection, owner, turns.get(connection, owner, [number])[number])
+    return number
