@@ -341,8 +341,23 @@ async def test_a_memory_in_trouble_costs_only_what_it_would_have_told(
 
 async def test_a_slow_memory_is_not_waited_for() -> None:
     hub = MemoryHub(get_profile=asyncio.sleep(60), retrieve_memories={"facts": [FACT]})
-    found = await Recollection(hub, seconds=0.05).recall(brief("hello"), "hello")
+    found = await Recollection(hub, 0.05, 0.05).recall(brief("hello"), "hello")
     assert (found.trouble, len(found.memories)) == ((f"{GET_PROFILE}: too slow",), 1)
+
+
+async def test_a_memory_that_opens_is_given_more_time_once() -> None:
+    opened = asyncio.Event()
+
+    async def opening() -> dict[str, Any]:
+        await asyncio.wait_for(opened.wait(), 30)
+        return PROFILE
+
+    hub = MemoryHub(get_profile=opening())
+    recollection = Recollection(hub, seconds=0.05, first_seconds=30)
+    asyncio.get_running_loop().call_later(0.2, opened.set)
+    assert (await recollection.recall(brief("hello"), "hello")).profile.persona() == {"name": "Nell"}
+    hub.answers["get_profile"] = asyncio.sleep(60)
+    assert (await recollection.recall(brief("hello"), "hello")).trouble == (f"{GET_PROFILE}: too slow",)
 
 
 def test_escaping_is_complete_and_reversible_by_eye() -> None:

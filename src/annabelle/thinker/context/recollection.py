@@ -1,6 +1,7 @@
 """Asks memory, at the start of a turn, for the profile and for what belongs to this message (CTX-01).
 
-Both questions go out at once and have two seconds. A memory that is down, slow or not allowed to this agent costs the
+Both questions go out at once and have two seconds, the first ones of a process a little more: memory opens its database
+when it is first asked, and the first message after a restart is the one that needs it most. A memory that is down, slow or not allowed to this agent costs the
 turn what it would have known, and nothing else; the trace says so.
 """
 
@@ -22,6 +23,7 @@ GET_PROFILE: Final = "memory_get_profile"
 RETRIEVE: Final = "memory_retrieve_memories"
 MOST_MEMORIES: Final = 5
 _SECONDS: Final = 2.0
+_FIRST_SECONDS: Final = 6.0
 _QUERY_CHARS: Final = 1_000
 _WORD = re.compile(r"\w")
 
@@ -46,8 +48,9 @@ class Recalled:
 class Recollection:
     """One per thinker. Its calls carry no call id: they have no effect, so nobody has to note that they were made."""
 
-    def __init__(self, hub: Asks, seconds: float = _SECONDS) -> None:
+    def __init__(self, hub: Asks, seconds: float = _SECONDS, first_seconds: float = _FIRST_SECONDS) -> None:
         self._hub, self._seconds = hub, seconds
+        self._patience = first_seconds
 
     async def recall(self, brief: TurnBrief, text: str) -> Recalled:
         """Everything memory has for this message; never an error."""
@@ -59,6 +62,8 @@ class Recollection:
         if RETRIEVE in allowed and _WORD.search(text) is not None:
             wanted.append((RETRIEVE, {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES}))
         answers = await asyncio.gather(*(self._ask(brief, name, arguments, trouble) for name, arguments in wanted))
+        if wanted:
+            self._patience = self._seconds
         found = dict(zip((name for name, _ in wanted), answers, strict=True))
         return Recalled(
             profile=UserProfile.read(found.get(GET_PROFILE, {})),
@@ -81,7 +86,7 @@ class Recollection:
     ) -> Mapping[str, object]:
         call = ToolCall(name=name, arguments=arguments, message_id=brief.message_id)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._patience):
                 result = await self._hub.call(call, brief.user_id)
         except (AnnabelleError, TimeoutError) as error:
             trouble.append(f"{name}: {_reason(error)}")
