@@ -171,6 +171,7 @@ async def test_the_server_learns_who_calls(with_servers: WithServers, start: Sta
     seen = (await toolbox.call("echo_surroundings", {}, context, ANY)).structured
     assert seen is not None
     assert seen["sent"] == {
+        "caller": "agent",
         "trace_id": "tr_1",
         "agent_id": "a",
         "user_id": "u",
