@@ -1,8 +1,8 @@
 """Asks memory, at the start of a turn, for the profile and for what belongs to this message (CTX-01).
 
 Both questions go out at once and have two seconds, the first ones of a process a little more: memory opens its database
-when it is first asked, and the first message after a restart is the one that needs it most. A memory that is down, slow or not allowed to this agent costs the
-turn what it would have known, and nothing else; the trace says so.
+when it is first asked, and the first message after a restart is the one that needs it most. A memory that is down, slow
+or not allowed to this agent costs the turn what it would have known, and nothing else; the trace says so.
 """
 
 from __future__ import annotations
