@@ -85,7 +85,15 @@ async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
 async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: httpx.AsyncClient, hub: Hub) -> None:
     for path in ("/threads", "/tools/list", "/openapi.json"):
         assert (await ada.get(path)).status_code == 200, path
-    for path in ("/agents", "/costs", "/status", "/settings", "/internal/ledger/reserve", "/forget", "/anything"):
+    for path in (
+        "/agents",
+        "/costs",
+        "/status",
+        "/settings",
+        "/internal/ledger/reserve",
+        "/memory/forget",
+        "/anything",
+    ):
         assert (await ada.get(path)).status_code == 403, path
     document = hub_document(hub)
     open_to_people = set()

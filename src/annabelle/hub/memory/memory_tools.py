@@ -10,24 +10,13 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.contract import KnownFact, LearntFact, PastTurn, TidyAction
-from annabelle.core.errors import (
-    AnnabelleError,
-    ErrorBody,
-    ServerDown,
-    StorageTrouble,
-    ToolTimeout,
-    Unavailable,
-    UnknownTool,
-)
+from annabelle.core.errors import AnnabelleError, ErrorBody, Unavailable, UnknownTool
 from annabelle.core.memory import FactCategory, Provenance
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.durable.outcome import revive
 
 M = TypeVar("M", bound=BaseModel)
 LEARNT = "learnt from a conversation"
-# What passes: the hub tries again later. Whatever else a tool says no with stays a no.
-_PASSING: dict[str, type[AnnabelleError]] = {
-    kind.code: kind for kind in (Unavailable, ServerDown, StorageTrouble, ToolTimeout)
-}
 
 
 class Tools(Protocol):
@@ -190,7 +179,7 @@ class MemoryTools:
                 "The memory does not run.", hint="annabelle status says why; it is tried again by itself."
             ) from error
         if result.is_error:
-            raise _raised(result)
+            raise revive(result.error or ErrorBody(code="tool_failed", message=result.text))
         return result.structured or {}
 
 
@@ -199,9 +188,3 @@ def _read(model: type[M], answer: JsonObject) -> M:
         return model.model_validate(answer)
     except ValidationError as error:
         raise AnnabelleError(f"The memory's answer can not be read as {model.__name__}.") from error
-
-
-def _raised(result: ToolResult) -> AnnabelleError:
-    body = result.error or ErrorBody(code="tool_failed", message=result.text)
-    kind = _PASSING.get(body.code, AnnabelleError)
-    return kind(body.message, hint=body.hint)
