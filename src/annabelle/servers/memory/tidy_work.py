@@ -15,7 +15,7 @@ from annabelle.core.memory import Trust
 from annabelle.core.tools import JsonObject
 from annabelle.servers.memory.fact_rows import learnt_from
 from annabelle.servers.memory.fact_words import fact_text
-from annabelle.servers.memory.failpoints import FAILPOINTS
+from annabelle.servers.memory.failpoints import TIDYING_FAILPOINTS
 from annabelle.servers.memory.statement import read_statement
 from annabelle.servers.memory.wording import one_line, trust_of
 from annabelle.store.memory import changes, facts
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from annabelle.servers.memory.library import Library
 
 KIND = "tidy"
-(_HALF_TIDIED,) = FAILPOINTS
+(_HALF_TIDIED,) = TIDYING_FAILPOINTS
 _BECAUSE: dict[str, Retired] = {"merge": "merged", "update": "superseded", "delete": "deleted"}
 
 
