@@ -23,6 +23,7 @@ from annabelle.servers.kit.failpoints import FAILPOINTS as SERVER_POINTS
 from annabelle.thinker.failpoints import FAILPOINTS as THINKER_POINTS
 from annabelle.toolbox.failpoints import FAILPOINTS as TOOLBOX_POINTS
 from crash.plan import Kill, Turn, kills, turns
+from crash.remembered import judge_memory, wait_until_stored
 from crash.system import System
 from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
 from support.postgres import postgres_database
@@ -166,6 +167,9 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     verdict = Verdict(turns=len(planned))
     messages, reported = run.messages(), run.reported()
     sessions = read_sessions(system, run.threads, database)
+    if waiting := wait_until_stored(system.home, database, 120):
+        verdict.bad_memory.append(f"{waiting} turns were not handed to the memory in time")
+    judge_memory(verdict, system.home, database, run.threads, messages)
     exit_code = system.stop()
     deadline = time.monotonic() + 5
     while system.orphans() and time.monotonic() < deadline:

@@ -23,6 +23,7 @@ class Verdict:
     silent_losses: list[str] = field(default_factory=list)
     out_of_order: list[str] = field(default_factory=list)
     bad_sessions: list[str] = field(default_factory=list)
+    bad_memory: list[str] = field(default_factory=list)
     orphans: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -37,6 +38,7 @@ class Verdict:
             "calls neither made nor reported": self.silent_losses,
             "conversations out of order": self.out_of_order,
             "damaged sessions": self.bad_sessions,
+            "turns not remembered once": self.bad_memory,
             "orphan processes": self.orphans,
         }
         return {name: found for name, found in named.items() if found}
