@@ -126,7 +126,7 @@ def test_learning_and_tidying_on_request_work_for_the_callers_own_memory(
     assert sorted(plan["actions"][0]["factIds"]) == sorted([first, second])
     assert len(facts(hub)) == 2
     done = hub.http.post("/memory/tidy", json={"apply": True, "actions": plan["actions"]}).json()
-    assert done["applied"], done
+    assert done.get("applied"), done
     assert [fact["fact"] for fact in facts(hub)] == ["The user is a gardener."]
     call(hub, "undo_change", change_id=done["changeId"])
     assert len(facts(hub)) == 2
