@@ -261,3 +261,21 @@ async def test_a_claim_whose_workflow_has_ended_does_not_block_its_thread(house:
     await house.lanes.resume()
     await house.all_done(2)
     assert house.order == ["1", "2"]
+
+
+@pytest.mark.req("TRU-09")
+async def test_while_it_is_held_nothing_begins_and_nothing_is_lost(house: House) -> None:
+    house.let_all_go = False
+    await house.send("a", "running")
+    await house.begun("running")
+    house.lanes.hold()
+    waiting = [await house.send(chat, f"{chat} waits") for chat in ("a", "b")]
+    house.let_all_go = True
+    house.gates["running"].set()
+    await house.all_done(1)
+    states = [(await house.db.read(lambda c, one=one: messages.load(c, one))).state for one in waiting]
+    assert states == ["queued", "queued"]
+    assert house.order == ["running"]
+    await house.lanes.let_go()
+    await house.all_done(3)
+    assert sorted(house.order) == ["a waits", "b waits", "running"]

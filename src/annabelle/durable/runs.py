@@ -68,11 +68,12 @@ class Runs:
     def take_up(self, workflow_ids: set[str]) -> None:
         """Let runs go on from their records, soon."""
         for workflow_id in workflow_ids:
-            self.in_background(self._take_up_again(workflow_id))
+            self.in_background(self._take_up_again(workflow_id, at_once=True))
 
-    async def _take_up_again(self, workflow_id: str) -> None:
+    async def _take_up_again(self, workflow_id: str, *, at_once: bool = False) -> None:
         while True:
-            await asyncio.sleep(TAKE_UP_SECONDS)
+            await asyncio.sleep(0 if at_once else TAKE_UP_SECONDS)
+            at_once = False
             if workflow_id in self._running:
                 continue
             try:

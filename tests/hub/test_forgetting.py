@@ -1,0 +1,154 @@
+"""Nothing is forgotten while something runs, and what a failure leaves is finished later."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from annabelle.core.errors import Conflict, StorageTrouble, Unavailable
+from annabelle.core.home import Home
+from annabelle.hub.forgetting.forgetting import Forgetting, ForgettingParts
+from annabelle.hub.forgetting.marker import Marker, Pending
+from annabelle.hub.forgetting.memory import Matches
+from annabelle.hub.forgetting.places import Places
+from annabelle.hub.forgetting.report import places_of
+from annabelle.hub.forgetting.snapshots import Snapshots
+from annabelle.hub.notices import Notices
+from annabelle.hub.quiet import Quiet
+from annabelle.hub.turns import Turns
+from annabelle.store.database import Database, sqlite_url
+
+ASKED = Pending(texts=("Zürich Vault 4711",), user_id="owner", agent_id="annabelle")
+
+
+class House:
+    """The parts around forgetting: real where words are kept, counted where they only have to stand still."""
+
+    def __init__(self, home: Home, database: Database) -> None:
+        self.home, self.turns, self.quiet, self.notices = home, Turns(database), Quiet(), Notices()
+        self.held: list[str] = []
+        self.stopped = 0
+        self.memory_trouble: Exception | None = None
+        self.asked: list[tuple[str, ...]] = []
+        self.door = asyncio.Event()
+        self.door.set()
+        stand_ins = {
+            "engines": SimpleNamespace(sweep=self._nothing, suspended=contextlib.nullcontext),
+            "memory": SimpleNamespace(forget=self._forget, matches=self._matches),
+            "agents": SimpleNamespace(all_stopped=self._all_stopped),
+            "lanes": SimpleNamespace(hold=lambda: self.held.append("held"), let_go=self._let_go),
+        }
+        parts = cast(
+            "ForgettingParts",
+            SimpleNamespace(
+                home=home, places=Places(home), database=database, snapshots=Snapshots(None), turns=self.turns,
+                quiet=self.quiet, notices=self.notices, **stand_ins,
+            ),
+        )  # fmt: skip
+        self.forgetting = Forgetting(parts, still_seconds=0.2)
+
+    async def _nothing(self, _sweep: object) -> int:
+        return 0
+
+    async def _forget(self, texts: tuple[str, ...], _user_id: str, _agent_id: str) -> Matches:
+        self.asked.append(texts)
+        await self.door.wait()
+        if self.memory_trouble is not None:
+            raise self.memory_trouble
+        return Matches(counts={"facts": 1})
+
+    async def _matches(self, *_asked: object) -> Matches:
+        return Matches()
+
+    async def _let_go(self) -> None:
+        self.held.append("let go")
+
+    @contextlib.asynccontextmanager
+    async def _all_stopped(self) -> AsyncIterator[None]:
+        self.stopped += 1
+        yield
+
+
+@pytest.fixture
+async def house(home: Home) -> AsyncIterator[House]:
+    database = await Database.open(sqlite_url(home.database_file))
+    yield House(home, database)
+    await database.close()
+
+
+@pytest.mark.req("TRU-09")
+async def test_a_turn_that_does_not_end_in_time_keeps_everything_as_it_is(house: House):
+    with house.turns.busy(), pytest.raises(Unavailable, match="nothing was forgotten"):
+        await house.forgetting.forget(ASKED)
+    assert (house.asked, house.stopped, house.held) == ([], 0, ["held", "let go"])
+    assert not house.home.forgetting_file.exists()
+    async with house.quiet.working():
+        pass  # and work may begin again
+
+
+async def test_what_is_handed_on_beside_turns_is_waited_for_and_waits_itself(house: House):
+    house.door.clear()
+    begun = asyncio.Event()
+
+    async def hand_on() -> None:
+        async with house.quiet.working():
+            begun.set()
+
+    async with house.quiet.working():
+        with pytest.raises(Unavailable):
+            await house.forgetting.forget(ASKED)
+    forgetting = asyncio.create_task(house.forgetting.forget(ASKED))
+    async with asyncio.timeout(10):
+        while not house.asked:  # noqa: ASYNC110  one turn of the loop
+            await asyncio.sleep(0.01)
+    handing = asyncio.create_task(hand_on())
+    with pytest.raises(Conflict):
+        await house.forgetting.forget(ASKED)
+    assert not begun.is_set()
+    house.door.set()
+    await asyncio.wait_for(forgetting, 10)
+    await asyncio.wait_for(handing, 10)
+
+
+async def test_what_failed_half_way_is_kept_and_finished_with_the_next(house: House):
+    house.memory_trouble = StorageTrouble("The disk is full.")
+    with pytest.raises(StorageTrouble):
+        await house.forgetting.forget(ASKED)
+    assert Marker(house.home.forgetting_file).read() == ASKED
+    assert [notice.topic for notice in house.notices.all()] == ["forgetting"]
+    house.memory_trouble = None
+
+    done = await house.forgetting.forget(ASKED.model_copy(update={"texts": ("another",)}))
+
+    assert house.asked[-1] == (*ASKED.texts, "another")
+    assert done.places == places_of({"facts": 1})
+    assert house.notices.all() == []
+    assert not house.home.forgetting_file.exists()
+
+
+async def test_a_start_goes_on_when_the_memory_is_still_away_and_says_so(house: House):
+    Marker(house.home.forgetting_file).write(ASKED)
+    house.memory_trouble = Unavailable("The memory is not running.")
+    assert house.forgetting.begun
+    await house.forgetting.resume()
+    assert house.forgetting.begun
+    (notice,) = house.notices.all()
+    assert (notice.level, ASKED.texts[0] in notice.text) == ("error", False)
+    house.memory_trouble = None
+    await house.forgetting.resume()
+    assert not house.forgetting.begun
+
+
+def test_places_have_the_names_people_know():
+    found = places_of({"tool_calls": 2, "facts": 1, "profile_history": 1}, {"logs": 3, "facts": 2, "events": 0})
+    assert [(place.name, place.count, place.fate) for place in found] == [
+        ("facts", 3, "deleted"),
+        ("logs", 3, "masked"),
+        ("tool results", 2, "masked"),
+        ("profile history", 1, "rewritten"),
+    ]
