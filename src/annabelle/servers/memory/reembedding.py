@@ -95,7 +95,7 @@ def _texts(connection: Connection, kind: Kind, found: Iterable[tuple[int, Owner]
 def _text_of(connection: Connection, kind: Kind, owner: Owner, ids: list[int]) -> dict[int, str]:
     if kind == "conversation":
         return {row_id: turn.text() for row_id, turn in conversations.get(connection, owner, ids).items()}
-    query = select(facts.c.id, facts.c.fact).where(owner.of(facts), facts.c.id.in_(ids), facts.c.retired_at.is_(None))
+    query = select(facts.c.id, facts.c.fact).where(owner.among(facts, ids), facts.c.retired_at.is_(None))
     return {row[0]: row[1] for row in connection.execute(query)}
 
 

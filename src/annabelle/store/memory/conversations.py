@@ -137,9 +137,7 @@ def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, T
     """Turns by id; what is not this owner's is not there."""
     wanted, found = list(ids), dict[int, Turn]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
-        query = select(conversations).where(
-            owner.of(conversations), _columns.id.in_(wanted[start : start + _IDS_AT_ONCE])
-        )
+        query = select(conversations).where(owner.among(conversations, wanted[start : start + _IDS_AT_ONCE]))
         found |= {row["id"]: _turn(row) for row in connection.execute(query).mappings()}
     return found
 
@@ -184,7 +182,7 @@ def unextracted(connection: Connection, owner: Owner, session_id: str | None, li
 
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
     """Say that facts were read from these turns; how many of them were this owner's and not marked before."""
-    query = update(conversations).where(owner.of(conversations), _columns.id.in_(ids), _columns.extracted_at.is_(None))
+    query = update(conversations).where(owner.among(conversations, ids), _columns.extracted_at.is_(None))
     return connection.execute(query.values(extracted_at=now())).rowcount if ids else 0
 
 
@@ -192,7 +190,7 @@ def remove(connection: Connection, owner: Owner, ids: Sequence[int]) -> list[int
     """Delete turns for good, with their words and vectors in the indexes; which of them were this owner's."""
     if not ids:
         return []
-    query = delete(conversations).where(owner.of(conversations), _columns.id.in_(ids)).returning(_columns.id)
+    query = delete(conversations).where(owner.among(conversations, ids)).returning(_columns.id)
     gone = [int(row[0]) for row in connection.execute(query)]
     text_index.drop(connection, "conversation", gone)
     vectors.drop(connection, "conversation", gone)

@@ -130,7 +130,7 @@ def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, F
     """Facts by id, retired ones too; what is not this owner's is not there."""
     wanted, found = list(dict.fromkeys(ids)), dict[int, Fact]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
-        query = select(facts).where(owner.of(facts), _columns.id.in_(wanted[start : start + _IDS_AT_ONCE]))
+        query = select(facts).where(owner.among(facts, wanted[start : start + _IDS_AT_ONCE]))
         found |= {row["id"]: _fact(row) for row in connection.execute(query).mappings()}
     return found
 
@@ -232,7 +232,7 @@ def restore(
 def touch(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
     """Note that facts were looked at."""
     if ids:
-        query = update(facts).where(owner.of(facts), _columns.id.in_(ids))
+        query = update(facts).where(owner.among(facts, ids))
         connection.execute(query.values(last_accessed_at=now()))
 
 

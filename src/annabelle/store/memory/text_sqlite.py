@@ -7,13 +7,16 @@ Words are erased from the index when their row goes, not merely marked (TRU-09).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeVar, cast
 
 from sqlalchemy import Connection
 
 from annabelle.store.driver import driver
 from annabelle.store.memory.owner import Kind, Owner
 from annabelle.store.memory.term import AROUND_WEIGHT, Term
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
 _KINDS: tuple[Kind, ...] = ("fact", "conversation")
@@ -34,6 +37,8 @@ TABLES = [
 
 _ROW_BITS = 40
 _ROW_MASK = (1 << _ROW_BITS) - 1
+_FIRST = f"((SELECT id FROM text_owners WHERE user_id = ? AND agent_id = ?) << {_ROW_BITS})"  # noqa: S608
+_STRETCH = f"rowid BETWEEN {_FIRST} AND ({_FIRST} | {_ROW_MASK})"
 _COMMON = 256  # counting a rare word costs less than remembering its count
 _REMEMBERED = 5_000
 
@@ -65,55 +70,50 @@ def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term
         return []
     stems = _stems(connection, words)
     common = cast("dict[tuple[str, str], int]", connection.info.setdefault("annabelle_common_terms", {}))
-    counted: dict[str, int] = {}
-    for stem in dict.fromkeys(stems.values()):
-        frequency = common.get((kind, stem))
-        if frequency is None:
-            row = connection.exec_driver_sql(f"SELECT doc FROM {kind}_terms WHERE term = ?", (stem,)).first()  # noqa: S608
-            frequency = int(row[0]) if row else 0
+    wanted = dict.fromkeys(stems[word] for word in words if word in stems)
+    counted = {stem: common[kind, stem] for stem in wanted if (kind, stem) in common}
+    if unknown := [stem for stem in wanted if stem not in counted]:
+        places = ", ".join("?" * len(unknown))
+        found = connection.exec_driver_sql(
+            f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})",  # noqa: S608
+            tuple(unknown),
+        )
+        for term, frequency in found.fetchall():
+            counted[term] = frequency
             if frequency >= _COMMON:
-                if len(common) >= _REMEMBERED:
-                    common.clear()
-                common[kind, stem] = frequency
-        counted[stem] = frequency
-    return [Term(word, counted[stems[word]]) for word in words if word in stems]
+                _remember(common, (kind, term), frequency)
+    return [Term(word, counted.get(stems[word], 0)) for word in words if word in stems]
 
 
 def find(
     connection: Connection, kind: Kind, owner: Owner, wanted: Sequence[Term], limit: int
 ) -> list[tuple[int, float]]:
-    number = _number(connection, owner)
-    if number is None:
-        return []
     match = " OR ".join(f'"{term.word}"' for term in wanted)
     rows = connection.exec_driver_sql(
-        f"SELECT rowid, rank FROM {kind}_text WHERE {kind}_text MATCH ? AND rowid BETWEEN ? AND ?"  # noqa: S608
+        f"SELECT rowid & {_ROW_MASK}, -rank FROM {kind}_text WHERE {kind}_text MATCH ? AND {_STRETCH}"  # noqa: S608
         f" AND rank MATCH 'bm25(1.0, {AROUND_WEIGHT})' ORDER BY rank LIMIT ?",
-        (match, *_stretch(number), limit),
+        (match, *_whose(owner), limit),
     )
-    return [(int(row[0]) & _ROW_MASK, -float(row[1])) for row in rows]
+    return [(row, score) for row, score in rows.fetchall()]
 
 
 def substring(connection: Connection, kind: Kind, owner: Owner, pattern: str, limit: int) -> list[int]:
-    number = _number(connection, owner)
-    if number is None:
-        return []
     rows = connection.exec_driver_sql(
-        f"SELECT rowid FROM {kind}_text WHERE rowid BETWEEN ? AND ? AND text LIKE ? ESCAPE '\\'"  # noqa: S608
+        f"SELECT rowid & {_ROW_MASK} FROM {kind}_text WHERE {_STRETCH} AND text LIKE ? ESCAPE '\\'"  # noqa: S608
         " ORDER BY rowid DESC LIMIT ?",
-        (*_stretch(number), pattern, limit),
+        (*_whose(owner), pattern, limit),
     )
-    return [int(row[0]) & _ROW_MASK for row in rows]
+    return [int(row[0]) for row in rows.fetchall()]
+
+
+def _whose(owner: Owner) -> tuple[str, str, str, str]:
+    return owner.user_id, owner.agent_id, owner.user_id, owner.agent_id
 
 
 def _number(connection: Connection, owner: Owner) -> int | None:
     statement = "SELECT id FROM text_owners WHERE user_id = ? AND agent_id = ?"
     found = connection.exec_driver_sql(statement, (owner.user_id, owner.agent_id)).scalar()
     return None if found is None else int(found)
-
-
-def _stretch(number: int) -> tuple[int, int]:
-    return number << _ROW_BITS, number << _ROW_BITS | _ROW_MASK
 
 
 def _stems(connection: Connection, words: Sequence[str]) -> dict[str, str]:
@@ -125,8 +125,17 @@ def _stems(connection: Connection, words: Sequence[str]) -> dict[str, str]:
         scratch.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', tokenize = '{_TOKENIZER}')")
         scratch.execute("CREATE VIRTUAL TABLE stems USING fts5vocab('words', 'instance')")
         connection.info["annabelle_scratch"] = scratch
-    scratch.execute("BEGIN")
-    scratch.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(words))
-    found = {words[int(doc)]: str(term) for term, doc in scratch.execute("SELECT term, doc FROM stems")}
-    scratch.execute("ROLLBACK")
-    return found
+    known = cast("dict[str, str]", connection.info.setdefault("annabelle_stems", {}))
+    if unknown := [word for word in words if word not in known]:
+        scratch.execute("BEGIN")
+        scratch.executemany("INSERT INTO words (rowid, word) VALUES (?, ?)", enumerate(unknown))
+        for term, doc in scratch.execute("SELECT term, doc FROM stems").fetchall():
+            _remember(known, unknown[int(doc)], str(term))
+        scratch.execute("ROLLBACK")
+    return {word: known[word] for word in words if word in known}
+
+
+def _remember(known: dict[K, V], key: K, value: V) -> None:
+    if len(known) >= _REMEMBERED:
+        known.clear()
+    known[key] = value

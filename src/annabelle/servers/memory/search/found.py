@@ -40,3 +40,8 @@ class Found:
 
     tier: Tier
     hits: tuple[Hit, ...] = ()
+
+
+def part(value: float) -> float:
+    """As it is shown: within 0 and 1, to four digits."""
+    return round(min(max(value, 0.0), 1.0), 4)
