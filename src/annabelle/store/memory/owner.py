@@ -29,7 +29,7 @@ class Owner:
         """The condition for rows that are named by id: those of them that are this owner's."""
         # Without the empty text SQLite reads all rows of the owner by their index, and then looks for the ids in them.
         user, agent = table.c.user_id.concat(""), table.c.agent_id.concat("")
-        return and_(table.c.id.in_(ids), user == self.user_id, agent == self.agent_id)
+        return table.c.id.in_(ids) & (user == self.user_id) & (agent == self.agent_id)
 
     def columns(self) -> dict[str, str]:
         return {"user_id": self.user_id, "agent_id": self.agent_id}
