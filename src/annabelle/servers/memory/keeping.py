@@ -13,7 +13,7 @@ from annabelle.servers.memory.keywords import keywords, overlap
 from annabelle.servers.memory.search.words import telling
 from annabelle.servers.memory.statement import Statement, read_statement
 from annabelle.store.memory import facts, text_index
-from annabelle.store.memory.facts import Embedded, Fact, NewFact
+from annabelle.store.memory.facts import Embedded, Fact, NewFact, fact_hash
 from annabelle.store.memory.owner import Owner
 
 if TYPE_CHECKING:
@@ -72,21 +72,26 @@ def keep_in(
     """The same within a transaction; whoever calls it tells the search afterwards."""
     facts.lock(connection, owner)
     named = None if replaces is None else require_fact(connection, owner, replaces)
-    known = facts.same(connection, owner, new.fact)
-    if known is not None:
-        fact = facts.refresh(connection, owner, known, new)
-        gone = _supersede(connection, owner, fact, [named] if named and _may_replace(new, named) else [])
-        return Kept(fact, "known", gone)
     stated = read_statement(new.fact)
     contradicted = _contradicted(connection, owner, new, stated)
     if named is not None and named.current:
         contradicted[named.id] = named
-    similar = _similar(connection, owner, new, close)  # before it is there itself
-    fact = facts.add(connection, owner, replace(new, about=stated.key if stated else None))
+    similar: list[Fact] = []
+    known = facts.same(connection, owner, new.fact)
+    if known is not None:
+        fact = facts.refresh(connection, owner, known, new)
+        contradicted.pop(fact.id, None)
+    else:
+        similar = _similar(connection, owner, new, close)  # before it is there itself
+        fact = facts.add(connection, owner, replace(new, about=stated.key if stated else None))
     replaced = [old for old in contradicted.values() if _may_replace(new, old)]
-    withstood = tuple(old for old in contradicted.values() if old not in replaced)
-    gone = _supersede(connection, owner, fact, replaced)
-    return Kept(fact, "stored", gone, tuple(old for old in similar if old.id not in contradicted), withstood)
+    return Kept(
+        fact,
+        "stored" if known is None else "known",
+        _supersede(connection, owner, fact, replaced),
+        tuple(old for old in similar if old.id not in contradicted),
+        tuple(old for old in contradicted.values() if old not in replaced),
+    )
 
 
 def correct_in(connection: Connection, owner: Owner, fact_id: int, new: NewFact) -> Kept:
@@ -107,14 +112,13 @@ def correct_in(connection: Connection, owner: Owner, fact_id: int, new: NewFact)
             "Nothing was changed.",
             hint="Ask the user to say it themselves.",
         )
-    known = facts.same(connection, owner, new.fact)
-    if known is not None and known.id != old.id:
-        return Kept(known, "known", _supersede(connection, owner, known, [old]))
-    if (old.fact, old.category) == (new.fact, new.category):
-        return Kept(facts.refresh(connection, owner, old, new), "known")
-    stated = read_statement(new.fact)
-    fact = facts.add(connection, owner, replace(new, about=stated.key if stated else None))
-    return Kept(fact, "stored", _supersede(connection, owner, fact, [old]))
+    differs = (old.fact, old.category) != (new.fact, new.category)
+    if differs and fact_hash(old.fact) == fact_hash(new.fact):  # only its spelling or its category is corrected
+        contradicted = _contradicted(connection, owner, new, read_statement(new.fact))
+        fact = facts.add(connection, owner, replace(new, about=old.about))
+        replaced = [old, *(one for one in contradicted.values() if one.id != old.id and _may_replace(new, one))]
+        return Kept(fact, "stored", _supersede(connection, owner, fact, replaced))
+    return keep_in(connection, owner, new, fact_id)
 
 
 def require_fact(connection: Connection, owner: Owner, fact_id: int) -> Fact:
