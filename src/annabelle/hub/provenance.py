@@ -19,6 +19,8 @@ async def labelled(
     message_id = context.message_id
     if context.caller != "agent" or message_id is None:
         return context.model_copy(update={"provenance": Provenance()})
+    if tool is not None and tool.annotations.read_only:
+        return context  # nothing is written down, and every turn begins with two of these
 
     def look(conn: Connection) -> Provenance:
         origins = recent_turns.untrusted_tools(conn, message_id)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from annabelle.core.contract import TOOLS_VERSION_HEADER, ToolCall, ToolList
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
 from annabelle.core.messages import OWNER
-from annabelle.core.tools import CallContext, ToolResult
+from annabelle.core.tools import CallContext, ToolResult, ToolSpec
 from annabelle.core.trace import current_trace
 from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
 from annabelle.hub.provenance import labelled, noted
@@ -47,8 +47,7 @@ async def call_tool(request: Request) -> Response:
     context = await _context(hub, caller, call)
     policy = _policy(hub, caller, context, call.name)
     if hub.toolbox.wants_provenance(call.name):
-        tool = next((spec for spec in _usable(hub, caller).tools if spec.name == call.name), None)
-        context = await labelled(hub.database, context, tool, call.arguments)
+        context = await labelled(hub.database, context, _spec(hub, caller, call.name), call.arguments)
     hub.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
     try:
         result = await hub.toolbox.call(call.name, call.arguments, context, policy)
@@ -75,6 +74,10 @@ def _usable(hub: Hub, caller: Identity) -> ToolList:
     if caller.kind == "owner":
         return hub.toolbox.tools()
     return hub.toolbox.tools(hub.people.policy(caller.user_id, hub.toolbox.tools().tools, in_turn=False), "api")
+
+
+def _spec(hub: Hub, caller: Identity, name: str) -> ToolSpec | None:
+    return next((spec for spec in _usable(hub, caller).tools if spec.name == name), None)
 
 
 def _policy(hub: Hub, caller: Identity, context: CallContext, name: str) -> AgentPolicy | None:
