@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.errors import NotAllowed
+from annabelle.core.errors import InvalidArguments, NotAllowed
 from annabelle.core.messages import OWNER
 from annabelle.core.needle import fold
 from annabelle.hub.api.documented import Answer, Caller, TheHub, body_of, failures, read_body
@@ -29,14 +29,6 @@ class Forget(BaseModel):
     fact_id: int | None = Field(default=None, ge=1, description="Forget the words of this fact and of those before it")
     with_source: bool = Field(default=False, description="With factId: also what was said where the fact came from")
     preview: bool = Field(default=True, description="Only say where it stands")
-
-    @model_validator(mode="after")
-    def _one_thing(self) -> Forget:
-        if (self.text is None) == (self.fact_id is None):
-            raise ValueError("give either text or factId")
-        if self.text is not None and len(fold(self.text)) < LEAST_CHARACTERS:
-            raise ValueError(f"text needs at least {LEAST_CHARACTERS} characters")
-        return self
 
 
 class ForgetPlace(Answer):
@@ -77,6 +69,7 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> Forgotten:
     if caller.kind != "owner" or caller.user_id != OWNER:
         raise NotAllowed("Only the owner of this home can have something forgotten.")
     asked = await read_body(request, Forget)
+    _check(asked)
     await hub.progress.wait_ready()
     agent_id = hub.agents.config.default.agent_id
     texts = (asked.text,) if asked.text is not None else ()
@@ -87,6 +80,17 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> Forgotten:
         return _answer(await hub.forgetting.forget(pending), preview=False)
     report = await hub.forgetting.preview(pending)
     return _answer(report, () if report.places else await hub.forgetting.near(pending), preview=True)
+
+
+def _check(asked: Forget) -> None:
+    if (asked.text is None) == (asked.fact_id is None):
+        raise InvalidArguments("Give either text or factId.", field="text")
+    if asked.text is not None and len(fold(asked.text)) < LEAST_CHARACTERS:
+        raise InvalidArguments(
+            f"The text to forget needs at least {LEAST_CHARACTERS} characters.",
+            hint="Fewer would stand everywhere.",
+            field="text",
+        )
 
 
 def _answer(report: Report, near: tuple[MatchedFact, ...] = (), *, preview: bool) -> Forgotten:
