@@ -28,11 +28,12 @@ from annabelle.store.to_remember import ToRemember
 
 _log = logging.getLogger(__name__)
 
-BATCH: Final = 50
+BATCH: Final = 20
 FIRST_WAIT_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 60.0
 REFUSALS: Final = 3
 STOP_SECONDS: Final = 5.0
+_Turn = tuple[Owned, DeliveredTurn]
 # Storing a turn again changes nothing, so an unknown outcome is as good as none.
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown)
 
@@ -99,33 +100,34 @@ class Keeper:
                 wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
 
     async def _store_some(self) -> bool:
-        """Store what waits, in order; whether there was anything."""
-        waiting = await self._database.read(lambda conn: to_remember.waiting(conn, BATCH))
-        for row in waiting:
-            async with self._quiet.working():
-                await self._store(row)
-        return bool(waiting)
+        """Store what waits, in order; whether there may be more."""
 
-    async def _store(self, row: ToRemember) -> None:
-        found = await self._database.read(lambda conn: _load(conn, row, self._owner_name))
-        if found is not None:
-            owned, turn = found
-            failpoint("hub.before_remember")
-            try:
-                with traced(owned.trace_id):
-                    await self._memory.store_turn(owned, turn)
-            except _PASSING:
-                raise
-            except AnnabelleError as refusal:
-                if row.attempts + 1 < REFUSALS:
-                    await self._database.write(lambda conn: to_remember.failed(conn, row.message_id))
-                    raise Unavailable(refusal.message) from refusal
-                _log.error("The memory refuses the turn %s, which is left out: %s", row.message_id, refusal.message)
-            failpoint("hub.after_remember")
-        await self._database.write(lambda conn: to_remember.done(conn, row.message_id))
+        def look(conn: Connection) -> list[tuple[ToRemember, _Turn | None]]:
+            return [(row, _load(conn, row, self._owner_name)) for row in to_remember.waiting(conn, BATCH)]
+
+        waiting = await self._database.read(look)
+        for row, turn in waiting:
+            if turn is not None:
+                await self._store(row, *turn)
+            await self._database.write(lambda conn, row=row: to_remember.done(conn, row.message_id))
+        return len(waiting) == BATCH
+
+    async def _store(self, row: ToRemember, owned: Owned, turn: DeliveredTurn) -> None:
+        failpoint("hub.before_remember")
+        try:
+            with traced(owned.trace_id):
+                await self._memory.store_turn(owned, turn)
+        except _PASSING:
+            raise
+        except AnnabelleError as refusal:
+            if row.attempts + 1 < REFUSALS:
+                await self._database.write(lambda conn: to_remember.failed(conn, row.message_id))
+                raise Unavailable(refusal.message) from refusal
+            _log.error("The memory refuses the turn %s, which is left out: %s", row.message_id, refusal.message)
+        failpoint("hub.after_remember")
 
 
-def _load(conn: Connection, row: ToRemember, owner_name: str) -> tuple[Owned, DeliveredTurn] | None:
+def _load(conn: Connection, row: ToRemember, owner_name: str) -> _Turn | None:
     """The turn as it was delivered; None when it is not there any more."""
     try:
         message = messages.load(conn, row.message_id)
