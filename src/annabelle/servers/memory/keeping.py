@@ -158,15 +158,12 @@ def _similar(connection: Connection, owner: Owner, new: NewFact, close: Sequence
     mine = keywords(new.fact)
     wanted = telling(text_index.terms(connection, "fact", sorted(mine)))
     by_words = [row for row, _ in text_index.find(connection, "fact", owner, wanted, _CANDIDATES)]
-    found = facts.get(connection, owner, [*close, *by_words])
-    alike = [
-        found[row]
-        for row in dict.fromkeys([*close, *by_words])
-        if row in found
-        and found[row].current
-        and (
-            row in close
-            or (found[row].category == new.category and overlap(mine, keywords(found[row].fact)) >= SIMILAR_WORDS)
-        )
-    ]
-    return alike[:_SHOWN]
+    said = facts.wordings(connection, owner, [*close, *by_words])
+
+    def is_alike(row: int) -> bool:
+        fact, category = said[row]
+        return row in close or (category == new.category and overlap(mine, keywords(fact)) >= SIMILAR_WORDS)
+
+    alike = [row for row in dict.fromkeys([*close, *by_words]) if row in said and is_alike(row)][:_SHOWN]
+    found = facts.get(connection, owner, alike)
+    return [found[row] for row in alike]

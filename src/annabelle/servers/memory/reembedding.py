@@ -12,14 +12,13 @@ from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from annabelle.embeddings import Embedder
 from annabelle.store.database import Database
-from annabelle.store.memory import conversations, vectors
+from annabelle.store.memory import conversations, facts, vectors
 from annabelle.store.memory.owner import Kind, Owner
 from annabelle.store.memory.passages import passages
-from annabelle.store.memory.tables import facts
 
 Vectors = NDArray[np.float32]
 NewVectors = Callable[[Kind, Owner, int, Vectors], None]
@@ -95,8 +94,7 @@ def _texts(connection: Connection, kind: Kind, found: Iterable[tuple[int, Owner]
 def _text_of(connection: Connection, kind: Kind, owner: Owner, ids: list[int]) -> dict[int, str]:
     if kind == "conversation":
         return {row_id: turn.text() for row_id, turn in conversations.get(connection, owner, ids).items()}
-    query = select(facts.c.id, facts.c.fact).where(owner.among(facts, ids), facts.c.retired_at.is_(None))
-    return {row[0]: row[1] for row in connection.execute(query)}
+    return {row_id: fact for row_id, (fact, _) in facts.wordings(connection, owner, ids).items()}
 
 
 def _keep(connection: Connection, model: str, dimension: int, made: Mapping[Row, Vectors]) -> list[Row]:

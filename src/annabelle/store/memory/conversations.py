@@ -12,6 +12,7 @@ from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, or
 from annabelle.core.memory import Trust
 from annabelle.core.messages import now
 from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import conversations
 from annabelle.store.statements import InsertNew
@@ -24,6 +25,13 @@ _same = select(conversations).where(
     *_owned,
     or_(_columns.message_id == bindparam("message_id"), _columns.import_key == bindparam("import_key")),
 )
+_get = select(conversations).where(named(conversations))
+_mark = (
+    update(conversations)
+    .where(named(conversations), _columns.extracted_at.is_(None))
+    .values(extracted_at=bindparam("at"))
+)
+_delete = delete(conversations).where(named(conversations)).returning(_columns.id)
 _before = (
     select(conversations)
     .where(*_owned, _columns.session_id == bindparam("session_id"), _columns.id < bindparam("id"))
@@ -137,8 +145,8 @@ def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, T
     """Turns by id; what is not this owner's is not there."""
     wanted, found = list(ids), dict[int, Turn]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
-        query = select(conversations).where(owner.among(conversations, wanted[start : start + _IDS_AT_ONCE]))
-        found |= {row["id"]: _turn(row) for row in connection.execute(query).mappings()}
+        ids_now = wanted[start : start + _IDS_AT_ONCE]
+        found |= {row["id"]: _turn(row) for row in connection.execute(_get, naming(owner, ids_now)).mappings()}
     return found
 
 
@@ -182,16 +190,14 @@ def unextracted(connection: Connection, owner: Owner, session_id: str | None, li
 
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
     """Say that facts were read from these turns; how many of them were this owner's and not marked before."""
-    query = update(conversations).where(owner.among(conversations, ids), _columns.extracted_at.is_(None))
-    return connection.execute(query.values(extracted_at=now())).rowcount if ids else 0
+    return connection.execute(_mark, {**naming(owner, ids), "at": now()}).rowcount if ids else 0
 
 
 def remove(connection: Connection, owner: Owner, ids: Sequence[int]) -> list[int]:
     """Delete turns for good, with their words and vectors in the indexes; which of them were this owner's."""
     if not ids:
         return []
-    query = delete(conversations).where(owner.among(conversations, ids)).returning(_columns.id)
-    gone = [int(row[0]) for row in connection.execute(query)]
+    gone = [int(row[0]) for row in connection.execute(_delete, naming(owner, ids))]
     text_index.drop(connection, "conversation", gone)
     vectors.drop(connection, "conversation", gone)
     return gone

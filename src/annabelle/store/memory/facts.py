@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, cast
@@ -15,6 +15,7 @@ from annabelle.core.memory import FactCategory, Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import facts
 
@@ -30,6 +31,9 @@ _same = (
     .order_by(_columns.id)
     .limit(1)
 )
+_get = select(facts).where(named(facts))
+_wordings = select(_columns.id, _columns.fact, _columns.category).where(named(facts), _columns.retired_at.is_(None))
+_touch = update(facts).where(named(facts)).values(last_accessed_at=bindparam("seen_at"))
 _about = (
     select(facts)
     .where(*_owned, _columns.about == bindparam("about"), _columns.retired_at.is_(None))
@@ -130,9 +134,17 @@ def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, F
     """Facts by id, retired ones too; what is not this owner's is not there."""
     wanted, found = list(dict.fromkeys(ids)), dict[int, Fact]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
-        query = select(facts).where(owner.among(facts, wanted[start : start + _IDS_AT_ONCE]))
-        found |= {row["id"]: _fact(row) for row in connection.execute(query).mappings()}
+        ids_now = wanted[start : start + _IDS_AT_ONCE]
+        found |= {row["id"]: _fact(row) for row in connection.execute(_get, naming(owner, ids_now)).mappings()}
     return found
+
+
+def wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> dict[int, tuple[str, FactCategory]]:
+    """What current facts say, and of which category they are: all that comparing them needs."""
+    if not ids:
+        return {}
+    rows = connection.execute(_wordings, naming(owner, ids)).fetchall()
+    return {number: (fact, category) for number, fact, category in rows}
 
 
 def same(connection: Connection, owner: Owner, fact: str) -> Fact | None:
@@ -232,8 +244,7 @@ def restore(
 def touch(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
     """Note that facts were looked at."""
     if ids:
-        query = update(facts).where(owner.among(facts, ids))
-        connection.execute(query.values(last_accessed_at=now()))
+        connection.execute(_touch, {**naming(owner, ids), "seen_at": now()})
 
 
 def count(connection: Connection, owner: Owner, *, retired: bool = False) -> int:

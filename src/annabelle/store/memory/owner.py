@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -24,12 +23,6 @@ class Owner:
     def of(self, table: Table) -> ColumnElement[bool]:
         """The condition that keeps a query within this owner's rows (I-30)."""
         return (table.c.user_id == self.user_id) & (table.c.agent_id == self.agent_id)
-
-    def among(self, table: Table, ids: Collection[int]) -> ColumnElement[bool]:
-        """The condition for rows that are named by id: those of them that are this owner's."""
-        # Without the empty text SQLite reads all rows of the owner by their index, and then looks for the ids in them.
-        user, agent = table.c.user_id.concat(""), table.c.agent_id.concat("")
-        return table.c.id.in_(ids) & (user == self.user_id) & (agent == self.agent_id)
 
     def columns(self) -> dict[str, str]:
         return {"user_id": self.user_id, "agent_id": self.agent_id}

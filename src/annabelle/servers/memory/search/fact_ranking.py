@@ -11,19 +11,14 @@ from annabelle.core.memory import FactCategory
 from annabelle.servers.memory.search.found import Found, Hit, Parts, part
 from annabelle.servers.memory.search.fusion import CONFIDENCE, RECENCY, Weights, fuse, recency
 from annabelle.servers.memory.search.proposal import Proposal
+from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import facts
 
 Known = dict[int, tuple[float, datetime]]
 """How sure a fact is, and when it was last said."""
 
-_known = select(facts.c.id, facts.c.confidence, facts.c.updated_at).where(
-    # Without the empty text SQLite would read all rows of the owner.
-    facts.c.user_id.concat("") == bindparam("user_id"),
-    facts.c.agent_id.concat("") == bindparam("agent_id"),
-    facts.c.id.in_(bindparam("ids", expanding=True)),
-    facts.c.retired_at.is_(None),
-)
+_known = select(facts.c.id, facts.c.confidence, facts.c.updated_at).where(named(facts), facts.c.retired_at.is_(None))
 _ids_in = select(facts.c.id).where(
     facts.c.user_id == bindparam("user_id"),
     facts.c.agent_id == bindparam("agent_id"),
@@ -43,7 +38,7 @@ def known(connection: Connection, owner: Owner, proposal: Proposal, limit: int) 
     ids = {*list(proposal.texts)[:first], *list(proposal.cosines or ())[:first]}
     if not ids:
         return {}
-    rows = connection.execute(_known, {**owner.columns(), "ids": list(ids)})
+    rows = connection.execute(_known, naming(owner, ids))
     return {row: (confidence, updated_at) for row, confidence, updated_at in rows.fetchall()}
 
 

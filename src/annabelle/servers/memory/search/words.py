@@ -10,7 +10,7 @@ from annabelle.store.memory import text_index
 from annabelle.store.memory.owner import Kind, Owner
 from annabelle.store.memory.text_index import Term
 
-READ_AT_MOST = 12_000
+READ_AT_MOST = 1_500
 """Places of words that one search reads: past that a word is so common here that it tells little and costs much."""
 
 
