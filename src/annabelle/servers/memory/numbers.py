@@ -13,6 +13,8 @@ ID = "id number"
 
 Check = Callable[[str], bool]
 
+_FEWEST_DIGITS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class NumberKind:
@@ -183,7 +185,7 @@ _WHEN = re.compile(r"(?:19|20)\d\d[ .-]\d{1,2}[ .-]\d{1,2}(?:\D.*)?|\d{1,2}[ .-]
 
 def numbers_in(text: str) -> Iterator[tuple[str, int, int]]:
     """Every such number: its kind, and where it begins and ends."""
-    if not any(character.isdigit() for character in text):
+    if sum(map(str.isdigit, text)) < _FEWEST_DIGITS:
         return
     yield from _cards(text)
     for known in _KINDS:
@@ -191,5 +193,5 @@ def numbers_in(text: str) -> Iterator[tuple[str, int, int]]:
             if known.check(match[0]):
                 yield known.kind, match.start(), match.end()
     for match in _NAMED_ID.finditer(text):
-        if sum(c.isdigit() for c in match[1]) >= 5 and _WHEN.fullmatch(match[1]) is None:
+        if sum(map(str.isdigit, match[1])) >= _FEWEST_DIGITS and _WHEN.fullmatch(match[1]) is None:
             yield ID, match.start(1), match.end(1)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from annabelle.core.errors import NotAllowed
 from annabelle.core.redact import MASK
-from annabelle.core.secret_shapes import SHAPES, may_have_shape
+from annabelle.servers.kit import deferred_module
 from annabelle.servers.memory.folding import fold
-from annabelle.servers.memory.numbers import numbers_in
-from annabelle.servers.memory.said import told_in
+
+if TYPE_CHECKING:
+    from annabelle.servers.memory import numbers, said, shaped
+else:
+    # Their patterns take some time to compile, which a server that nobody asks need not spend.
+    numbers = deferred_module("annabelle.servers.memory.numbers")
+    said = deferred_module("annabelle.servers.memory.said")
+    shaped = deferred_module("annabelle.servers.memory.shaped")
 
 _log = logging.getLogger(__name__)
-
-# A key begins where a word begins: "task-list-of-the-week" holds no key.
-_SHAPED = re.compile("|".join(f"(?P<k{n}>(?<![A-Za-z0-9])(?:{shape.pattern}))" for n, shape in enumerate(SHAPES)))
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,14 +35,8 @@ def secrets_in(text: str) -> list[Secret]:
     """Every secret in the text, in order. Full-width digits, zero-width characters and the like hide none."""
     # What was masked before is no secret any more; commas of the same length end a value and keep the places.
     folded = fold(text.replace(MASK, "," * len(MASK)))
-    found = [*_shaped_in(folded.text), *numbers_in(folded.text), *told_in(folded.text)]
+    found = [*shaped.shaped_in(folded.text), *numbers.numbers_in(folded.text), *said.told_in(folded.text)]
     return sorted(Secret(*folded.original(start, end), kind) for kind, start, end in found)
-
-
-def _shaped_in(text: str) -> Iterator[tuple[str, int, int]]:
-    if may_have_shape(text):
-        for match in _SHAPED.finditer(text):
-            yield SHAPES[int(str(match.lastgroup)[1:])].kind, match.start(), match.end()
 
 
 def secret_kind(text: str) -> str | None:
