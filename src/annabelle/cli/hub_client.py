@@ -14,7 +14,7 @@ import httpx2 as httpx
 from pydantic import BaseModel, ValidationError
 
 from annabelle.cli.sse import RECONNECT_SECONDS, ServerEvent, follow
-from annabelle.core.contract import TOKEN_HEADER
+from annabelle.core.contract import CLIENT_HEADER, TERMINAL, TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, TooManyRequests, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
@@ -76,7 +76,7 @@ class HubClient:
     def __init__(self, address: HubAddress) -> None:
         self._http = httpx.AsyncClient(
             base_url=address.url,
-            headers={TOKEN_HEADER: address.token},
+            headers={TOKEN_HEADER: address.token, CLIENT_HEADER: TERMINAL},
             timeout=httpx.Timeout(REQUEST_SECONDS, connect=5.0),
             trust_env=False,  # a proxy of the environment has no business on loopback
         )

@@ -30,6 +30,8 @@ from annabelle.core.tools import JsonObject, ToolSpec
 TOKEN_HEADER = "X-Annabelle-Token"  # noqa: S105  the header's name, not a token
 TRACE_HEADER = "X-Trace-Id"
 USER_HEADER = "X-Annabelle-User"
+CLIENT_HEADER = "X-Annabelle-Client"
+TERMINAL = "cli"
 TOOLS_VERSION_HEADER = "X-Tools-Version"
 
 

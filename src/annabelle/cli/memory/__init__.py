@@ -5,21 +5,22 @@ from __future__ import annotations
 import typer
 
 from annabelle.cli.memory import backups, facts, finding, moving, profile, tidying
-from annabelle.cli.options import command_app
+from annabelle.cli.memory.answers import Agent
+from annabelle.cli.options import Json, command_app
 
 app = command_app("See, search, correct, move and tidy what Annabelle remembers.")
 
 
 @app.callback(invoke_without_command=True)
-def memory(context: typer.Context) -> None:
+def memory(context: typer.Context, agent: Agent = None, json: Json = False) -> None:
     """See, search, correct, move and tidy what Annabelle remembers."""
     if context.invoked_subcommand is None:
-        finding.stats()
+        finding.stats(agent=agent, json=json)
 
 
 app.command()(finding.search)
 app.command("list")(facts.list_facts)
-app.command("show")(facts.show_fact)
+app.command()(facts.show)
 app.command()(facts.why)
 app.command()(facts.add)
 app.command()(facts.edit)
@@ -32,6 +33,7 @@ app.command("import")(moving.import_)
 app.add_typer(profile.app, name="profile")
 app.command()(tidying.tidy)
 app.command()(tidying.undo)
+app.command("changes")(tidying.list_changes)
 app.command()(tidying.learn)
 app.command()(moving.embed)
 app.command("backups")(backups.list_backups)

@@ -6,15 +6,26 @@ from typing import Annotated
 
 import typer
 
-from annabelle.cli.memory.answers import show
+from annabelle.cli.memory.answers import moment, rows_of, show, size, structured
+from annabelle.cli.memory.asking import ask, confirm
 from annabelle.cli.options import Json
+from annabelle.cli.output import print_json, print_table
 from annabelle.cli.patience import Patience
-from annabelle.cli.tool_calls import use_tool
 
 
 def list_backups(json: Json = False) -> None:
-    """List the backups of the memory."""
-    show(use_tool("memory_list_backups"), json=json)
+    """List the backups of the memory, newest first."""
+    found = ask("list_backups")
+    rows = rows_of(found, "backups")
+    if json:
+        print_json(structured(found))
+    elif rows:
+        print_table(
+            ("BACKUP", "MADE", "SIZE"),
+            [(str(row["name"]), moment(row["made_at"]), size(row["size_bytes"])) for row in rows],
+        )
+    else:
+        show(found, json=False)
 
 
 def restore(
@@ -24,9 +35,7 @@ def restore(
 ) -> None:
     """Put a backup in the place of the memory. What is there now is kept beside it."""
     if not yes:
-        typer.confirm(
-            f"Put {name or 'the newest backup'} in the place of what is remembered now?", abort=True, err=True
-        )
+        confirm(f"Put {name or 'the newest backup'} in the place of what is remembered now?")
     with Patience("Restoring"):
-        restored = use_tool("memory_restore_backup", name=name)
+        restored = ask("restore_backup", name=name)
     show(restored, json=json)

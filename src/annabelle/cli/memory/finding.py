@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.memory.answers import Agent, day, one_line, rows_of, show, structured
+from annabelle.cli.memory.answers import (
+    Agent,
+    OfCategory,
+    day,
+    moment,
+    one_line,
+    print_fields,
+    rows_of,
+    size,
+    structured,
+)
+from annabelle.cli.memory.asking import ask
 from annabelle.cli.options import Json
 from annabelle.cli.output import print_json, print_line, print_table
-from annabelle.cli.tool_calls import use_tool
-from annabelle.core.tools import JsonObject
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject, ToolResult
 
 _TIERS = {"hybrid": "by meaning and words", "text": "by words", "substring": "as written"}
+_KINDS = {
+    "facts": "fact",
+    "conversations": "talk",
+    "profile_changes": "profile",
+    "contacts": "contact",
+    "projects": "project",
+}
+_DAYS = 7
 
 
 def search(
     query: Annotated[str, typer.Argument(help="A question or a few words, in any language.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=50, help="How many of each at most.")] = 5,
     facts_only: Annotated[bool, typer.Option("--facts", help="Leave conversations out.")] = False,
-    category: Annotated[str | None, typer.Option("--category", help="Only facts of this category.")] = None,
+    category: OfCategory = None,
     agent: Agent = None,
     json: Json = False,
 ) -> None:
     """Search facts and conversations by meaning and by words."""
-    found = use_tool(
-        "memory_retrieve_memories",
+    found = ask(
+        "retrieve_memories",
         query=query,
         limit=limit,
         include_conversations=not facts_only,
@@ -47,58 +67,81 @@ def search(
     if turns:
         print_line("" if facts else "Nothing among the facts. Said earlier:")
         print_table(
-            ("SAID", "SCORE", "WHEN", "WHO", "WHAT"),
+            ("TALK", "SCORE", "WHEN", "WHO", "WHAT"),
             [(str(row["id"]), _score(row), day(row["said_at"]), _speaker(row), _exchange(row)) for row in turns],
         )
-    if not facts and not turns:
-        print_line("Nothing is known about it.")
-        return
-    tiers = {str(structured(found).get(name) or "") for name in ("facts_tier", "conversations_tier")}
-    print_line(f"Found {' and '.join(_TIERS[tier] for tier in sorted(tiers) if tier in _TIERS)}.")
+    print_line(f"Found {_how(found)}." if facts or turns else "Nothing is known about it.")
 
 
 def timeline(
-    since: Annotated[str, typer.Argument(help="From this day or time on, as in 2026-01-31.")],
+    since: Annotated[
+        str | None, typer.Argument(help="From this day or time on, as in 2026-01-31; by default the last week.")
+    ] = None,
     until: Annotated[str | None, typer.Argument(help="Up to this day or time; by default until now.")] = None,
     words: Annotated[str | None, typer.Option("--about", help="Only what has this text in it.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many events at most.")] = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", help="Where the last answer ended, to page on.")] = None,
     agent: Agent = None,
     json: Json = False,
 ) -> None:
     """Show what was learnt, said and changed, and when."""
-    show(
-        use_tool("memory_query_timeline", date_from=since, date_to=until, query=words, limit=limit, agent_id=agent),
-        json=json,
+    begin = since or f"{now() - timedelta(days=_DAYS):%Y-%m-%d}"
+    found = ask(
+        "query_timeline", date_from=begin, date_to=until, query=words, limit=limit, cursor=cursor, agent_id=agent
     )
+    if json:
+        print_json(structured(found))
+        return
+    events = rows_of(found, "events")
+    if not events:
+        print_line("Nothing happened then." if since else f"Nothing happened in the last {_DAYS} days.")
+        return
+    print_table(("WHEN", "WHAT", "", "TEXT"), [_event(event) for event in events])
+    if structured(found).get("next"):
+        print_line(f"There is more: the same with --cursor {structured(found)['next']}")
 
 
 def stats(agent: Agent = None, json: Json = False) -> None:
     """Show how much is remembered."""
-    found = use_tool("memory_get_memory_stats", agent_id=agent)
-    if json:
-        print_json(structured(found))
-        return
+    found = ask("get_memory_stats", agent_id=agent)
     data = structured(found)
-    print_table(
-        ("CATEGORY", "FACTS", "HISTORY", "UNTRUSTED"),
-        [
-            (str(row["category"]), str(row["current"]), str(row["retired"]), str(row["untrusted"]))
-            for row in rows_of(found, "facts")
-        ],
-    )
-    vectors = cast("JsonObject", data.get("vectors") or {})
-    rest = [
-        ("conversations", str(data["conversations"])),
-        ("contacts", str(data["contacts"])),
-        ("projects", str(data["projects"])),
-        ("profile version", str(data["profile_version"])),
-        ("found by meaning", f"{vectors.get('stored')} ({vectors.get('model')}), {vectors.get('missing')} to come"),
-        ("database", f"{float(str(data['database_bytes'])) / 1e6:.1f} MB"),
-        ("last backup", str(data.get("last_backup") or "none")[:16].replace("T", " ")),
+    if json:
+        print_json(data)
+        return
+    rows = [
+        (str(row["category"]), str(row["current"]), str(row["retired"]), str(row["untrusted"]))
+        for row in rows_of(found, "facts")
     ]
-    print_line("")
-    for name, value in rest:
-        print_line(f"{name:<18}{value}")
+    if rows:
+        print_table(("CATEGORY", "FACTS", "HISTORY", "UNTRUSTED"), rows)
+        print_line("")
+    vectors = cast("JsonObject", data["vectors"])
+    to_come = f", {vectors['missing']} to come" if vectors["missing"] else ""
+    print_fields(
+        [
+            *([] if rows else [("facts", "0")]),
+            ("conversations", str(data["conversations"])),
+            ("contacts", str(data["contacts"])),
+            ("projects", str(data["projects"])),
+            ("profile", f"version {data['profile_version']}" if data["profile_version"] else "empty"),
+            ("found by meaning", f"{vectors['stored']}{to_come} ({vectors['model']})"),
+            ("database", size(data["database_bytes"])),
+            ("last backup", moment(data["last_backup"]) or "none"),
+        ]
+    )
+
+
+def _how(found: ToolResult) -> str:
+    """How the rows that are shown were found; a list without rows has nothing to say about it."""
+    tiers = [structured(found)[f"{name}_tier"] for name in ("facts", "conversations") if rows_of(found, name)]
+    return " and ".join(dict.fromkeys(_TIERS[str(tier)] for tier in tiers))
+
+
+def _event(event: JsonObject) -> tuple[str, str, str, str]:
+    text, after = one_line(event["text"]), one_line(event["after"])
+    mark = " (untrusted)" if event["trust"] == "untrusted" else ""
+    kind = _KINDS.get(str(event["category"]), str(event["category"]))
+    return moment(event["at"]), kind, str(event["what"]), f"{text}{f' → {after}' if after else ''}{mark}"
 
 
 def _score(row: JsonObject) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json as json_text
+from collections.abc import Iterator
 from typing import Annotated, cast
 
 import typer
 
 from annabelle.cli.editor import edited
-from annabelle.cli.memory.answers import Agent, one_line, rows_of, show, structured
+from annabelle.cli.memory.answers import Agent, moment, one_line, print_fields, rows_of, structured
+from annabelle.cli.memory.asking import ask, require_agent
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_table
-from annabelle.cli.tool_calls import use_tool
 from annabelle.core.errors import CallerMistake
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import JsonObject, ToolResult
 
 app = command_app("Show and change the profile: what matters about you, and who the agent is.")
 
@@ -22,7 +23,7 @@ app = command_app("Show and change the profile: what matters about you, and who 
 def profile(context: typer.Context, agent: Agent = None, json: Json = False) -> None:
     """Show and change the profile: what matters about you, and who the agent is."""
     if context.invoked_subcommand is None:
-        show(use_tool("memory_get_profile", agent_id=agent), json=json)
+        _show(ask("get_profile", agent_id=agent), json=json)
 
 
 @app.command("set")
@@ -47,7 +48,7 @@ def unset(
 @app.command()
 def edit(agent: Agent = None, json: Json = False) -> None:
     """Open the whole profile in your editor."""
-    held = structured(use_tool("memory_get_profile", agent_id=agent))
+    held = structured(ask("get_profile", agent_id=agent))
     before = cast("JsonObject", held.get("profile") or {"user": {}, "persona": {}})
     text = edited(json_text.dumps(before, indent=2, ensure_ascii=False) + "\n", ".json")
     try:
@@ -64,7 +65,7 @@ def edit(agent: Agent = None, json: Json = False) -> None:
 @app.command()
 def history(agent: Agent = None, json: Json = False) -> None:
     """List the versions of the profile, newest first."""
-    found = use_tool("memory_profile_history", agent_id=agent)
+    found = ask("profile_history", agent_id=agent)
     if json:
         print_json(structured(found))
         return
@@ -77,7 +78,7 @@ def history(agent: Agent = None, json: Json = False) -> None:
         [
             (
                 str(row["version"]),
-                str(row["changed_at"])[:16].replace("T", " "),
+                moment(row["changed_at"]),
                 one_line(", ".join(str(name) for name in cast("list[object]", row["changed"])), 60),
                 one_line(row["reason"]),
             )
@@ -93,13 +94,51 @@ def rollback(
     json: Json = False,
 ) -> None:
     """Make the profile read as it did at an earlier version; this can be undone the same way."""
-    show(use_tool("memory_rollback_profile", version=version, agent_id=agent), json=json)
+    _tell_change(ask("rollback_profile", version=version, agent_id=agent), json=json)
 
 
 def _update(updates: JsonObject, agent: str | None, *, json: bool) -> None:
-    show(
-        use_tool("memory_update_profile", updates=updates, reason="changed in the terminal", agent_id=agent), json=json
+    require_agent(agent)
+    _tell_change(ask("update_profile", updates=updates, reason="changed in the terminal", agent_id=agent), json=json)
+
+
+def _show(found: ToolResult, *, json: bool) -> None:
+    held = structured(found)
+    if json:
+        print_json(held)
+        return
+    fields = list(_leaves(cast("JsonObject", held["profile"])))
+    if not fields:
+        print_line("The profile is empty. To begin it: annabelle memory profile set user.city Lisbon")
+        return
+    foreign = set(cast("list[str]", held["untrusted_fields"]))
+    print_fields(
+        [(name, f"{value} (untrusted)" if name in foreign else value) for name, value in fields]
+        + [("version", f"{held['version']}, {moment(held['updated_at'])}")]
     )
+
+
+def _tell_change(done: ToolResult, *, json: bool) -> None:
+    data = structured(done)
+    if json:
+        print_json(data)
+        return
+    changed = ", ".join(one_line(name) for name in cast("list[str]", data["changed"]))
+    if not changed:
+        print_line("Nothing to change: the profile says so already.")
+        return
+    before = int(str(data["version"])) - 1
+    print_line(f"Changed {changed}. To undo it: annabelle memory profile rollback {before}")
+
+
+def _leaves(section: JsonObject, path: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in section.items():
+        if isinstance(value, dict):
+            yield from _leaves(cast("JsonObject", value), f"{path}{name}.")
+        elif isinstance(value, list):
+            yield f"{path}{name}", one_line(", ".join(str(one) for one in cast("list[object]", value)), 2000)
+        else:
+            yield f"{path}{name}", one_line(value, 2000)
 
 
 def _nested(field: str, value: object) -> JsonObject:

@@ -8,11 +8,11 @@ from typing import Annotated, cast
 import typer
 
 from annabelle.cli.hub_client import HubClient
-from annabelle.cli.memory.answers import Agent, one_line, show
+from annabelle.cli.memory.answers import Agent, OfCategory, moment, one_line, rows_of, structured
+from annabelle.cli.memory.asking import ask, confirm
 from annabelle.cli.options import Json
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
 from annabelle.cli.patience import Patience
-from annabelle.cli.tool_calls import use_tool
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
@@ -21,7 +21,7 @@ _PLANNERS = {"model": "the model", "rules": "rules", "you": "you"}
 
 
 def tidy(
-    category: Annotated[str | None, typer.Option("--category", "-c", help="Only facts of this category.")] = None,
+    category: OfCategory = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; do what is proposed.")] = False,
     agent: Agent = None,
     json: Json = False,
@@ -38,8 +38,9 @@ def tidy(
             print_json(plan)
         return
     if not yes:
-        typer.confirm("Do this?", abort=True, err=True)
-    done = _post("/memory/tidy", {**asked, "apply": True, "actions": actions})
+        confirm("Do this?")
+    with Patience("Tidying"):
+        done = _post("/memory/tidy", {**asked, "apply": True, "actions": actions})
     if json:
         print_json(done)
         return
@@ -55,7 +56,33 @@ def undo(
     json: Json = False,
 ) -> None:
     """Take a tidying back."""
-    show(use_tool("memory_undo_change", change_id=change, agent_id=agent), json=json)
+    undone = structured(ask("undo_change", change_id=change, agent_id=agent))
+    if json:
+        print_json(undone)
+        return
+    print_line(f"Change {undone['change_id']} is undone.")
+    for words, name in (("Current again", "restored_ids"), ("History now", "retired_ids")):
+        ids = ", ".join(str(fact_id) for fact_id in cast("list[int]", undone[name]))
+        if ids:
+            print_line(f"{words}: {ids}")
+
+
+def list_changes(agent: Agent = None, json: Json = False) -> None:
+    """List what was tidied, newest first."""
+    found = ask("list_changes", agent_id=agent)
+    rows = rows_of(found, "changes")
+    if json:
+        print_json(structured(found))
+    elif rows:
+        print_table(
+            ("CHANGE", "MADE", "UNDONE", "WHAT"),
+            [
+                (str(row["id"]), moment(row["made_at"]), moment(row["undone_at"]) or "-", one_line(row["summary"]))
+                for row in rows
+            ],
+        )
+    else:
+        print_line("Nothing was tidied yet.")
 
 
 def learn(agent: Agent = None, json: Json = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from annabelle.core.contract import TOOLS_VERSION_HEADER, ToolCall, ToolList
+from annabelle.core.contract import CLIENT_HEADER, TERMINAL, TOOLS_VERSION_HEADER, ToolCall, ToolList
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, ToolResult, ToolSpec
@@ -44,7 +44,7 @@ async def call_tool(request: Request) -> Response:
     caller: Identity = request.state.identity
     call = await read_body(request, ToolCall)
     await hub.progress.wait_ready()
-    context = await _context(hub, caller, call)
+    context = await _context(hub, caller, call, request.headers.get(CLIENT_HEADER))
     policy = _policy(hub, caller, context, call.name)
     if hub.toolbox.wants_provenance(call.name):
         context = await labelled(hub.database, context, _spec(hub, caller, call.name), call.arguments)
@@ -90,13 +90,19 @@ def _policy(hub: Hub, caller: Identity, context: CallContext, name: str) -> Agen
     return hub.agents.policy(caller.agent_id) if caller.agent_id is not None else None
 
 
-async def _context(hub: Hub, caller: Identity, call: ToolCall) -> CallContext:
+async def _context(hub: Hub, caller: Identity, call: ToolCall, client: str | None) -> CallContext:
     if caller.agent_id is None:
         if call.call_id is not None or call.message_id is not None:
             raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
         # Whoever is no agent works on the memory of the agent that answers them (catalogue 14.1).
         agent_id = hub.agents.config.default.agent_id
-        return CallContext(caller="api", agent_id=agent_id, user_id=caller.user_id, trace_id=current_trace())
+        # The terminal may do no more than any other client: its name is kept to tell where something was said.
+        return CallContext(
+            caller="cli" if client == TERMINAL else "api",
+            agent_id=agent_id,
+            user_id=caller.user_id,
+            trace_id=current_trace(),
+        )
     if call.message_id is None:
         raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
     # An agent's call ids belong to its own turns, so that it can not ask for the result of another's call.
