@@ -78,6 +78,14 @@ def test_a_record_shorter_than_the_mask_is_emptied(tmp_path: Path):
     assert [line.rstrip() for line in session.read_text().splitlines()] == ['{"a":""}', '[""]', MASK[:3]]
 
 
+def test_words_that_the_mask_and_the_records_themselves_are_made_of_come_to_an_end(tmp_path: Path):
+    session = put(tmp_path / "t.jsonl", '{"type":"turn","user":"forgotten turn"}\nit was forgotten\n')
+    for word in ("forgotten", "turn"):
+        mask_lines(session, Needle([word]), apply=True)
+        assert mask_lines(session, Needle([word]), apply=True) == 0
+    assert json.loads(session.read_text().splitlines()[0]) == {"type": "turn", "user": MASK}
+
+
 @given(
     st.lists(
         st.one_of(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from annabelle.core.contract import TurnResult
 from annabelle.core.home import Home
@@ -16,7 +16,8 @@ from annabelle.hub.flows.deliver import deliver
 from annabelle.hub.memory import keeper as keeping
 from annabelle.hub.memory.keeper import Keeper
 from annabelle.hub.memory.memory_tools import MemoryTools
-from annabelle.store import claims, idle_threads, messages, threads, to_remember, tool_calls
+from annabelle.hub.quiet import Quiet
+from annabelle.store import claims, idle_threads, messages, tables, threads, to_remember, tool_calls
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tool_calls import NewCall
@@ -194,3 +195,23 @@ async def test_a_stop_leaves_the_rest_for_the_next_start(
     await asyncio.sleep(0)
     await keeper.stop()
     assert len(await database.read(lambda conn: to_remember.waiting(conn, 10))) == 1
+
+
+@pytest.mark.req("TRU-09", "MEM-12")
+async def test_nothing_is_carried_to_the_memory_while_something_is_forgotten(
+    database: Database, memory: StandInMemory, say: Say
+) -> None:
+    quiet = Quiet()
+    keeper = Keeper(database, MemoryTools(memory), _ready, quiet=quiet)
+    quiet.hold()
+    message_id = await say("my secret")
+    keeper.start()
+    assert await quiet.still(5)
+    assert not await keeper.all_stored(0.05)
+    await database.write(
+        lambda conn: conn.execute(update(tables.messages).where(tables.messages.c.id == message_id).values(content="x"))
+    )
+    quiet.let_go()
+    assert await keeper.all_stored(10)
+    assert [row["user_message"] for row in memory.conversations.values()] == ["x"]
+    await keeper.stop()

@@ -144,7 +144,13 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
 async def tidy_facts(request: Request, hub: TheHub, caller: Caller) -> TidyAnswer:
     """Facts that say the same become one, and what is outdated is retired. Without `apply` it is only proposed."""
     asked = await read_body(request, Tidy)
-    owned, tidying = _owned(hub, caller, asked.agent_id), hub.memory.tidying
+    # While something is being forgotten, no plan may carry its words on.
+    async with hub.memory.quiet.working():
+        return await _tidied(hub, asked, _owned(hub, caller, asked.agent_id))
+
+
+async def _tidied(hub: Hub, asked: Tidy, owned: Owned) -> TidyAnswer:
+    tidying = hub.memory.tidying
     if asked.actions is None:
         plan = await tidying.plan(owned, asked.category, asked.max_facts_per_category)
     else:

@@ -105,11 +105,13 @@ class Keeper:
         def look(conn: Connection) -> list[tuple[ToRemember, _Turn | None]]:
             return [(row, _load(conn, row, self._owner_name)) for row in to_remember.waiting(conn, BATCH)]
 
-        waiting = await self._database.read(look)
-        for row, turn in waiting:
-            if turn is not None:
-                await self._store(row, *turn)
-            await self._database.write(lambda conn, row=row: to_remember.done(conn, row.message_id))
+        # From reading to storing: what is being forgotten must not be carried past it.
+        async with self._quiet.working():
+            waiting = await self._database.read(look)
+            for row, turn in waiting:
+                if turn is not None:
+                    await self._store(row, *turn)
+                await self._database.write(lambda conn, row=row: to_remember.done(conn, row.message_id))
         return len(waiting) == BATCH
 
     async def _store(self, row: ToRemember, owned: Owned, turn: DeliveredTurn) -> None:

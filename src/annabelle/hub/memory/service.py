@@ -44,7 +44,7 @@ class HubMemory:
 
     def __init__(self, around: Around) -> None:
         settings, agents = around.settings, around.agents
-        self.tools = MemoryTools(around.toolbox)
+        self.quiet, self.tools = around.quiet, MemoryTools(around.toolbox)
         thinking = Thinking(agents)
         self.keeper = Keeper(around.database, self.tools, around.ready, settings.user_name, around.quiet)
         self.learn = LearnFacts(
