@@ -10,6 +10,7 @@ import pytest
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings, load_settings
 from annabelle.hub.agents.config_file import parse
+from annabelle.hub.security.users_file import read_users
 from annabelle.servers.filer.server import build
 from annabelle.toolbox.external.entries import read_entries
 from annabelle.toolbox.policy import AgentPolicy
@@ -42,6 +43,11 @@ def test_every_external_server_is_understood(examples: Path):
     assert reading.mistakes == ()
     assert set(reading.servers) == {"time", "git", "tickets"}
     assert [name for name, server in reading.servers.items() if server.problem and server.url] == []
+
+
+def test_the_people_are_understood(examples: Path):
+    users = read_users(examples / "users.json")
+    assert [(user.id, bool(user.allowed_tools)) for user in users.users] == [("ada", False), ("grace", True)]
 
 
 def test_every_example_setting_exists_and_is_valid(examples: Path, home: Home):
