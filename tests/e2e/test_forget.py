@@ -184,6 +184,16 @@ def test_a_turn_is_waited_for_and_what_comes_meanwhile_is_answered_afterwards(hu
     assert PLAIN.files(hub.home.root) == set()
 
 
+def test_words_the_house_itself_is_made_of_can_be_forgotten_and_it_still_stands(hub: HubProcess):
+    hub.say(plan("Noted.", ("memory_store_fact", {"fact": "Ada says turn to me", "category": "pattern"})))
+    for word in ("turn", "annabelle", "memory", "text"):
+        answer = hub.http.post("/memory/forget", json={"text": word, "preview": False}, timeout=120)
+        assert answer.status_code == 200, answer.text
+    assert hub.stop() == 0
+    hub.start()
+    assert reply(hub.say(plan("Here.", ("memory_list_facts", {})))) == "Here."
+
+
 def test_too_little_to_look_for_and_two_things_at_once_are_refused(hub: HubProcess):
     for body in ({"text": " a\n"}, {}, {"text": "abc", "factId": 1}, {"factId": 0}):
         assert hub.http.post("/memory/forget", json=body).status_code == 422

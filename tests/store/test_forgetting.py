@@ -155,3 +155,12 @@ async def test_a_row_that_is_split_over_pages_is_seen_in_a_copy(tmp_path: Path):
     await db.close()
     assert not bytes_hold(file, needle)
     assert file_holds(file, needle)
+
+
+@pytest.mark.parametrize("word", ["forgotten", "owner", "messages", "main", "done"])
+async def test_words_that_rows_themselves_are_made_of_come_to_an_end(db: Database, receive, word: str):
+    await receive(f"I say {word}", chat_id=f"my {word}")
+    again = Sweep(Needle([word]), apply=True, user_id="owner")
+    assert (await db.write(lambda c: forgetting.forget(c, again)))["messages"] == 1
+    assert await db.write(lambda c: forgetting.forget(c, Sweep(Needle([word]), apply=True, user_id="owner"))) == {}
+    assert [thread.user_id for thread in await db.read(lambda c: threads.listing(c, "owner"))][:1] == ["owner"]

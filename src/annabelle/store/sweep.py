@@ -17,6 +17,7 @@ from annabelle.store.columns import Json, Words
 Found = dict[str, object]
 
 _NAMES = ("chat_id", "sender_id", "external_id")
+_ALIAS = "forgotten-"
 _BATCH = 500
 
 
@@ -67,7 +68,9 @@ class Sweep:
 
     def alias(self, name: str) -> str:
         """Another name, for one that must stay one of a kind: always the same, and nothing can be read from it."""
-        return f"forgotten-{hashlib.blake2b(name.encode(), key=self.salt, digest_size=8).hexdigest()}"
+        if name.startswith(_ALIAS):
+            return name
+        return f"{_ALIAS}{hashlib.blake2b(name.encode(), key=self.salt, digest_size=8).hexdigest()}"
 
     def looking(self) -> Sweep:
         """The same search, which changes nothing."""

@@ -71,6 +71,13 @@ class Forgetting:
 
     async def preview(self, asked: Pending) -> Report:
         """Where the text stands. Nothing is changed, and nothing of it is written down."""
+        found = await self._look(asked)
+        if found.places:
+            return found
+        left = await asyncio.to_thread(remains, self._parts.places, Needle(asked.texts))
+        return Report(places_of({"remains of deleted rows": left}), own=found.own)
+
+    async def _look(self, asked: Pending) -> Report:
         parts, needle = self._parts, Needle(asked.texts)
         looking = Sweep(needle, apply=False, user_id=asked.user_id)
         remembered = await parts.memory.matches(asked.texts, asked.user_id, asked.agent_id)
@@ -80,8 +87,6 @@ class Forgetting:
         copies = await parts.snapshots.holding(needle)
         own = await asyncio.to_thread(own_files, parts.places, needle)
         places = places_of(remembered.counts, stored, {"turns": turns, "backups": len(copies)}, files)
-        if not places:
-            places = places_of({"remains of deleted rows": await asyncio.to_thread(remains, parts.places, needle)})
         return Report(places, remembered.facts, tuple(own))
 
     async def near(self, asked: Pending) -> tuple[MatchedFact, ...]:
@@ -152,12 +157,12 @@ class Forgetting:
         parts = self._parts
         failpoint("hub.forget_begun")
         counts, remembered = await self._pass(asked)
-        facts, left = remembered.facts, await self.preview(asked)
+        facts, left = remembered.facts, await self._look(asked)
         for _ in range(PASSES - 1):
             if not left.places:
                 break
             more, _remembered = await self._pass(asked)
-            counts, left = counts + more, await self.preview(asked)
+            counts, left = counts + more, await self._look(asked)
         if left.places:
             names = ", ".join(place.name for place in left.places)
             raise StorageTrouble(f"It still stands in: {names}.", hint="Close what writes there, and try again.")

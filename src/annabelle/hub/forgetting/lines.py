@@ -48,7 +48,9 @@ def replacements(blob: bytes, needle: Needle) -> Iterator[Line]:
             if new is not None:
                 yield at, new
     for at, line in _holding(plain, needle):
-        yield at, MASK.encode()[: len(line)].ljust(len(line))
+        new = MASK.encode()[: len(line)].ljust(len(line))
+        if new != line:  # the mask itself may read like the text
+            yield at, new
 
 
 def _lines(blob: bytes) -> Iterator[Line]:
