@@ -46,8 +46,10 @@ def config(engine: str, sqlite_config: MemoryConfig, request: pytest.FixtureRequ
 
 
 @pytest.fixture
-async def open_memory() -> AsyncIterator[MakeMemory]:
+async def open_memory(request: pytest.FixtureRequest) -> AsyncIterator[MakeMemory]:
     """Make memories, also several on one database one after the other; each is closed at the end."""
+    if "config" in request.fixturenames:
+        request.getfixturevalue("config")  # its database outlives the memories that are open on it
     async with AsyncExitStack() as stack:
 
         def make(config: MemoryConfig, **changes: Any) -> Memory:

@@ -102,7 +102,7 @@ def state(connection: Connection, owner: Owner, through: int, at: datetime) -> S
     then = or_(facts.c.retired_at.is_(None), facts.c.retired_at > at)
     query = select(facts.c.id, facts.c.fact_hash).where(owner.of(facts), facts.c.id <= through, then)
     digest, ids = hashlib.sha256(), list[int]()
-    for row in connection.execution_options(yield_per=1000).execute(query.order_by(facts.c.id)):
+    for row in connection.execute(query.order_by(facts.c.id).execution_options(yield_per=1000)):
         digest.update(f"{row[0]}:{row[1]}\n".encode())
         ids.append(cast("int", row[0]))
     return State(through, digest.hexdigest()[:16], ids)

@@ -18,9 +18,9 @@ from annabelle.core.memory import (
     Trust,
 )
 from annabelle.core.tools import JsonObject
-from annabelle.servers.memory.wording import Label, Name, Notes, cleaned
+from annabelle.servers.memory.fact_words import MAX_CHARACTERS
+from annabelle.servers.memory.wording import Label, Name, Notes, one_line
 
-MAX_FACT = 2000
 MAX_WORDS = 200_000
 
 Id = Annotated[int, Field(ge=1, le=2**53)]
@@ -30,13 +30,13 @@ Json = dict[str, JsonValue]
 
 
 def _said(text: str) -> str:
-    plain = cleaned(text)
-    if not plain:
-        raise ValueError("there is no text in it")
-    return plain
+    words = one_line(text)
+    if not any(character.isalnum() for character in words):
+        raise ValueError("it has no words in it")
+    return words
 
 
-FactText = Annotated[str, Field(max_length=MAX_FACT), AfterValidator(_said)]
+FactText = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_said)]
 
 
 class Row(BaseModel):

@@ -39,6 +39,8 @@ class TakeProfile:
         newer = held.updated_at is None or (row.updated_at is not None and row.updated_at > held.updated_at)
         if newer and content:
             self._put(held, merged(held.content, difference(held.content, content)))
+        elif content:
+            taking.tally.count("profile", "unchanged")
 
     def page(self, row: ProfilePage) -> None:
         """The page of the profile. What was changed on it is changed here, whatever else has happened since."""
