@@ -8,12 +8,14 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from annabelle.core.errors import CallerMistake, NotFound, OperatorMistake
+from annabelle.core.errors import CallerMistake, NotFound, OperatorMistake, TooLarge
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 
 PAGES = ("profile.md", "facts.md", "contacts.md", "projects.md", "memory.json")
 """What an export's folder is known by, and all of a folder that is imported."""
+
+MAX_BYTES = 200_000_000
 
 
 @contextmanager
@@ -24,6 +26,8 @@ def within_reach(path: Path) -> Generator[Path]:
     source = path.expanduser().resolve()
     if not source.exists():
         raise NotFound(f"There is no file {path}.")
+    if not source.is_dir() and not source.is_file():
+        raise CallerMistake(f"{path} is not a file.")
     exports = (settings.memory_export_path or home.memory_export).resolve()
     workspace = (settings.workspace_path or home.workspace).resolve()
     if source == exports:
@@ -57,6 +61,8 @@ def _only_export(exports: Path) -> Path:
 
 def _copied(source: Path, folder: Path) -> Path:
     if not source.is_dir():
+        if source.stat().st_size > MAX_BYTES:
+            raise TooLarge(f"{source.name} is too large; files up to {MAX_BYTES // 1_000_000} MB are imported.")
         return Path(shutil.copyfile(source, folder / source.name))
     pages = list(_pages_of(source))
     if not pages:

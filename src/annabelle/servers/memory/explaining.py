@@ -32,7 +32,7 @@ _TOLD_BY = {
     "api": "told by a person through the API",
     "hub": "stored by Annabelle",
     "tidy": "made of other facts when they were tidied",
-    "import": "imported from a file",
+    "file": "imported from a file",
 }
 
 
@@ -41,7 +41,7 @@ class FactSource(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    kind: str = Field(description="agent, conversation, cli, api, hub, tidy or import")
+    kind: str = Field(description="agent, conversation, cli, api, hub, tidy or file")
     message_id: str | None
     thread_id: str | None
     channel: str | None

@@ -36,6 +36,7 @@ else:
 
 _BETWEEN, _BEFORE_COMMIT = FAILPOINTS
 BATCH = 500
+_EXPORT = "an export"
 
 
 class _Rehearsed(Exception):
@@ -88,7 +89,9 @@ class ImportTools:
                     hint="Leave prune out.",
                     field="prune",
                 )
-            work = _Work(await self._opening.library(), owner, place.shown, trust, origin, prune)
+            work = _Work(
+                await self._opening.library(), owner, place.shown if place.names else _EXPORT, trust, origin, prune
+            )
             if dry_run:
                 return _told(reading, await work.rehearse(reading), staged=len(reading.rows), dry_run=True)
             answer = await self._bring_in(work, reading, call, batch_size)
