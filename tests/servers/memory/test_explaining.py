@@ -77,3 +77,13 @@ async def test_an_untrusted_fact_names_the_tools_it_may_stem_from(memory: Memory
     assert why.trust == "untrusted"
     assert 'untrusted: learnt from searcher_web_fetch, gmail_read_mail] "The museum opens at ten"' in why.text()
     assert "stored by the agent during a conversation" in why.text()
+
+
+@pytest.mark.req("MEM-09")
+async def test_a_deleted_fact_tells_when_and_by_whom_it_was_deleted(memory: Memory) -> None:
+    call = memory.as_()
+    stored = await call("store_fact", fact="Likes tea", category="preference")
+    await memory.as_person()("delete_fact", fact_id=stored.fact_id)
+    why = await call("explain_fact", fact_id=stored.fact_id)
+    assert (why.fact.retired_because, why.retired_by) == ("deleted", "cli")
+    assert f"History since {why.fact.retired_at:%Y-%m-%d %H:%M} UTC: deleted by cli." in why.text()

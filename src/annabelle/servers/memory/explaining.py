@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.memory import Trust
+from annabelle.core.tools import JsonObject
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.fact_rows import FactRow, fact_row, fact_rows, learnt_from
 from annabelle.servers.memory.fact_words import Agent
@@ -76,6 +77,9 @@ class FactExplained(Result):
     fact: FactRow
     source: FactSource
     said: SourceTurn | None = Field(description="The turn it was learnt in, when that is still remembered")
+    retired_by: str | None = Field(
+        description="Who made it history, where that is known: agent, cli, api, tidy or undo"
+    )
     earlier: list[FactRow] = Field(description="What it took the place of, the latest first")
     later: list[FactRow] = Field(description="What took its place, up to the current one")
     trust: Trust
@@ -95,6 +99,9 @@ class FactExplained(Result):
         lines += [f"The words: {json.dumps(source.quote, ensure_ascii=False)}"] if source.quote else []
         lines += ["What was said:", *self.said.lines()] if self.said else []
         lines += [f"Made of {', '.join(map(str, source.merged))}."] if source.merged else []
+        if fact.retired_at is not None:
+            by = f" by {self.retired_by}" if self.retired_by else ""
+            lines.append(f"History since {fact.retired_at:%Y-%m-%d %H:%M} UTC: {fact.retired_because}{by}.")
         lines += [f"Before: {old.line()}" for old in self.earlier]
         lines += [f"After: {new.line()}" for new in self.later]
         return "\n".join(lines)
@@ -152,7 +159,13 @@ class ExplainTools:
             )
         labels = [row.trust, *(one.trust for one in (*earlier, *later)), *([said.trust] if said else [])]
         return FactExplained(
-            fact=row, source=_source(found.fact), said=said, earlier=earlier, later=later, trust=trust_of(*labels)
+            fact=row,
+            source=_source(found.fact),
+            said=said,
+            retired_by=_retired_by(found.fact),
+            earlier=earlier,
+            later=later,
+            trust=trust_of(*labels),
         )
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False, audience="people")
@@ -194,6 +207,12 @@ def _source(fact: keeping.Fact) -> FactSource:
         tools=learnt_from(origin),
         merged=[n for n in cast("list[object]", merged) if isinstance(n, int)] if isinstance(merged, list) else [],
     )
+
+
+def _retired_by(fact: keeping.Fact) -> str | None:
+    noted = fact.origin.get("retired")
+    kind = cast("JsonObject", noted).get("kind") if isinstance(noted, dict) else None
+    return kind if isinstance(kind, str) else None
 
 
 def _short(text: str) -> str:

@@ -32,6 +32,7 @@ class FactRow(BaseModel):
     valid_until: datetime | None
     created_at: datetime
     updated_at: datetime
+    retired_at: datetime | None
     retired_because: Literal["superseded", "merged", "deleted"] | None
     superseded_by: int | None
 
@@ -53,6 +54,7 @@ def fact_row(fact: Fact) -> FactRow:
         valid_until=fact.valid_until,
         created_at=fact.created_at,
         updated_at=fact.updated_at,
+        retired_at=fact.retired_at,
         retired_because=fact.retired_because,
         superseded_by=fact.superseded_by,
     )

@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 
 from annabelle.core.errors import Conflict, NotAllowed, NotFound
 from annabelle.servers.memory.keywords import keywords, overlap
-from annabelle.servers.memory.search.words import telling
 from annabelle.servers.memory.statement import Statement, read_statement
 from annabelle.store.memory import facts, text_index
 from annabelle.store.memory.facts import Embedded, Fact, NewFact, fact_hash
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.text_index import Term
 
 if TYPE_CHECKING:
     from annabelle.servers.memory.library import Library
@@ -25,6 +25,9 @@ UNSURE = 0.5
 """A fact less sure than this replaces none that is surer."""
 
 _CANDIDATES = 40
+_READ_AT_MOST = 1_500
+"""Places of words that are read to compare facts; those made of common words only are compared by meaning."""
+
 _SHOWN = 5
 
 
@@ -156,7 +159,7 @@ def _supersede(connection: Connection, owner: Owner, fact: Fact, old: Sequence[F
 def _similar(connection: Connection, owner: Owner, new: NewFact, close: Sequence[int]) -> list[Fact]:
     """Current facts of the category with most of the same words, and those that mean nearly the same."""
     mine = keywords(new.fact)
-    wanted = telling(text_index.terms(connection, "fact", sorted(mine)))
+    wanted = _rare(text_index.terms(connection, "fact", sorted(mine)))
     by_words = [row for row, _ in text_index.find(connection, "fact", owner, wanted, _CANDIDATES)]
     said = facts.wordings(connection, owner, [*close, *by_words])
 
@@ -167,3 +170,14 @@ def _similar(connection: Connection, owner: Owner, new: NewFact, close: Sequence
     alike = [row for row in dict.fromkeys([*close, *by_words]) if row in said and is_alike(row)][:_SHOWN]
     found = facts.get(connection, owner, alike)
     return [found[row] for row in alike]
+
+
+def _rare(terms: Sequence[Term]) -> list[Term]:
+    chosen: list[Term] = []
+    total = 0
+    for term in sorted((term for term in terms if term.frequency), key=lambda term: term.frequency):
+        total += term.frequency
+        if total > _READ_AT_MOST:
+            break
+        chosen.append(term)
+    return chosen
