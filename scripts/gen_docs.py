@@ -112,18 +112,18 @@ def cli_page() -> str:
         "`ANNABELLE_DEBUG=1` shows the traceback behind an error.",
     ]
     for command in COMMANDS:
-        loaded = load(command.name)
-        lines += ["", f"## annabelle {command.name}", "", *_help(loaded, f"annabelle {command.name}")]
-        if isinstance(loaded, TyperGroup):
-            for name, inner in loaded.commands.items():
-                assert isinstance(inner, TyperCommand)
-                lines += [
-                    "",
-                    f"### annabelle {command.name} {name}",
-                    "",
-                    *_help(inner, f"annabelle {command.name} {name}"),
-                ]
+        lines += _sections(load(command.name), f"annabelle {command.name}", "##")
     return "\n".join(lines) + "\n"
+
+
+def _sections(command: object, name: str, heading: str) -> list[str]:
+    """A command's help under its heading, then that of each command within it, one level deeper."""
+    assert isinstance(command, TyperCommand | TyperGroup)
+    lines = ["", f"{heading} {name}", "", *_help(command, name)]
+    if isinstance(command, TyperGroup):
+        for inner_name, inner in command.commands.items():
+            lines += _sections(inner, f"{name} {inner_name}", f"{heading}#")
+    return lines
 
 
 def _help(command: TyperCommand | TyperGroup, name: str) -> list[str]:
