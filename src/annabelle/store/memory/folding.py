@@ -11,7 +11,6 @@ _LETTERS = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ı": "i",
 # Japanese, Chinese, Korean and Thai: no word ends with a space, so a run is indexed as its overlapping pairs.
 _RUN = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _WORD = re.compile(r"\w+")
-_ESCAPED = re.compile(r"([%_\\])")
 
 
 def fold(text: str) -> str:
@@ -28,12 +27,6 @@ def fold(text: str) -> str:
 def words(text: str) -> list[str]:
     """The words of a text in folded form, in their order. Only letters and digits are left in them."""
     return _WORD.findall(fold(text).replace("_", " "))
-
-
-def like_pattern(text: str) -> str | None:
-    """What LIKE needs to find the text as it stands, with a backslash as its escape; None when it is empty."""
-    wanted = fold(text).strip()
-    return "%" + _ESCAPED.sub(r"\\\1", wanted) + "%" if wanted else None
 
 
 def _pairs(run: re.Match[str]) -> str:

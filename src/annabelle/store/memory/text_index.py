@@ -12,7 +12,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from annabelle.store.memory import text_postgres, text_sqlite
-from annabelle.store.memory.folding import fold, like_pattern, words
+from annabelle.store.memory.folding import fold, words
 from annabelle.store.memory.owner import Kind, Owner
 from annabelle.store.memory.term import Term
 
@@ -61,10 +61,10 @@ def find(
 
 def substring(connection: Connection, kind: Kind, owner: Owner, query: str, limit: int) -> list[int]:
     """Rows whose text holds the query as it stands, newest first: the last resort of a search."""
-    pattern = like_pattern(query)
-    if pattern is None or limit <= 0:
+    wanted = fold(query[:INDEXED_CHARACTERS]).strip()
+    if not wanted or limit <= 0:
         return []
-    return _engine(connection).substring(connection, kind, owner, pattern, limit)
+    return _engine(connection).substring(connection, kind, owner, wanted, limit)
 
 
 class _Engine(Protocol):
@@ -82,7 +82,7 @@ class _Engine(Protocol):
         connection: Connection, kind: Kind, owner: Owner, wanted: Sequence[Term], limit: int
     ) -> list[tuple[int, float]]: ...
     @staticmethod
-    def substring(connection: Connection, kind: Kind, owner: Owner, pattern: str, limit: int) -> list[int]: ...
+    def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]: ...
 
 
 def _engine(connection: Connection) -> _Engine:

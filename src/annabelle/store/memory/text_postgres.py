@@ -36,7 +36,7 @@ _count = text(
     " AND found @@ (plainto_tsquery('english', :word) || plainto_tsquery('simple', :word)) LIMIT :most) AS counted"
 )
 _substring = text(
-    f"SELECT row_id FROM text_index WHERE {_owned} AND text LIKE :pattern ESCAPE '\\'"  # noqa: S608
+    f"SELECT row_id FROM text_index WHERE {_owned} AND strpos(text, :wanted) > 0"  # noqa: S608
     " ORDER BY row_id DESC LIMIT :limit"
 )
 
@@ -76,8 +76,8 @@ def find(
     return [(int(row[0]), float(row[1])) for row in connection.execute(text(statement), values)]
 
 
-def substring(connection: Connection, kind: Kind, owner: Owner, pattern: str, limit: int) -> list[int]:
-    values = {**owner.columns(), "kind": kind, "pattern": pattern, "limit": limit}
+def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]:
+    values = {**owner.columns(), "kind": kind, "wanted": wanted, "limit": limit}
     return [int(row[0]) for row in connection.execute(_substring, values)]
 
 

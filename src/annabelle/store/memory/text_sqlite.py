@@ -122,11 +122,11 @@ def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], li
     return [(row, score) for row, score in rows.fetchall()]
 
 
-def substring(connection: Connection, kind: Kind, owner: Owner, pattern: str, limit: int) -> list[int]:
+def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]:
     rows = connection.exec_driver_sql(
-        f"SELECT rowid & {_ROW_MASK} FROM {kind}_text WHERE {_STRETCH} AND text LIKE ? ESCAPE '\\'"  # noqa: S608
+        f"SELECT rowid & {_ROW_MASK} FROM {kind}_text WHERE {_STRETCH} AND instr(text, ?) > 0"  # noqa: S608
         " ORDER BY rowid DESC LIMIT ?",
-        (*_whose(owner), pattern, limit),
+        (*_whose(owner), wanted, limit),
     )
     return [int(row[0]) for row in rows.fetchall()]
 

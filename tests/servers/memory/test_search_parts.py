@@ -1,0 +1,160 @@
+"""The parts a search is made of: questions taken apart, where turns stand, and how scores come together."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annabelle.servers.memory.search.fusion import CONFIDENCE, RECENCY, Weights, around, fuse, recency
+from annabelle.servers.memory.search.moments import Date, dates_in
+from annabelle.servers.memory.search.query import parse
+from annabelle.servers.memory.search.turns import Turns
+from annabelle.servers.memory.search.words import READ_AT_MOST, telling
+from annabelle.store.memory.conversations import Place
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.passages import MOST_PIECES, passages
+from annabelle.store.memory.text_index import Term
+
+NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
+ADA = Owner("ada", "annabelle")
+
+
+def place(number: int, session: str = "one", speaker: str = "", *, asks: bool = False) -> Place:
+    return Place(number, ADA, session, speaker, NOW + timedelta(minutes=number), asks)
+
+
+def test_a_question_is_asked_by_its_telling_words() -> None:
+    asked = parse("What did Mel paint after the hike?")
+    assert asked.words == ("mel", "paint", "after", "hike")
+    assert asked.meaning == "Mel paint after hike"
+
+
+def test_the_name_of_a_speaker_says_who_spoke_and_is_no_word_to_look_for() -> None:
+    asked = parse("When did Caroline's sister go hiking?", {"caroline", "mel"})
+    assert asked.speakers == {"caroline"}
+    assert asked.words == ("sister", "go", "hiking")
+    assert "aroline" not in asked.meaning
+
+
+@pytest.mark.parametrize("text", ["what is the", "?!", "", "\x00", "Caroline"])
+def test_a_question_of_nothing_but_common_words_is_asked_as_it_is(text: str) -> None:
+    asked = parse(text, {"caroline"})
+    assert asked.meaning == text or asked.meaning
+    assert bool(asked.words) == any(letter.isalnum() for letter in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("What happened on 8 May, 2023?", (Date(2023, 5, 8),)),
+        ("on May 8th, 2023", (Date(2023, 5, 8),)),
+        ("in 2023-05", (Date(2023, 5),)),
+        ("since 2023-05-08", (Date(2023, 5, 8),)),
+        ("Where were we in March?", (Date(None, 3),)),
+        ("in the autumn of 2022", (Date(2022),)),
+        ("the 3rd of june", (Date(None, 6, 3),)),
+        ("May I ask who will march on?", ()),
+        ("a room of 2023 chairs 45", (Date(2023),)),
+        ("nothing", ()),
+        ("2023-99-99", (Date(2023, 99, 99),)),
+    ],
+)
+def test_dates_are_read_from_a_question(text: str, found: tuple[Date, ...]) -> None:
+    assert dates_in(text) == found
+
+
+def test_a_date_holds_the_moments_it_names() -> None:
+    assert NOW in Date(2026, 5)
+    assert NOW in Date(None, 5, 8)
+    assert NOW not in Date(2025, 5)
+    assert NOW not in Date(2026, 99, 99)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc"), st.booleans()), max_size=60),
+)
+def test_neighbours_are_those_of_the_session_however_turns_come_and_go(steps: list[tuple[int, str, bool]]) -> None:
+    turns, kept = Turns(), dict[int, str]()
+    for number, session, comes in steps:
+        if comes and number not in kept:
+            kept[number] = session
+            turns.put(place(number, session))
+        elif not comes:
+            kept.pop(number, None)
+            turns.drop([number])
+    assert len(turns) == len(kept)
+    for number, session in kept.items():
+        same = sorted(other for other, where in kept.items() if where == session)
+        at = same.index(number)
+        assert turns.before(number) == (same[at - 1] if at else 0)
+        assert turns.after(number) == (same[at + 1] if at + 1 < len(same) else 0)
+
+
+def test_a_turn_that_nobody_knows_stands_nowhere() -> None:
+    turns = Turns()
+    turns.drop([7])
+    assert (turns.before(7), turns.after(7), turns.speaker(7), turns.said_at(7), turns.asks(7)) == (
+        0,
+        0,
+        -1,
+        None,
+        False,
+    )
+
+
+def test_speakers_are_known_by_each_of_their_names_but_roles_are_no_names() -> None:
+    turns = Turns()
+    for number, speaker in enumerate(("Anna Berg", "user", "", "Anna", "José"), 1):
+        turns.put(place(number, speaker=speaker))
+    assert turns.named.keys() == {"anna", "berg", "jose"}
+    assert len(turns.named["anna"]) == 2
+
+
+def test_the_best_of_each_part_counts_as_one_and_a_cosine_below_zero_as_nothing() -> None:
+    fused = fuse({1: 0.4, 2: -0.3, 3: 0.2}, {3: 7.0, 4: 3.5}, Weights(0.5, 0.5))
+    assert fused == {1: 0.5, 2: 0.0, 3: 0.75, 4: 0.25}
+    assert fuse(None, {3: 7.0, 4: 3.5}, Weights()) == {3: 1.0, 4: 0.5}
+    assert fuse({1: 0.0}, {}, Weights()) == {}
+    assert fuse(None, {}, Weights()) == {}
+    assert Weights(0, 0).shares() == (0.5, 0.5)
+    assert Weights(1, 0).shares() == (1, 0)
+
+
+def test_an_answer_gains_from_the_question_before_it() -> None:
+    turns = Turns()
+    for number in (1, 2, 3):
+        turns.put(place(number, asks=number == 1))
+    own = {1: 1.0}
+    assert around(2, own, turns) > around(3, own, turns) > 0
+    assert around(1, own, turns) == 0
+
+
+def test_priors_order_equals_and_bury_nothing() -> None:
+    assert RECENCY + CONFIDENCE < 0.1
+    assert recency(NOW, NOW) == recency(NOW + timedelta(days=900), NOW) == 1
+    assert 0.4 < recency(NOW - timedelta(days=30), NOW) < 0.6
+    assert recency(datetime(1, 1, 1, tzinfo=UTC), NOW) == pytest.approx(0)
+
+
+def test_common_words_are_left_out_of_a_large_memory_and_never_all_of_them() -> None:
+    rare, common = Term("zebra", 3), Term("user", READ_AT_MOST)
+    assert telling([common, rare, Term("missing", 0)]) == [rare]
+    assert telling([common]) == [common]
+    assert telling([Term("a", 3), Term("b", 2)]) == [Term("b", 2), Term("a", 3)]
+
+
+@given(st.text(max_size=3000))
+def test_passages_are_few_and_hold_the_whole_text(text: str) -> None:
+    pieces = passages("conversation", text)
+    assert 1 <= len(pieces) <= MOST_PIECES
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert passages("fact", text) == [text]
+
+
+def test_a_very_long_text_is_read_from_its_beginning() -> None:
+    pieces = passages("conversation", "One more sentence here. " * 50_000)
+    assert len(pieces) <= MOST_PIECES
+    assert sum(map(len, pieces)) <= 20_000
