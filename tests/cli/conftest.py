@@ -8,6 +8,7 @@ import pytest
 
 from annabelle.core.home import Home
 from cli.terminal import Terminal, environment, run
+from cli.typed import Keyboard
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 
@@ -48,6 +49,12 @@ def running(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> 
     assert started.returncode == 0, started.stderr
     yield shared
     assert run(shared, "down").returncode == 0
+
+
+@pytest.fixture
+def keyboard(running: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Keyboard:
+    """Types commands where a hub runs already, in this process."""
+    return Keyboard(running, monkeypatch)
 
 
 @pytest.fixture

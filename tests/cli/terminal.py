@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -16,6 +17,7 @@ import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -51,6 +53,13 @@ def run(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.C
     return subprocess.run(
         [ANNABELLE, *arguments], env=known, input=stdin, capture_output=True, text=True, timeout=2 * PATIENCE
     )
+
+
+def json_only(text: str) -> Any:
+    """The one JSON document a text is; anything beside it is a mistake."""
+    value, end = json.JSONDecoder().raw_decode(text)
+    assert text[end:] == "\n", text
+    return value
 
 
 def wait_until(look: Callable[[], object], what: str) -> None:

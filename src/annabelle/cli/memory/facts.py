@@ -16,7 +16,9 @@ from annabelle.core.errors import CallerMistake
 from annabelle.core.memory import FactCategory
 from annabelle.core.tools import JsonObject
 
-FactId = Annotated[int, typer.Argument(min=1, help="Number of the fact, as `list` and `search` show it.")]
+FactId = Annotated[
+    int, typer.Argument(metavar="FACT", min=1, help="Number of the fact, as `list` and `search` show it.")
+]
 
 
 def list_facts(
