@@ -24,7 +24,7 @@ SIMILAR_MEANING = 0.92
 UNSURE = 0.5
 """A fact less sure than this replaces none that is surer."""
 
-_CANDIDATES = 40
+_CANDIDATES = 16
 _READ_AT_MOST = 1_500
 """Places of words that are read to compare facts; those made of common words only are compared by meaning."""
 
