@@ -30,7 +30,7 @@ def test_the_hub_is_on_loopback_and_healthy_without_a_token(shared_hub: HubProce
 def test_the_status_shows_servers_agents_tools_and_one_start_up_notice(shared_hub: HubProcess) -> None:
     status = shared_hub.http.get("/status").json()
     assert status["status"] == "ready"
-    assert [server["name"] for server in status["servers"]] == ["filer"]
+    assert [server["name"] for server in status["servers"]] == ["filer", "memory"]
     assert status["toolCount"] == len(shared_hub.http.get("/tools/list").json()["tools"])
     assert [agent["agentId"] for agent in status["agents"]] == ["annabelle"]
     assert [notice["topic"] for notice in status["notices"]].count("startup") == 1
