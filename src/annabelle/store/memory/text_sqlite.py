@@ -6,6 +6,7 @@ Words are erased from the index when their row goes, not merely marked (TRU-09).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeVar, cast
 
@@ -39,6 +40,10 @@ _ROW_BITS = 40
 _ROW_MASK = (1 << _ROW_BITS) - 1
 _FIRST = f"((SELECT id FROM text_owners WHERE user_id = ? AND agent_id = ?) << {_ROW_BITS})"  # noqa: S608
 _STRETCH = f"rowid BETWEEN {_FIRST} AND ({_FIRST} | {_ROW_MASK})"
+_WHOLE = (
+    "SELECT id, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'facts'), 0)"
+    " FROM text_owners WHERE user_id = ? AND agent_id = ?"
+)
 _COMMON = 256  # counting a rare word costs less than remembering its count
 _REMEMBERED = 5_000
 
@@ -104,19 +109,22 @@ def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], li
 
     BM25 reads the length of every row that holds a word, which is most of what it costs.
     """
+    whole = connection.exec_driver_sql(_WHOLE, (owner.user_id, owner.agent_id)).first()
+    if whole is None:
+        return []
+    first, total = int(whole[0]) << _ROW_BITS, int(whole[1])
+    values: dict[str, object] = {"first": first, "last": first | _ROW_MASK, "limit": limit}
+    for n, term in enumerate(wanted):
+        rarity = math.log(1 + max(total - term.frequency, 0.5) / (term.frequency + 0.5))
+        values |= {f"word{n}": f'"{term.word}"', f"rarity{n}": rarity}
     arms = " UNION ALL ".join(
-        f"SELECT rowid, ln(1 + max(total - :often{n}, 0.5) / (:often{n} + 0.5)) AS score FROM fact_text, whole"  # noqa: S608
-        f" WHERE fact_text MATCH :word{n} AND rowid BETWEEN first AND first | {_ROW_MASK}"
+        f"SELECT rowid, :rarity{n} AS rarity FROM fact_text"  # noqa: S608
+        f" WHERE fact_text MATCH :word{n} AND rowid BETWEEN :first AND :last"
         for n in range(len(wanted))
     )
-    values: dict[str, object] = {**owner.columns(), "limit": limit}
-    for n, term in enumerate(wanted):
-        values |= {f"word{n}": f'"{term.word}"', f"often{n}": term.frequency}
     rows = connection.exec_driver_sql(
-        f"WITH whole AS MATERIALIZED (SELECT id << {_ROW_BITS} AS first,"  # noqa: S608
-        " coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'facts'), 0) AS total"
-        " FROM text_owners WHERE user_id = :user_id AND agent_id = :agent_id)"
-        f" SELECT rowid & {_ROW_MASK}, sum(score) FROM ({arms}) GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT :limit",
+        f"SELECT rowid & {_ROW_MASK}, sum(rarity) FROM ({arms})"  # noqa: S608
+        " GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT :limit",
         values,
     )
     return [(row, score) for row, score in rows.fetchall()]
