@@ -173,3 +173,17 @@ def test_a_row_that_was_handed_out_does_not_change_with_the_matrix() -> None:
     matrix.put(1, np.asarray([0, 1], np.float32))
     assert row is not None
     assert row.tolist() == [1, 0]
+
+
+def test_rows_that_are_nearly_the_same_are_found_by_their_signs_and_no_others() -> None:
+    rng = np.random.default_rng(5)
+    rows = clustered(rng, 3000, 256, 40)
+    matrix = Matrix(256)
+    matrix.put_many(list(range(3000)), rows)
+    for number in range(60):
+        asked = unit(rows[number] + rng.uniform(0.0, 0.05) * rng.standard_normal(256))
+        exact = {key for key, cosine in enumerate((rows @ asked).tolist()) if cosine >= 0.9}
+        assert {key for key, _ in matrix.alike(asked, 0.9, 3000)} == exact
+    assert matrix.alike(rows[7], 0.999, 5)[0][0] == 7
+    assert matrix.alike(-rows[7], 0.9, 5) == []
+    assert Matrix(256).alike(rows[7], 0.9, 5) == []

@@ -25,7 +25,7 @@ UNSURE = 0.5
 """A fact less sure than this replaces none that is surer."""
 
 _CANDIDATES = 16
-_READ_AT_MOST = 1_500
+_READ_AT_MOST = 400  # facts that say the same share their rare words
 """Places of words that are read to compare facts; those made of common words only are compared by meaning."""
 
 _SHOWN = 5
@@ -61,7 +61,7 @@ async def _store(library: Library, owner: Owner, new: NewFact, decide: Decide) -
     close: list[int] = []
     if vector is not None:
         new = replace(new, vector=Embedded(str(library.embedder.model), vector.shape[1], vector[0].tobytes()))
-        close = [row for row, cosine in library.search.similar(owner, vector[0], _SHOWN) if cosine >= SIMILAR_MEANING]
+        close = [row for row, _ in library.search.similar(owner, vector[0], _SHOWN, SIMILAR_MEANING)]
     kept = await library.database.write(lambda c: decide(c, new, close))
     library.search.drop("fact", owner, [fact.id for fact in kept.superseded])
     if vector is not None and kept.status == "stored":

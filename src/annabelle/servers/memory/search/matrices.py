@@ -58,6 +58,14 @@ class Matrices:
             best.setdefault(key >> _PIECE_BITS, cosine)
         return best
 
+    def alike(self, kind: Kind, owner: Owner, vector: Vectors, least: float, limit: int) -> dict[int, float]:
+        """The rows that mean nearly the same, with their cosines."""
+        matrix = self._fitting(kind, owner, vector)
+        best: dict[int, float] = {}
+        for key, cosine in [] if matrix is None else matrix.alike(vector, least, limit):
+            best.setdefault(key >> _PIECE_BITS, cosine)
+        return best
+
     def scores(self, kind: Kind, owner: Owner, vector: Vectors, row_ids: list[int]) -> dict[int, float]:
         """How close each of these rows is; 0 for one without a vector."""
         matrix = self._fitting(kind, owner, vector)

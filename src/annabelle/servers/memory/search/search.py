@@ -25,6 +25,8 @@ from annabelle.store.memory.owner import Kind, Owner
 
 __all__ = ["Search", "Weights"]
 
+_NEARLY_THE_SAME = 0.8
+
 
 class Search:
     """Everything that can be found, in memory as far as that is quicker. Used from one event loop.
@@ -69,9 +71,12 @@ class Search:
         if kind == "conversation" and owner in self._turns:
             self._turns[owner].drop(gone)
 
-    def similar(self, owner: Owner, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """The facts closest in meaning to a vector, with their cosines, best first."""
-        return list(self._matrices.nearest("fact", owner, vector, limit).items())
+    def similar(self, owner: Owner, vector: Vectors, limit: int, least: float = 0.0) -> list[tuple[int, float]]:
+        """The facts closest in meaning to a vector, with their cosines of at least `least`, best first."""
+        if least >= _NEARLY_THE_SAME:
+            return list(self._matrices.alike("fact", owner, vector, least, limit).items())
+        nearest = self._matrices.nearest("fact", owner, vector, limit)
+        return [(row, cosine) for row, cosine in nearest.items() if cosine >= least]
 
     async def facts(self, owner: Owner, query: str, limit: int, *, category: FactCategory | None = None) -> Found:
         """Current facts that answer a question, best first."""
