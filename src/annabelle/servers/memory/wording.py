@@ -14,6 +14,8 @@ from annabelle.servers.memory.safety import refuse_secret
 
 def cleaned(text: str) -> str:
     """Text without control characters and halves of characters; line breaks stay."""
+    if text.isprintable():  # most are
+        return text.strip()
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
     return "".join(one for one in whole if one in "\n\t" or category(one) != "Cc").strip()
 

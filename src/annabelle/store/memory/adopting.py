@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,7 +17,7 @@ from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import conversations, facts
 from annabelle.store.statements import Values
 
-_add_fact = insert(facts).returning(facts.c.id)
+_add_facts = insert(facts).returning(facts.c.id, sort_by_parameter_order=True)
 _add_turn = insert(conversations).returning(conversations.c.id)
 _link = update(facts).where(facts.c.id == bindparam("at")).values(superseded_by=bindparam("by"))
 
@@ -43,20 +43,21 @@ def known_facts(connection: Connection, owner: Owner, texts: Collection[str]) ->
     return found
 
 
-def add_fact(connection: Connection, owner: Owner, values: Values) -> int:
-    """Take a fact in as it was. One that is current is found by its words from now on."""
-    said = str(values["fact"])
-    key = hashlib.sha256(f"{fact_hash(said)} {values['created_at']}".encode()).hexdigest()[:32]
-    row = {**values, **owner.columns(), "fact_hash": fact_hash(said), "import_key": key}
-    number = connection.execute(_add_fact, row).scalar_one()
-    if values.get("retired_at") is None:
-        text_index.put(connection, "fact", owner, number, said, str(values["category"]))
-    return number
-
-
-def date_fact(connection: Connection, owner: Owner, fact_id: int, values: Values) -> None:
-    """Give a fact the times it had elsewhere."""
-    connection.execute(update(facts).where(owner.of(facts), facts.c.id == fact_id).values(values))
+def add_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[Values]) -> list[int]:
+    """Take facts in as they were; their numbers. One that is current is found by its words from now on."""
+    if not facts_of_file:
+        return []
+    rows: list[dict[str, object]] = []
+    for values in facts_of_file:
+        said = fact_hash(str(values["fact"]))
+        key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
+        rows.append({**values, **owner.columns(), "fact_hash": said, "import_key": key})
+    numbers = list(connection.execute(_add_facts, rows).scalars())
+    found = zip(numbers, facts_of_file, strict=True)
+    current = [(number, values) for number, values in found if values["retired_at"] is None]
+    words = [(number, str(values["fact"]), str(values["category"])) for number, values in current]
+    text_index.put_many(connection, "fact", owner, words)
+    return numbers
 
 
 def link_facts(connection: Connection, successors: Mapping[int, int]) -> None:

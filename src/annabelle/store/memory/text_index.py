@@ -16,7 +16,7 @@ from annabelle.store.memory.folding import fold, words
 from annabelle.store.memory.owner import Kind, Owner
 from annabelle.store.memory.term import Term
 
-__all__ = ["INDEXED_CHARACTERS", "Term", "create", "drop", "find", "put", "substring", "terms"]
+__all__ = ["INDEXED_CHARACTERS", "Term", "create", "drop", "find", "put", "put_many", "substring", "terms"]
 
 INDEXED_CHARACTERS = 20_000
 """A longer text is found by its beginning only."""
@@ -33,9 +33,16 @@ def create(connection: Connection) -> None:
 
 def put(connection: Connection, kind: Kind, owner: Owner, row_id: int, text: str, around: str = "") -> None:
     """Index a row, or index it anew."""
-    _engine(connection).put(
-        connection, kind, owner, row_id, fold(text[:INDEXED_CHARACTERS]), fold(around[:INDEXED_CHARACTERS])
-    )
+    put_many(connection, kind, owner, [(row_id, text, around)])
+
+
+def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Iterable[tuple[int, str, str]]) -> None:
+    """Index rows of one owner, each with its text and what is around it, or index them anew."""
+    folded = [
+        (row_id, fold(text[:INDEXED_CHARACTERS]), fold(around[:INDEXED_CHARACTERS])) for row_id, text, around in rows
+    ]
+    if folded:
+        _engine(connection).put_many(connection, kind, owner, folded)
 
 
 def drop(connection: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
@@ -72,7 +79,7 @@ class _Engine(Protocol):
     def TABLES(self) -> Sequence[str]: ...
 
     @staticmethod
-    def put(connection: Connection, kind: Kind, owner: Owner, row_id: int, text: str, around: str) -> None: ...
+    def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None: ...
     @staticmethod
     def drop(connection: Connection, kind: Kind, row_ids: Sequence[int]) -> None: ...
     @staticmethod

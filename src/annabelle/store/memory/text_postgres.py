@@ -41,9 +41,11 @@ _substring = text(
 )
 
 
-def put(connection: Connection, kind: Kind, owner: Owner, row_id: int, text: str, around: str) -> None:
-    values = {"kind": kind, "row_id": row_id, **owner.columns(), "text": text, "around": around}
-    connection.execute(_put, values)
+def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
+    same = {"kind": kind, **owner.columns()}
+    connection.execute(
+        _put, [{**same, "row_id": row_id, "text": text, "around": around} for row_id, text, around in rows]
+    )
 
 
 def drop(connection: Connection, kind: Kind, row_ids: Sequence[int]) -> None:

@@ -48,7 +48,7 @@ _COMMON = 256  # counting a rare word costs less than remembering its count
 _REMEMBERED = 5_000
 
 
-def put(connection: Connection, kind: Kind, owner: Owner, row_id: int, text: str, around: str) -> None:
+def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
     number = _number(connection, owner)
     if number is None:
         number = int(
@@ -59,7 +59,7 @@ def put(connection: Connection, kind: Kind, owner: Owner, row_id: int, text: str
         )
     connection.exec_driver_sql(
         f"INSERT OR REPLACE INTO {kind}_text (rowid, text, around) VALUES (?, ?, ?)",  # noqa: S608
-        (number << _ROW_BITS | row_id, text, around),
+        [(number << _ROW_BITS | row_id, text, around) for row_id, text, around in rows],
     )
 
 

@@ -122,4 +122,4 @@ def _text(name: str, data: bytes) -> str:
 
 
 def _secret(row: AnyRow) -> str | None:
-    return next((kind for words in row.words() if (kind := secret_kind(words))), None)
+    return next((kind for words in row.words() if words and (kind := secret_kind(words))), None)

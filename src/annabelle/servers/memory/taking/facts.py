@@ -30,12 +30,16 @@ class TakeFacts:
         self._numbers: dict[int, int] = {}
         self._successors: dict[int, int] = {}
         self._new: set[int] = set()
+        self._waiting: list[JsonObject] = []
+        self._replaced: list[int | None] = []
+        self._stored: dict[int, int] = {}
         facts.lock(taking.connection, taking.owner)
 
     def rows(self, rows: Iterable[FactRow]) -> None:
         """Facts of a document. One that is here already stays as it is."""
         for part in _parts(rows):
             known = adopting.known_facts(self._taking.connection, self._taking.owner, [row.fact for row in part])
+            places: list[tuple[int, int]] = []
             for row in part:
                 here = known.setdefault(facts.fact_hash(row.fact), [])
                 same = next((one for one in here if one.created_at == row.created_at), None)
@@ -48,49 +52,61 @@ class TakeFacts:
                 else:
                     self._taking.tally.count("facts", "known")
                 if row.id is not None:
-                    self._numbers[row.id] = same.id
+                    places.append((row.id, same.id))
+            self._store()
+            self._numbers |= {number: self._stored.get(place, place) for number, place in places}
+            self._stored.clear()
         links = {new: self._numbers[old] for new, old in self._successors.items() if old in self._numbers}
         adopting.link_facts(self._taking.connection, links)
 
     def _add(self, row: FactRow) -> adopting.KnownFact:
-        taking, at = self._taking, now()
-        created = row.created_at or row.valid_from or at
+        taking = self._taking
+        created = row.created_at or row.valid_from or now()
         stated = read_statement(row.fact) if row.id is None else None
         about = row.about or (stated.key if stated else None)
         origin = taking.kept_origin(self._renumbered(cast("JsonObject", row.origin)))
         source = row.source or f"import of {taking.name}"
-        if row.retired_at is None and about is not None and self._others(row, about):
+        current = row.retired_at is None
+        if current and about is not None and self._others(row, about):
             new = NewFact(row.fact, row.category, source, row.confidence, taking.label(row.trust), origin)
             kept = self._note(keep_in(taking.connection, taking.owner, new))
-            number = kept.fact.id
-        else:
-            number = adopting.add_fact(
-                taking.connection,
-                taking.owner,
-                {
-                    "fact": row.fact,
-                    "category": row.category,
-                    "source": source,
-                    "confidence": row.confidence,
-                    "trust": taking.label(row.trust),
-                    "origin": origin,
-                    "about": about,
-                    "valid_from": row.valid_from or created,
-                    "valid_until": row.valid_until,
-                    "created_at": created,
-                    "updated_at": row.updated_at or created,
-                    "retired_at": row.retired_at,
-                    "last_accessed_at": row.last_accessed_at,
-                    "retired_because": (row.retired_because or "deleted") if row.retired_at else None,
-                },
-            )
-        self._new.add(number)
-        if row.superseded_by is not None and row.retired_at is not None:
-            self._successors[number] = row.superseded_by
-        return adopting.KnownFact(number, created, row.retired_at is None)
+            self._new.add(kept.fact.id)
+            return adopting.KnownFact(kept.fact.id, created, current)
+        self._waiting.append(
+            {
+                "fact": row.fact,
+                "category": row.category,
+                "source": source,
+                "confidence": row.confidence,
+                "trust": taking.label(row.trust),
+                "origin": origin,
+                "about": about,
+                "valid_from": row.valid_from or created,
+                "valid_until": row.valid_until,
+                "created_at": created,
+                "updated_at": row.updated_at or created,
+                "retired_at": row.retired_at,
+                "last_accessed_at": row.last_accessed_at,
+                "retired_because": (row.retired_because or "deleted") if row.retired_at else None,
+            }
+        )
+        self._replaced.append(row.superseded_by if not current else None)
+        # Rows are stored many at a time; until then a number below 0 stands for each.
+        return adopting.KnownFact(-len(self._stored) - len(self._waiting), created, current)
+
+    def _store(self) -> None:
+        numbers = adopting.add_facts(self._taking.connection, self._taking.owner, self._waiting)
+        before = len(self._stored)
+        for place, (number, successor) in enumerate(zip(numbers, self._replaced, strict=True), before + 1):
+            self._stored[-place] = number
+            if successor is not None:
+                self._successors[number] = successor
+        self._new.update(numbers)
+        self._waiting, self._replaced = [], []
 
     def _others(self, row: FactRow, about: str) -> bool:
         """Whether facts of the same relation were here before. Those of one export did not contradict each other."""
+        self._store()
         known = facts.current_about(self._taking.connection, self._taking.owner, about)
         return any(row.id is None or fact.id not in self._new for fact in known)
 
