@@ -192,3 +192,11 @@ async def test_a_row_that_changed_while_its_vector_was_made_keeps_none_of_the_ol
     kept = await library.database.read(lambda c: vectors.get(c, "fact", [changed, retired, same], "test/one"))
     assert set(kept) == {same}
     assert await library.reembedding.batch(10) == 1
+
+
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
+async def test_closing_right_after_waking_the_upkeep_does_not_wait_for_it(memory: Memory) -> None:
+    library = await memory.library()
+    await asyncio.wait_for(library.upkeep.looked(), 30)
+    library.upkeep.wake()
+    await asyncio.wait_for(memory.close(), 30)

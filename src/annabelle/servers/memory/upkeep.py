@@ -66,8 +66,10 @@ class Upkeep:
             await self._tried(self._embed_what_is_missing)
             if not self._woken.is_set():  # not woken while it looked
                 self._looked.set()
+            # Not wait_for: on Python 3.11 it loses a cancellation that comes right after the wake.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), EVERY_SECONDS)
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await self._woken.wait()
             self._woken.clear()
 
     async def _tried(self, work: Callable[[], Awaitable[object]]) -> None:
