@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
 
-from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import Home
 from annabelle.durable import forgetting
 from annabelle.durable.durable import Durable
-from annabelle.store.database import FileLock, make_engine, sqlite_url
+from annabelle.hub.forgetting.opened import SERVER, opened, searching
+from annabelle.store.database import FileLock, sqlite_url
 from annabelle.store.sweep import Sweep
 
 FLOWS = "flows"
@@ -36,7 +35,8 @@ class Engines:
                 forgetting.tidy(engine, schema)
             return count
 
-        flows = await self._durable.maintain(lambda engine: work(engine, FLOWS))
+        with searching(self._home.flows_file.name if self._url is None else SERVER):
+            flows = await self._durable.maintain(lambda engine: work(engine, FLOWS))
         return flows + await asyncio.to_thread(self._turns, work, not sweep.apply)
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
@@ -45,7 +45,7 @@ class Engines:
 
     def _turns(self, work: Callable[[Engine, str], int], reading: bool) -> int:
         if self._url is not None:
-            with _opened(self._url) as engine:
+            with opened(self._url, SERVER) as engine:
                 names = forgetting.schemas(engine, lambda name: name.startswith(_TURNS))
                 return sum(work(engine, schema) for schema in names)
         return sum(self._file(path, work, reading) for path in sorted(self._home.agents.glob("*/turns.db")))
@@ -56,22 +56,8 @@ class Engines:
         if lock is not None:
             lock.acquire()
         try:
-            with _opened(sqlite_url(path), read_only=reading) as engine:
+            with opened(sqlite_url(path), f"{path.parent.name}/{path.name}", read_only=reading) as engine:
                 return work(engine, "")
-        except DBAPIError as error:
-            raise StorageTrouble(
-                f"{path.parent.name}/{path.name} could not be searched: {type(error.orig).__name__}.",
-                hint="See whether the file is damaged and the disk full.",
-            ) from error
         finally:
             if lock is not None:
                 lock.release()
-
-
-@contextmanager
-def _opened(url: str, *, read_only: bool = False) -> Generator[Engine]:
-    engine = make_engine(url, pool_size=1, read_only=read_only)
-    try:
-        yield engine
-    finally:
-        engine.dispose()

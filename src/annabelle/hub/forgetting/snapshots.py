@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection
 
 from annabelle.core.needle import Needle
-from annabelle.store.database import make_engine
+from annabelle.hub.forgetting.opened import SERVER, opened
 
 _PREFIXES = ("backup_", "memory_backup_")
 _BATCH = 500
@@ -30,22 +30,19 @@ class Snapshots:
 
     @staticmethod
     def _look(url: str, needle: Needle, drop: bool) -> list[str]:
-        engine = make_engine(url, pool_size=1)
-        try:
-            with engine.begin() as connection:
-                names = [name for name in sa.inspect(connection).get_schema_names() if name.startswith(_PREFIXES)]
-                found = [name for name in sorted(names) if _holds(connection, name, needle)]
-                for name in found if drop else []:
-                    connection.execute(sa.text(f'DROP SCHEMA "{name}" CASCADE'))
-                return found
-        finally:
-            engine.dispose()
+        with opened(url, SERVER) as engine, engine.begin() as connection:
+            names = [name for name in sa.inspect(connection).get_schema_names() if name.startswith(_PREFIXES)]
+            found = [name for name in sorted(names) if _holds(connection, name, needle)]
+            for name in found if drop else []:
+                connection.execute(sa.text(f'DROP SCHEMA "{name}" CASCADE'))
+            return found
 
 
 def _holds(connection: Connection, schema: str, needle: Needle) -> bool:
     for table in sa.inspect(connection).get_table_names(schema=schema):
         query = sa.text(f'SELECT * FROM "{schema}"."{table}"')  # noqa: S608  names of ours
-        rows = connection.execute(query, execution_options={"yield_per": _BATCH})
-        if any(isinstance(cell, str) and needle.within(cell) for row in rows for cell in row):
-            return True
+        # Closed at the first hit: a table that is still being read can not be dropped.
+        with connection.execute(query, execution_options={"yield_per": _BATCH}) as rows:
+            if any(isinstance(cell, str) and needle.within(cell) for row in rows for cell in row):
+                return True
     return False
