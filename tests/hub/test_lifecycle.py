@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -267,7 +268,7 @@ def test_agents_json_is_taken_up_while_the_hub_runs_and_a_bad_one_is_not(make_hu
     assert len(hub.http.get("/agents").json()["agents"]) == 2
 
 
-@pytest.mark.req("DUR-01", "DUR-03")
+@pytest.mark.req("DUR-01", "DUR-03", "MEM-12")
 @pytest.mark.incident("I-20")
 @pytest.mark.timeout(600)
 def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub, tmp_path: Path) -> None:
@@ -275,6 +276,7 @@ def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub
     armed.mkdir()
     hub = make_hub(ANNABELLE_FAILPOINTS=str(armed)).start()
     calls = [{"name": "filer_list_grants", "arguments": {}}]
+    answered: list[str] = []
     for point in FAILPOINTS:
         body = {"text": json.dumps({"calls": calls, "say": point}), "externalId": point, "chatId": point}
         (armed / point).touch()
@@ -288,4 +290,12 @@ def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub
         assert [line["source"] for line in listed] == ["user", "agent"], point
         events = [e["type"] for e in hub.http.get(f"/messages/{found['messageId']}/events").json()["events"]]
         assert events.count("message") == events.count("done") == 1, point
+        answered.append(str(found["messageId"]))
+    wait_for(lambda: remembered(hub) == answered, "every turn in the memory, once and in order")
     assert hub.stop() == 0
+
+
+def remembered(hub: HubProcess) -> list[str]:
+    """The messages whose turns the memory has."""
+    with contextlib.closing(sqlite3.connect(f"file:{hub.home.memory_file}?mode=ro", uri=True)) as database:
+        return [row[0] for row in database.execute("SELECT message_id FROM conversations ORDER BY id")]
