@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 _START = datetime(2020, 1, 1, 12, tzinfo=UTC)
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
+_MONTHS = _NAMES.split()
 _MONTH = "(" + "|".join(_MONTHS) + r")[a-z]*\.?"
 _DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+{_MONTH},?\s+(\d{{4}})\b", re.I)
 _MONTH_FIRST = re.compile(rf"\b{_MONTH}\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})\b", re.I)
@@ -48,15 +49,14 @@ def read_folder(folder: Path) -> tuple[list[Dialogue], int]:
     dialogues: list[Dialogue] = []
     left_out = 0
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
-        opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-        with opened as lines:
-            for line in filter(str.strip, lines):
-                row = json.loads(line)
-                if not isinstance(row, dict) or not row.get("docs") or not row.get("queries"):
-                    break  # a file of another kind
-                dialogue, missing = _dialogue(path.name.split(".")[0], row)
-                left_out += missing
-                dialogues.append(dialogue)
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        for line in filter(None, map(str.strip, content.decode().split("\n"))):
+            row = json.loads(line)
+            if not isinstance(row, dict) or not row.get("docs") or not row.get("queries"):
+                break  # a file of another kind
+            dialogue, missing = _dialogue(path.name.split(".")[0], row)
+            left_out += missing
+            dialogues.append(dialogue)
     return dialogues, left_out
 
 

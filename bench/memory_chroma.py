@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
+
+import chromadb
+import numpy as np
 
 
 def percentile(values: list[float], share: float) -> float:
@@ -20,10 +22,6 @@ def _resident() -> float:
 
 
 def run(folder: Path, warm: int = 20) -> dict[str, float]:
-    os.environ["ANONYMIZED_TELEMETRY"] = "False"
-    import chromadb
-    import numpy as np
-
     texts, vectors = json.loads((folder / "facts.json").read_text()), np.load(folder / "vectors.npy")
     asked = np.load(folder / "asked.npy")
     client = chromadb.PersistentClient(path=str(folder / "chroma"))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-_PEOPLE = "Ada Ben Clara Dmitri Elif Farid Greta Hana Igor Jun Kofi Lena Mira Noah Olga Pia Quentin Rosa Sami Tove".split()
+_NAMES = "Ada Ben Clara Dmitri Elif Farid Greta Hana Igor Jun Kofi Lena Mira Noah Olga Pia Quentin Rosa Sami Tove"
+_PEOPLE = _NAMES.split()
 _SHAPES = (
     "{who} likes {a} {b} with {c}",
     "{who} works on the {a} {b} project for {c}",
@@ -25,12 +26,15 @@ class Rows:
 
     def __init__(self) -> None:
         spec = importlib.util.find_spec("wordllama")
-        assert spec is not None and spec.origin is not None
+        assert spec is not None
+        assert spec.origin is not None
         file = Path(spec.origin).parent / "tokenizers" / "l2_supercat_tokenizer_config.json"
         vocabulary = Tokenizer.from_file(str(file)).get_vocab()
         known = sorted((number, token[1:]) for token, number in vocabulary.items() if token.startswith("▁"))
         # The vocabulary is in the order of how common a piece of text is, so the place in it is the rank of a word.
-        self._words = [word for _, word in known if len(word) > 3 and word.isascii() and word.isalpha() and word.islower()]
+        self._words = [
+            word for _, word in known if len(word) > 3 and word.isascii() and word.isalpha() and word.islower()
+        ]
         self._weights = [1 / (rank + 10) for rank in range(len(self._words))]
 
     def fact(self, number: int) -> str:

@@ -2,9 +2,10 @@
 
     recall.py --data DIR
 
-Reads every *.jsonl and *.jsonl.gz in DIR whose lines have `docs` and `queries`: docs are turns (id "<session>:<n>", speaker,
-date, text), queries have the ids of the turns that hold the answer (`gold`) and may have a category. Dates may be written
-in any way or be missing. Each line is a memory of its own, kept and searched by the parts the server is made of.
+Reads every *.jsonl and *.jsonl.gz in DIR whose lines have `docs` and `queries`: docs are turns (id "<session>:<n>",
+speaker, date, text), queries have the ids of the turns that hold the answer (`gold`) and may have a category. Dates may
+be written in any way or be missing. Each line is a memory of its own, kept and searched by the parts the server is made
+of.
 """
 
 from __future__ import annotations
@@ -18,10 +19,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from conversation_data import Dialogue, read_folder
-from measure import Report, percentile
-from recall_baselines import Baselines
-
 from annabelle.core.home import Home
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.servers.memory.config import MemoryConfig
@@ -29,6 +26,9 @@ from annabelle.servers.memory.library import Library
 from annabelle.servers.memory.turn_keeping import keep_turn
 from annabelle.store.memory.conversations import NewTurn
 from annabelle.store.memory.owner import Owner
+from conversation_data import Dialogue, read_folder
+from measure import Report, percentile
+from recall_baselines import Baselines
 
 AT = (1, 5, 10)
 OURS = "ours"
@@ -114,12 +114,14 @@ async def run(folder: Path, provider: str) -> Report:
     for group, method, shares, count in recall.figures():
         for n, share in zip(AT, shares, strict=True):
             report.figures[f"{group} | {method} | recall@{n}"] = share
-        print(f"{group:44} {method:14} {'  '.join(f'@{n} {x:.3f}' for n, x in zip(AT, shares, strict=True))}  ({count})")
+        print(
+            f"{group:44} {method:14} {'  '.join(f'@{n} {x:.3f}' for n, x in zip(AT, shares, strict=True))}  ({count})"
+        )
         if method != OURS:
             best_other[group] = max(best_other.get(group, 0.0), shares[1])
     for group, best in best_other.items():
         ours = report.figures[f"{group} | {OURS} | recall@5"]
-        if group == "all" or "/" not in group and ":" not in group:
+        if group == "all" or ("/" not in group and ":" not in group):
             report.ratios[f"{group} | recall@5 to the best baseline"] = ours / best if best else 1.0
     for name, goal in GOAL.items():
         if f"{name} | {OURS} | recall@5" in report.figures and provider == "embedded":

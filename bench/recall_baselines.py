@@ -33,7 +33,9 @@ class Baselines:
         vectors = self._matrix @ (await self._embedder.embed([query], query=True))[0]
         words = self._bm25(query)
         scores = {"bm25": words, "vector": vectors, "0.7/0.3": 0.7 * _normal(vectors) + 0.3 * _normal(words)}
-        return {name: [self._ids[n] for n in np.argsort(-score, kind="stable")[:limit]] for name, score in scores.items()}
+        return {
+            name: [self._ids[n] for n in np.argsort(-score, kind="stable")[:limit]] for name, score in scores.items()
+        }
 
     def _bm25(self, query: str) -> NDArray[np.float32]:
         scores = np.zeros(len(self._ids), np.float32)
