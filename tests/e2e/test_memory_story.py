@@ -100,7 +100,8 @@ def test_what_is_told_is_known_elsewhere_after_a_crash_corrected_and_forgotten(
     # Corrected in a chat: the old one is history, and only the new one is known from then on.
     assert reply(hub.say(f"The boat has a new name, {NEW.text}.", chatId="kitchen")) == "Noted."
     everything = json.loads(annabelle("memory", "list", "--all", "--json"))["facts"]
-    assert [(row["id"], row["retired_because"]) for row in everything] == [(2, None), (1, "superseded")]
+    results = [one.conversation.results for one in rules.requests if "has a new name" in one.conversation.user_text]
+    assert [(row["id"], row["retired_because"]) for row in everything] == [(2, None), (1, "superseded")], results
     assert f"Before: 1 [background, superseded by 2] The user's boat is called {OLD.text}" in annabelle(
         "memory", "why", "2"
     )

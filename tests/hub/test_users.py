@@ -187,6 +187,38 @@ async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub
             assert await status(name, theirs) == 403
 
 
+@pytest.mark.incident("I-30")
+async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(hub: Hub) -> None:
+    made = [NativeTool(f"for_{who}", "x", _ANY, _echo, _READS, audience=who) for who in ("people", "hub")]  # type: ignore[arg-type]
+    hub.toolbox.add_native(made)
+    inbound = InboundMessage(channel="api", chat_id="main", sender_id="owner", user_id="owner", text="hello")
+
+    def enter(conn) -> str:
+        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id="owner", agent_id="annabelle")
+        messages.receive(conn, thread, inbound, QueueLimits())
+        return claims.claim_next(conn, "hub", 8, thread.id)[0].message_id
+
+    turn = await hub.database.write(enter)
+    async with client(hub, hub.identities.admit("annabelle")) as agent:
+        listed = {tool["name"] for tool in (await agent.get("/tools/list")).json()["tools"]}
+        assert "memory_list_facts" in listed
+        assert not {"for_people", "for_hub"} & listed
+        for name in ("for_people", "for_hub"):
+            call = {"name": name, "message_id": turn, "arguments": {}}
+            for headers in ({}, {"X-Annabelle-Client": "cli"}):
+                refused = await agent.post("/tools/call", json=call, headers=headers)
+                assert refused.status_code in (403, 404), (name, refused.text)
+
+
+@pytest.mark.incident("I-30")
+async def test_the_terminal_is_named_and_may_no_more_than_others(hub: Hub, ada: httpx.AsyncClient) -> None:
+    named = {"X-Annabelle-Client": "cli"}
+    called = await ada.post("/tools/call", json={"name": "memory_list_facts"}, headers=named)
+    assert called.json()["text"] == "cli ada annabelle"
+    for name in ("filer_read_file", "memory_import_memory"):
+        assert (await ada.post("/tools/call", json={"name": name}, headers=named)).status_code == 403
+
+
 @pytest.mark.incident("I-18", "I-30")
 @pytest.mark.parametrize(
     "bad",
