@@ -17,8 +17,6 @@ from annabelle.servers.memory.ownership import owner_of
 from annabelle.servers.memory.wording import RowId, trust_of
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from annabelle.servers.memory import keeping
     from annabelle.store.memory import facts
 else:
@@ -180,13 +178,7 @@ class FactTools:
         owner, (trust, _, origin) = owner_of(call, agent_id), source_of(call, None, None)
         library = await self._opening.library()
 
-        def retire(connection: Connection) -> tuple[bool, facts.Fact]:
-            keeping.require_fact(connection, owner, fact_id)
-            gone = facts.retire(connection, owner, [fact_id], "deleted", origin={**origin, "trust": trust})
-            return bool(gone), keeping.require_fact(connection, owner, fact_id)
-
-        deleted, fact = await library.database.write(retire)
-        library.search.drop("fact", owner, [fact_id])
+        deleted, fact = await keeping.delete(library, owner, fact_id, {**origin, "trust": trust})
         row = fact_row(fact)
         return FactRetired(
             fact_id=fact_id, outcome="deleted" if deleted else "already retired", fact=row, trust=row.trust

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy import Connection
 
 from annabelle.core.errors import Conflict, NotAllowed, NotFound
+from annabelle.core.tools import JsonObject
 from annabelle.servers.memory.keywords import keywords, overlap
 from annabelle.servers.memory.statement import Statement, read_statement
 from annabelle.store.memory import facts, text_index
@@ -56,17 +57,38 @@ async def correct(library: Library, owner: Owner, fact_id: int, new: NewFact) ->
     return await _store(library, owner, new, lambda c, whole, _: correct_in(c, owner, fact_id, whole))
 
 
+async def delete(library: Library, owner: Owner, fact_id: int, origin: JsonObject) -> tuple[bool, Fact]:
+    """Make a fact history, and whether it was current until now."""
+
+    def retire(connection: Connection) -> tuple[bool, Fact]:
+        facts.lock(connection, owner)
+        require_fact(connection, owner, fact_id)
+        gone = facts.retire(connection, owner, [fact_id], "deleted", origin=origin)
+        return bool(gone), require_fact(connection, owner, fact_id)
+
+    async def store() -> tuple[bool, Fact]:
+        deleted, fact = await library.database.write(retire)
+        library.search.drop("fact", owner, [fact_id])
+        return deleted, fact
+
+    return await library.whole.do(store())
+
+
 async def _store(library: Library, owner: Owner, new: NewFact, decide: Decide) -> Kept:
     vector = await library.vector([new.fact])
     close: list[int] = []
     if vector is not None:
         new = replace(new, vector=Embedded(str(library.embedder.model), vector.shape[1], vector[0].tobytes()))
         close = [row for row, _ in library.search.similar(owner, vector[0], _SHOWN, SIMILAR_MEANING)]
-    kept = await library.database.write(lambda c: decide(c, new, close))
-    library.search.drop("fact", owner, [fact.id for fact in kept.superseded])
-    if vector is not None and kept.status == "stored":
-        library.search.put("fact", owner, kept.fact.id, vector[0])
-    return kept
+
+    async def store() -> Kept:
+        kept = await library.database.write(lambda c: decide(c, new, close))
+        library.search.drop("fact", owner, [fact.id for fact in kept.superseded])
+        if vector is not None and kept.status == "stored":
+            library.search.put("fact", owner, kept.fact.id, vector[0])
+        return kept
+
+    return await library.whole.do(store())
 
 
 def keep_in(

@@ -10,6 +10,7 @@ from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.reembedding import Reembedding
 from annabelle.servers.memory.search import Search, Weights
 from annabelle.servers.memory.upkeep import Upkeep
+from annabelle.servers.memory.whole import Whole
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory.schema import PLAN
 
@@ -24,7 +25,8 @@ class Library:
     def __init__(self, config: MemoryConfig, database: Database, embedder: Embedder) -> None:
         self.config, self.database, self.embedder = config, database, embedder
         self.search = Search(database, embedder, Weights(config.vector_weight, config.text_weight))
-        self.reembedding = Reembedding(database, embedder, self.search.put)
+        self.whole = Whole()
+        self.reembedding = Reembedding(database, embedder, self.search.put, self.whole)
         self.upkeep = Upkeep(config, database, self.reembedding)
 
     @classmethod
@@ -50,5 +52,6 @@ class Library:
 
     async def close(self) -> None:
         await self.upkeep.stop()
+        await self.whole.close()
         await self.embedder.close()
         await self.database.close()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from annabelle.embeddings import Embedder
+from annabelle.servers.memory.whole import Whole
 from annabelle.store.database import Database
 from annabelle.store.memory import conversations, facts, vectors
 from annabelle.store.memory.owner import Kind, Owner
@@ -39,9 +40,9 @@ class Row:
 class Reembedding:
     """One batch at a time, whoever asks: the background and a person's request do not do the same work twice."""
 
-    def __init__(self, database: Database, embedder: Embedder, on_vectors: NewVectors) -> None:
+    def __init__(self, database: Database, embedder: Embedder, on_vectors: NewVectors, whole: Whole) -> None:
         """`on_vectors` is told those of each row once they are stored, so that search knows them too."""
-        self._database, self._embedder, self._on_vectors = database, embedder, on_vectors
+        self._database, self._embedder, self._on_vectors, self._whole = database, embedder, on_vectors, whole
         self._turn = asyncio.Lock()
 
     async def batch(self, size: int, owner: Owner | None = None) -> int:
@@ -56,10 +57,12 @@ class Reembedding:
             model, dimension = str(self._embedder.model), made.shape[1]
             parts = np.split(made, np.cumsum([len(texts) for texts in pieces])[:-1])
             by_row = dict(zip(rows, parts, strict=True))
-            kept = await self._database.write(lambda c: _keep(c, model, dimension, by_row))
-            for row in kept:
-                self._on_vectors(row.kind, row.owner, row.row_id, by_row[row])
+            await self._whole.do(self._store(model, dimension, by_row))
             return len(rows)
+
+    async def _store(self, model: str, dimension: int, made: Mapping[Row, Vectors]) -> None:
+        for row in await self._database.write(lambda c: _keep(c, model, dimension, made)):
+            self._on_vectors(row.kind, row.owner, row.row_id, made[row])
 
     async def remaining(self, owner: Owner | None = None) -> int:
         model = str(self._embedder.model)

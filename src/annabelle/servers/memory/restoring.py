@@ -42,8 +42,11 @@ async def restore(library: Library, owner: Owner, fact_id: int, *, keep_successo
         retired = facts.get(connection, owner, gone)
         return fact, [retired[number] for number in gone], True
 
-    fact, retired, changed = await library.database.write(change)
-    library.search.drop("fact", owner, [one.id for one in retired])
-    if changed and vector is not None:
-        library.search.put("fact", owner, fact_id, vector[0])
-    return fact, retired
+    async def store() -> tuple[Fact, list[Fact]]:
+        fact, retired, changed = await library.database.write(change)
+        library.search.drop("fact", owner, [one.id for one in retired])
+        if changed and vector is not None:
+            library.search.put("fact", owner, fact_id, vector[0])
+        return fact, retired
+
+    return await library.whole.do(store())

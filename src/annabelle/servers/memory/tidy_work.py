@@ -72,14 +72,17 @@ async def apply(library: Library, owner: Owner, actions: Sequence[TidyAction], s
             else Step(step.action, step.text, Embedded(model, made.shape[1], next(rows).tobytes()))
             for step in steps
         ]
-    change = await library.database.write(lambda c: _apply(c, owner, steps, summary, planned_by))
-    library.search.drop("fact", owner, change.retired)
-    if made is not None:
-        vectors = dict(zip((n for n, step in enumerate(steps) if step.text is not None), made, strict=True))
+    vectors = {} if made is None else dict(zip((n for n, step in enumerate(steps) if step.text), made, strict=True))
+
+    async def store() -> Change:
+        change = await library.database.write(lambda c: _apply(c, owner, steps, summary, planned_by))
+        library.search.drop("fact", owner, change.retired)
         for number, done in enumerate(change.done):
-            if done.made is not None:
+            if done.made is not None and number in vectors:
                 library.search.put("fact", owner, done.made, vectors[number])
-    return change
+        return change
+
+    return await library.whole.do(store())
 
 
 def _apply(connection: Connection, owner: Owner, steps: Sequence[Step], summary: str, planned_by: str) -> Change:
@@ -148,12 +151,16 @@ async def undo(library: Library, owner: Owner, change_id: int | None) -> Change:
     vectors = dict(zip(texts, made, strict=True)) if made is not None else {}
     model = str(library.embedder.model)
     embedded = {number: Embedded(model, len(vector), vector.tobytes()) for number, vector in vectors.items()}
-    undone, back = await library.database.write(lambda c: _undo(c, owner, change.id, embedded))
-    library.search.drop("fact", owner, undone.made)
-    for number in back:
-        if number in vectors:
-            library.search.put("fact", owner, number, vectors[number])
-    return undone
+
+    async def store() -> Change:
+        undone, back = await library.database.write(lambda c: _undo(c, owner, change.id, embedded))
+        library.search.drop("fact", owner, undone.made)
+        for number in back:
+            if number in vectors:
+                library.search.put("fact", owner, number, vectors[number])
+        return undone
+
+    return await library.whole.do(store())
 
 
 def _wanted(connection: Connection, owner: Owner, change_id: int | None) -> Change:

@@ -23,9 +23,12 @@ async def keep_turn(library: Library, owner: Owner, new: NewTurn) -> tuple[Turn,
             vectors.put(connection, "conversation", owner, turn.id, model, data, made.shape[1])
         return turn, is_new
 
-    turn, is_new = await library.database.write(change)
-    if is_new:
-        library.search.place(turn.place(owner))
-        if made is not None:
-            library.search.put("conversation", owner, turn.id, made)
-    return turn, is_new
+    async def store() -> tuple[Turn, bool]:
+        turn, is_new = await library.database.write(change)
+        if is_new:
+            library.search.place(turn.place(owner))
+            if made is not None:
+                library.search.put("conversation", owner, turn.id, made)
+        return turn, is_new
+
+    return await library.whole.do(store())

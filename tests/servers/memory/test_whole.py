@@ -1,0 +1,95 @@
+"""Whoever gives up waiting leaves no difference between what is stored and what search knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from annabelle.core.errors import NotFound
+from annabelle.servers.memory.config import MemoryConfig
+from annabelle.servers.memory.library import Library
+from annabelle.servers.memory.whole import Whole
+from annabelle.store.memory.owner import Owner
+from servers.memory.memories import MakeMemory
+
+OWNER = Owner("owner", "annabelle")
+
+
+class Committed:
+    """Holds every change back right after it was committed, until it is let go."""
+
+    def __init__(self, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._write, self._reached, self._gate = library.database.write, asyncio.Event(), asyncio.Event()
+        monkeypatch.setattr(library.database, "write", self)
+
+    async def __call__(self, change: Callable[..., Any]) -> Any:
+        result = await self._write(change)
+        self._reached.set()
+        await self._gate.wait()
+        return result
+
+    async def given_up_on(self, call: Any) -> None:
+        """Make a call, and cancel it when its change is committed and nothing has followed yet."""
+        self._reached.clear()
+        self._gate.clear()
+        task = asyncio.create_task(call)
+        await asyncio.wait_for(self._reached.wait(), 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        self._gate.set()
+
+
+async def _known_by_meaning(library: Library, text: str) -> list[int]:
+    vector = await library.vector([text])
+    assert vector is not None
+    return [row for row, cosine in library.search.similar(OWNER, vector[0], 5) if cosine > 0.95]
+
+
+@pytest.mark.req("MEM-03")
+async def test_a_call_that_is_given_up_when_its_row_is_stored_is_known_to_search_all_the_same(
+    open_memory: MakeMemory, sqlite_config: MemoryConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory(sqlite_config)
+    call, hub, library = memory.as_(), memory.as_hub(message_id="msg_1"), await memory.library()
+    committed = Committed(library, monkeypatch)
+
+    await committed.given_up_on(call("store_fact", fact="Plays the cello", category="preference"))
+    await library.whole.close()
+    (fact,) = (await call("list_facts")).facts
+    assert await _known_by_meaning(library, "Plays the cello") == [fact.id]
+
+    await committed.given_up_on(hub("store_conversation", user_message="I bought a canoe", agent_response="Nice!"))
+    await library.whole.close()
+    again = await hub("store_conversation", user_message="I bought a canoe", agent_response="Nice!")
+    found = await library.search.conversations(OWNER, "a boat to paddle", 1)
+    assert (again.status, [hit.row_id for hit in found.hits]) == ("known", [again.conversation_id])
+
+    await committed.given_up_on(call("delete_fact", fact_id=fact.id))
+    await library.whole.close()
+    assert await _known_by_meaning(library, "Plays the cello") == []
+
+
+async def test_closing_waits_for_what_is_under_way_and_a_failure_is_told_to_whoever_asked() -> None:
+    whole, gate, done = Whole(), asyncio.Event(), list[str]()
+
+    async def work() -> None:
+        await gate.wait()
+        done.append("done")
+
+    async def fail() -> None:
+        raise NotFound("There is no such thing.")
+
+    with pytest.raises(NotFound):
+        await whole.do(fail())
+    asking = asyncio.create_task(whole.do(work()))
+    await asyncio.sleep(0)
+    asking.cancel()
+    closing = asyncio.create_task(whole.close())
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.wait_for(closing, 10)
+    assert done == ["done"]
