@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -278,6 +279,23 @@ async def test_vectors_of_another_model_are_not_compared(open_memory: MakeMemory
     found = await again.as_()("search_conversations", query="What did the vet say?")
     assert found.tier == "text"
     assert "vet" in found.conversations[0].user_message
+
+
+async def test_what_is_stored_while_the_search_is_loaded_anew_is_found(memory: Memory) -> None:
+    _, gone = await know(memory, "Her physician is Dr Okafor", "The car is blue")
+    library = await memory.library()
+    loading = asyncio.create_task(library.search.load())
+    await asyncio.sleep(0)  # so that it has begun
+    later = await know(memory, "His dentist is Dr Lund")
+    library.search.drop("fact", OWNER, [gone])
+    turns = await tell(memory.as_(), DIALOGUE[:2])
+    await loading
+    vector = await library.vector(["doctor"])
+    assert vector is not None
+    assert {row for row, _ in library.search.similar(OWNER, vector[0], 9)} >= set(later)
+    assert gone not in {row for row, _ in library.search.similar(OWNER, vector[0], 9)}
+    found = await library.search.conversations(OWNER, "What news did Tom have?", 2)
+    assert {hit.row_id for hit in found.hits} == set(turns)
 
 
 async def test_hostile_queries_are_answered(memory: Memory) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -40,9 +41,21 @@ class Search:
         self._matrices = Matrices()
         self._turns: dict[Owner, Turns] = {}
         self._model = ""
+        self._loading = asyncio.Lock()
+        self._meanwhile: list[Callable[[], None]] | None = None
 
     async def load(self) -> None:
         """Read every vector of the model in use, and where each turn stands. Again after an import or a restore."""
+        async with self._loading:
+            self._meanwhile = []
+            try:
+                self._matrices, self._turns, self._model = await self._read()
+            finally:
+                meanwhile, self._meanwhile = self._meanwhile, None
+            for change in meanwhile:  # what was stored after the reading had begun
+                change()
+
+    async def _read(self) -> tuple[Matrices, dict[Owner, Turns], str]:
         model = str(self._embedder.model)
 
         def read(connection: Connection) -> tuple[Matrices, dict[Owner, Turns]]:
@@ -53,23 +66,29 @@ class Search:
                 turns.setdefault(place.owner, Turns()).put(place)
             return matrices, turns
 
-        self._matrices, self._turns = await self._database.read(read)
-        self._model = model
+        return (*await self._database.read(read), model)
 
     def put(self, kind: Kind, owner: Owner, row_id: int, vector: Vectors) -> None:
         """Know the vector of a row, or one for each of its passages, from now on."""
+        self._again_after_loading(lambda: self.put(kind, owner, row_id, vector))
         self._matrices.put(kind, owner, row_id, vector)
 
     def place(self, place: Place) -> None:
         """Know where a new turn stands."""
+        self._again_after_loading(lambda: self.place(place))
         self._turns.setdefault(place.owner, Turns()).put(place)
 
     def drop(self, kind: Kind, owner: Owner, row_ids: Iterable[int]) -> None:
         """Find these rows no more."""
         gone = list(row_ids)
+        self._again_after_loading(lambda: self.drop(kind, owner, gone))
         self._matrices.drop(kind, owner, gone)
         if kind == "conversation" and owner in self._turns:
             self._turns[owner].drop(gone)
+
+    def _again_after_loading(self, change: Callable[[], None]) -> None:
+        if self._meanwhile is not None:
+            self._meanwhile.append(change)
 
     def similar(self, owner: Owner, vector: Vectors, limit: int, least: float = 0.0) -> list[tuple[int, float]]:
         """The facts closest in meaning to a vector, with their cosines of at least `least`, best first."""
