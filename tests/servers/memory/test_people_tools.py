@@ -13,7 +13,7 @@ async def test_a_contact_is_created_found_and_changed(memory: Memory) -> None:
     call = memory.as_(message_id="msg_1")
     made = (await call("create_contact", name="  Grace\nHopper ", email=" Grace@Navy.mil", company="Navy")).contact
     assert (made.name, made.email, made.type, made.trust) == ("Grace Hopper", "grace@navy.mil", "work", "trusted")
-    with pytest.raises(Conflict, match=f"Contact {made.id} \\(Grace Hopper\\) already has the address"):
+    with pytest.raises(Conflict, match=f"Contact {made.id} already has the address"):
         await call("create_contact", name="G", email="GRACE@navy.mil")
 
     changed = await call("update_contact", contact_id=made.id, role="Rear admiral", company="", type="personal")

@@ -35,7 +35,7 @@ async def names(db: Database, owner: Owner, limit: int = 50, **wanted: object) -
 async def test_an_address_is_one_contact_however_it_is_spelled(memory_db: Database, ada: Owner, bob: Owner) -> None:
     first = await contact(memory_db, ada, "Grace", " Grace@Example.org ")
     assert first.email == "grace@example.org"
-    with pytest.raises(Conflict, match=f"Contact {first.id} \\(Grace\\)"):
+    with pytest.raises(Conflict, match=f"Contact {first.id} already"):
         await contact(memory_db, ada, "Another", "GRACE@example.ORG")
     theirs = await contact(memory_db, bob, "Grace of Bob", "grace@example.org")
     assert theirs.id != first.id

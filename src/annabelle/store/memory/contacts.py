@@ -125,7 +125,8 @@ def require(connection: Connection, owner: Owner, contact_ids: Collection[int]) 
 
 def _taken(connection: Connection, owner: Owner, email: str) -> Conflict:
     existing = by_email(connection, owner, email)
-    which = f"Contact {existing.id} ({existing.name})" if existing else "Another contact"
+    # By its number alone: a name may be somebody else's words, and an error is read as our own.
+    which = f"Contact {existing.id}" if existing else "Another contact"
     return Conflict(f"{which} already has the address {email}.", hint="Change that one with update_contact.")
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Literal
 
-from sqlalchemy import Column, ColumnElement, Connection, FromClause, Table, and_, null, or_, select
+from sqlalchemy import Column, ColumnElement, Connection, FromClause, Table, and_, case, null, or_, select
 
 from annabelle.core.memory import Trust
 from annabelle.store.memory.owner import Owner
@@ -66,9 +66,16 @@ class _Lane:
     after: ColumnElement[str] | None = None
     rows: ColumnElement[bool] | None = None
     source: FromClause | None = None
+    trust: ColumnElement[str] | None = None
+    """Where the event holds more than the row's own words."""
 
 
 _successor = facts.alias("successor")
+_succeeded = and_(
+    facts.c.superseded_by == _successor.c.id,
+    facts.c.user_id == _successor.c.user_id,
+    facts.c.agent_id == _successor.c.agent_id,
+)
 
 _LANES = (
     _Lane(0, "facts", facts, facts.c.created_at, facts.c.fact, "learnt"),
@@ -80,7 +87,8 @@ _LANES = (
         facts.c.fact,
         facts.c.retired_because,
         after=_successor.c.fact,
-        source=facts.outerjoin(_successor, facts.c.superseded_by == _successor.c.id),
+        source=facts.outerjoin(_successor, _succeeded),
+        trust=case((_successor.c.trust == "untrusted", "untrusted"), else_=facts.c.trust),
     ),
     _Lane(
         2,
@@ -141,7 +149,7 @@ def _page(owner: Owner, lane: _Lane, span: Span, after: Spot | None):
         row_id,
         lane.text,
         null() if lane.after is None else lane.after,
-        lane.table.c.trust,
+        lane.table.c.trust if lane.trust is None else lane.trust,
         null() if isinstance(lane.what, str) else lane.what,
     ).where(owner.of(lane.table), lane.at >= span.since)
     query = query.select_from(lane.source if lane.source is not None else lane.table)
