@@ -125,6 +125,7 @@ async def test_a_plan_with_one_wrong_id_changes_nothing(memory: Memory) -> None:
     for wrong, error in (
         ({"kind": "delete", "fact_ids": [other]}, NotFound),
         ({"kind": "delete", "fact_ids": [999_999]}, NotFound),
+        ({"kind": "delete", "fact_ids": [10**30]}, NotFound),
         ({"kind": "delete", "fact_ids": [gone]}, Conflict),
         ({"kind": "delete", "fact_ids": [a]}, InvalidArguments),
         ({"kind": "merge", "fact_ids": [other], "fact": "x y"}, InvalidArguments),

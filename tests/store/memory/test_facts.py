@@ -121,6 +121,8 @@ async def test_no_query_reaches_another_owners_facts(memory_db: Database, ada: O
         assert await memory_db.write(lambda c, o=owner: facts.restore(c, o, [mine.id])) == []
         assert await memory_db.read(lambda c, o=owner: facts.count(c, o)) == 0
     assert [fact.id for fact in await memory_db.read(lambda c: facts.current_about(c, ada, "user|home"))] == [mine.id]
+    numbers = [-1, 0, mine.id, 2**63, 10**30]  # what no row can be called is not there either
+    assert list(await memory_db.read(lambda c: facts.get(c, ada, numbers))) == [mine.id]
 
 
 async def test_facts_are_listed_newest_first_page_by_page(memory_db: Database, ada: Owner, add) -> None:

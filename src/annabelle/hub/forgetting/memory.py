@@ -6,12 +6,12 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.core.errors import AnnabelleError, NotFound, StorageTrouble, Unavailable
+from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound, StorageTrouble, Unavailable
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.facade import Toolbox
 
 M = TypeVar("M", bound=BaseModel)
-_KNOWN = {kind.code: kind for kind in (NotFound, Unavailable, StorageTrouble)}
+_KNOWN = {kind.code: kind for kind in (InvalidArguments, NotFound, Unavailable, StorageTrouble)}
 _CLOSE = 5
 
 

@@ -13,6 +13,7 @@ from annabelle.core.needle import Needle
 from annabelle.servers.kit import Call, Result, current_call, deferred_module, tool
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.ownership import owner_of
+from annabelle.servers.memory.wording import RowId
 
 if TYPE_CHECKING:
     from annabelle.store import sweep
@@ -67,7 +68,7 @@ class ForgettingTools:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
     async def forget_fact_texts(
         self,
-        fact_id: Annotated[int, Field(description="The fact")],
+        fact_id: Annotated[RowId, Field(description="The fact")],
         with_source: Annotated[bool, Field(description="Also the words of the conversation it came from")] = False,
     ) -> FactTexts:
         """Say which texts to forget for a fact: its own, and of the facts it took the place of."""

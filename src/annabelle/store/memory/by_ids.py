@@ -12,6 +12,8 @@ from sqlalchemy import ColumnElement, Table, and_, bindparam
 
 from annabelle.store.memory.owner import Owner
 
+_HIGHEST = 2**63 - 1
+
 
 def named(table: Table) -> ColumnElement[bool]:
     """Those of the ids that are the owner's."""
@@ -24,5 +26,6 @@ def named(table: Table) -> ColumnElement[bool]:
 
 
 def naming(owner: Owner, ids: Collection[int]) -> dict[str, object]:
-    """What such a statement is given."""
-    return {"named_ids": list(ids), "named_user": owner.user_id, "named_agent": owner.agent_id}
+    """What such a statement is given. A number no row can have is left out: neither engine would take it."""
+    possible = [number for number in ids if 0 < number <= _HIGHEST]
+    return {"named_ids": possible, "named_user": owner.user_id, "named_agent": owner.agent_id}
