@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from annabelle.cli.memory import answers
 from annabelle.core.home import Home
 from cli.terminal import json_only, wait_until
 from cli.typed import Keyboard, Typed
@@ -206,3 +207,30 @@ def test_each_agent_has_a_memory_of_its_own_in_every_command(keyboard: Keyboard,
         keyboard("memory", *arguments, *scout, "--json").json  # noqa: B018
     wrong(keyboard("memory", "undo", *scout), "There is no change to undo.")
     wrong(keyboard("memory", "list", "--agent", "../etc"), "--agent is not the id of an agent.")
+
+
+def test_times_are_told_where_the_user_lives(home: Home, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("USER_TIMEZONE", "Asia/Tokyo")
+    answers._zone.cache_clear()
+    assert answers.moment("2026-01-31T20:00:00Z") == "2026-02-01 05:00"
+    assert (answers.day("2026-01-31T20:00:00+00:00"), answers.moment(None)) == ("2026-02-01", "")
+    answers._zone.cache_clear()
+
+
+@pytest.mark.incident("I-30")
+def test_another_person_types_with_their_own_token_and_has_their_own_memory(
+    keyboard: Keyboard, running: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    ours = added(keyboard, "Rings the bell at noon")
+    token = keyboard("users", "add", "ada").out.strip()
+    monkeypatch.setenv("ANNABELLE_TOKEN", token)
+    assert "noon" not in keyboard.said("memory", "list", "--all")
+    wrong(keyboard("memory", "why", ours), f"There is no fact {ours}.")
+    theirs = added(keyboard, "Rings the bell at midnight", "--agent", "annabelle")
+    assert "midnight" in keyboard.said("memory", "search", "when does the bell ring")
+    refused = keyboard("forget", "Rings the bell", "--yes")
+    assert (refused.code, refused.out) == (2, "")
+    assert "Only the owner" in refused.err
+    monkeypatch.delenv("ANNABELLE_TOKEN")
+    wrong(keyboard("memory", "why", theirs), f"There is no fact {theirs}.")
+    assert "midnight" not in keyboard.said("memory", "search", "when does the bell ring")

@@ -11,7 +11,7 @@ import typer
 
 from annabelle.cli.hub_client import HubClient
 from annabelle.cli.tool_calls import use_tool
-from annabelle.core.errors import AnnabelleError, CallerMistake, NotFound
+from annabelle.core.errors import AnnabelleError, CallerMistake, NotAllowed, NotFound
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject, ToolResult
 
@@ -73,7 +73,10 @@ def require_agent(agent: str | None) -> None:
             found = cast("list[JsonObject]", (await client.get("/agents"))["agents"])
             return [str(one["agentId"]) for one in found]
 
-    known = asyncio.run(names())
+    try:
+        known = asyncio.run(names())
+    except NotAllowed:
+        return  # whoever is not the owner is not told which agents there are
     if agent not in known:
         raise NotFound(f"There is no agent {agent!r}.", hint=f"There is {', '.join(known)}.")
 

@@ -98,8 +98,7 @@ def learn(agent: Agent = None, json: Json = False) -> None:
     if answer["refused"]:
         print_paragraph(f"Nothing was learnt: {answer['refused']}")
     elif not learnt:
-        looked = int(str(answer["turns"]))
-        print_line(f"Nothing new in {looked} exchanges." if looked else "Everything was looked through already.")
+        print_line("Nothing new in what was said." if answer["turns"] else "Everything was looked through already.")
 
 
 def _show_plan(plan: JsonObject) -> None:
