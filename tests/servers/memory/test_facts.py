@@ -295,6 +295,7 @@ async def test_facts_are_listed_page_by_page(memory: Memory) -> None:
     assert (await memory.as_("nobody")("list_facts")).text() == "No facts."
 
 
+@pytest.mark.req("EMB-01")
 async def test_facts_are_kept_while_there_are_no_vectors(open_memory, config) -> None:
     memory = open_memory(config, embedding=replace(config.embedding, provider="none"))
     call = memory.as_()

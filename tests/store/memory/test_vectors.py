@@ -108,6 +108,7 @@ async def test_the_vectors_of_a_rows_passages_stay_together_and_in_order(memory_
     assert await memory_db.read(lambda c: vectors.count(c, "m/one")) == 2
 
 
+@pytest.mark.req("EMB-01")
 async def test_a_vector_of_another_length_is_refused(memory_db: Database, ada: Owner) -> None:
     with pytest.raises(ValueError, match="3 dimensions"):
         await memory_db.write(lambda c: vectors.put(c, "fact", ada, 1, "m/one", blob(1, 0), 3))
