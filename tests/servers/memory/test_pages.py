@@ -118,6 +118,7 @@ def test_a_line_that_was_copied_and_changed_is_another_fact() -> None:
     ("change", "line", "problem"),
     [
         (("## preference", "## likings"), 9, "no category 'likings'"),
+        (("## preference", ""), 11, "stands in no section"),
         (("- likes tea", "likes tea"), 11, "belongs to nothing"),
         (("- likes tea", "### sub\n- likes tea"), 11, "heading of this level"),
         (("- likes tea", "- " + "x" * 2001), 11, "fact: String should have at most 2000"),

@@ -84,8 +84,10 @@ class _Reader:
     def take(self, number: int, line: str) -> None:
         if heading := _HEADING.match(line):
             self._heading(number, len(heading[1]), heading[2])
-        elif self.sections:  # whatever stands before the first section is for people
+        elif self.sections:
             self._below(number, line)
+        elif _BULLET.match(line):  # any other line before the first section is for people
+            raise bad_line(number, "it stands in no section", "Put it below its heading, which begins with ##.")
         self._blanks = 0
 
     def _heading(self, number: int, level: int, title: str) -> None:
