@@ -1,4 +1,4 @@
-"""The cache on disk: asked once, shared, bounded, forgotten on demand, and never a reason to fail."""
+"""The cache on disk: asked once, shared, bounded, cleared on demand, and never a reason to fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from annabelle.core.errors import StorageTrouble
 from annabelle.embeddings import Embedder, EmbeddingConfig, EmbeddingsUnavailable, ModelName, cache_lock, make_embedder
 from annabelle.embeddings.cache_file import CacheFile
-from annabelle.embeddings.cache_folder import path_for
+from annabelle.embeddings.cache_folder import clear, path_for
 from annabelle.embeddings.cache_format import key_of, read_header
 from annabelle.embeddings.cache_lock import locked
 from support.vector_server import VectorServer
@@ -251,61 +251,45 @@ async def test_a_folder_that_is_none_costs_no_answer(server: VectorServer, tmp_p
 
 
 @pytest.mark.req("SEL-07", "TRU-09")
-async def test_a_forgotten_text_is_gone_from_the_files_of_all_models(
+async def test_a_cleared_folder_holds_no_vector_of_any_model(
     server: VectorServer, tmp_path: Path, disk: OnDisk
 ) -> None:
-    await asked_for(server, tmp_path, TEXTS, model="older-model")
-    older = OnDisk(path_for(tmp_path, ModelName("ollama", "older-model")))
-    kept = older.content
     await asked_for(server, tmp_path, TEXTS)
-    older.write(kept)
+    older = OnDisk(path_for(tmp_path, ModelName("ollama", "older-model")))
     left_over, unreadable = OnDisk(tmp_path / f".{disk.path.name}.new"), OnDisk(tmp_path / "unreadable.vectors")
-    left_over.write(disk.content)
-    unreadable.write(b"?" + disk.content)
-    disk.write(disk.content + disk.content[-RECORD:-10])  # a record a killed process did not finish
+    for other in (older, left_over, unreadable):
+        other.write(disk.content)
+    (tmp_path / "lmstudio-model.json").write_text("{}")
 
-    everything = [np.asarray(server.vector(text)) for text in TEXTS[2:4]]
-    vectors = [(row / np.linalg.norm(row)).astype(np.float32).tobytes() for row in everything]
-    traces = [*vectors, *keys(TEXTS[2:4]), key_of(ModelName("ollama", "older-model"), TEXTS[2])]
+    clear(tmp_path)
 
-    def seen() -> list[bytes]:
-        content = disk.folder_content()
-        return [trace for trace in traces if trace in content]
-
-    assert seen() == traces
-    provider = make_embedder(EmbeddingConfig(), tmp_path)  # whoever makes the vectors today
-    await provider.forget(TEXTS[2:4])
-    assert seen() == []
-    assert disk.folder_names() == sorted([".lock", disk.path.name, older.path.name])
-    assert disk.records == older.records == 8
-    assert await asked_for(server, tmp_path, TEXTS) == TEXTS[2:4]
+    assert disk.folder_names() == [".lock", "lmstudio-model.json"], "the model that was chosen stays chosen"
+    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+    clear(tmp_path / "never-made")
+    assert not (tmp_path / "never-made").exists()
 
 
 @pytest.mark.req("SEL-07", "TRU-09")
-async def test_an_embedder_that_knows_the_file_notices_what_another_process_forgot(
+async def test_an_embedder_that_knows_the_file_notices_that_another_process_cleared_it(
     server: VectorServer, tmp_path: Path
 ) -> None:
-    async with embedding(server, tmp_path) as first, embedding(server, tmp_path) as second:
-        await first.embed(TEXTS)
-        await second.embed(TEXTS)
-        await second.forget([TEXTS[0]])
-        np.testing.assert_array_equal((await first.embed(TEXTS))[1:], (await second.embed(TEXTS))[1:])
-        assert server.texts == [*TEXTS, TEXTS[0]]
+    async with embedding(server, tmp_path) as embedder:
+        before = await embedder.embed(TEXTS)
+        clear(tmp_path)
+        np.testing.assert_array_equal(await embedder.embed(TEXTS), before)
+        assert server.texts == [*TEXTS, *TEXTS]
 
 
 @pytest.mark.req("SEL-07", "TRU-09")
-async def test_forgetting_that_could_not_be_done_is_an_error(
+async def test_a_folder_that_can_not_be_cleared_is_an_error(
     server: VectorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asked_for(server, tmp_path, TEXTS)
     monkeypatch.setattr(cache_lock, "LOCK_SECONDS", 0.05)
-    async with embedding(server, tmp_path) as embedder:
-        with locked(tmp_path):
-            with pytest.raises(StorageTrouble, match="does not let go"):
-                await embedder.forget(TEXTS)
-            assert (await embedder.embed([*TEXTS, "new"])).shape == (11, 8)
-        await embedder.forget(TEXTS)
-    assert await asked_for(server, tmp_path, TEXTS) == TEXTS
+    with locked(tmp_path):
+        with pytest.raises(StorageTrouble, match="does not let go"):
+            clear(tmp_path)
+        assert await asked_for(server, tmp_path, [*TEXTS, "new"]) == ["new"]
 
 
 @pytest.mark.req("SEL-07")
@@ -339,7 +323,6 @@ import numpy as np
 from annabelle.embeddings import ModelName
 from annabelle.embeddings.cache_file import CacheFile
 from annabelle.embeddings.cache_format import key_of
-from annabelle.embeddings.cache_folder import forget
 
 path, name = Path(sys.argv[1]), sys.argv[2]
 model = ModelName("ollama", "some-model")
@@ -348,13 +331,11 @@ sys.stdin.readline()
 for number in range(150):
     texts = [f"shared {number}", f"{name} {number}"]
     cache.add({key_of(model, text): np.full(8, number, np.float32) for text in texts})
-    if number % 50 == 49:
-        forget(path.parent, [f"{name} {number}"])
 """
 
 
 @pytest.mark.req("SEL-07")
-def test_two_processes_write_and_forget_at_once_and_nothing_is_lost(disk: OnDisk) -> None:
+def test_two_processes_write_at_once_and_nothing_is_lost(disk: OnDisk) -> None:
     writers = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(disk.path), name], stdin=subprocess.PIPE, text=True)
         for name in ("first", "second")
@@ -367,9 +348,6 @@ def test_two_processes_write_and_forget_at_once_and_nothing_is_lost(disk: OnDisk
         writer.communicate(timeout=60)
         assert writer.returncode == 0
     texts = [f"{name} {number}" for name in ("shared", "first", "second") for number in range(150)]
-    gone = {f"{name} {number}" for name in ("first", "second") for number in (49, 99, 149)}
     known = CacheFile(disk.path, MODEL).read(keys(texts))
-    assert {text for text, key in zip(texts, keys(texts), strict=True) if key not in known} == gone
-    for text, key in zip(texts, keys(texts), strict=True):
-        assert text in gone or set(known[key].tolist()) == {float(text.split()[1])}
+    assert [set(known[key].tolist()) for key in keys(texts)] == [{float(text.split()[1])} for text in texts]
     assert disk.records == len(known)

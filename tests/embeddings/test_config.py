@@ -125,7 +125,6 @@ async def test_what_can_not_work_says_so_at_the_call_and_not_before(
     assert isinstance(caught.value, Unavailable)
     assert hint in str(caught.value.hint)
     assert KEY not in caught.value.message + str(caught.value.hint)
-    await embedder.forget(["hello"])
     await embedder.close()
 
 

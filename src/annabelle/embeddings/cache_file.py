@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,7 @@ class CacheFile:
             header = self._header()
             if header is None or header.dimension != dimension:
                 header = Header.new(self._model, dimension)
-                replace(self._path, header, [])
+                _replace(self._path, header, [])
                 for other in self._path.parent.glob(f"*{SUFFIX}"):
                     if other != self._path:
                         other.unlink(missing_ok=True)  # a model that was changed for this one
@@ -130,24 +130,23 @@ class CacheFile:
     def _halve(self, header: Header, count: int) -> Header:
         """Keep the newer half; the oldest vectors are the ones least likely to be asked for again."""
         fresh = Header.new(header.model, header.dimension)
-        replace(self._path, fresh, kept(self._path, lambda slot, _key: slot >= count // 2))
+        _replace(self._path, fresh, _whole_from(self._path, count // 2))
         return fresh
 
 
-def kept(path: Path, wanted: Callable[[int, bytes], bool]) -> Iterator[bytes]:
-    """The records of a file that are whole and wanted, one by one: all together may be large."""
+def _whole_from(path: Path, first: int) -> Iterator[bytes]:
+    """The records of a file that are whole, from one on, one by one: all together may be large."""
     with path.open("rb") as file:
         header = read_header(file)
         if header is None:
             return
-        slot = 0
+        file.seek(first * header.record_bytes, os.SEEK_CUR)
         while len(record := file.read(header.record_bytes)) == header.record_bytes:
-            if wanted(slot, record[:KEY_BYTES]) and is_whole(record):
+            if is_whole(record):
                 yield record
-            slot += 1
 
 
-def replace(path: Path, header: Header, records: Iterable[bytes]) -> None:
+def _replace(path: Path, header: Header, records: Iterable[bytes]) -> None:
     """Put a new file in the place of the old one, so that a reader or a crash sees one or the other."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)

@@ -1,15 +1,13 @@
-"""All cached vectors of one home: where those of a model are, and how a text is forgotten in all of them."""
+"""All cached vectors of one home: where those of a model are, and how they all go."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.embeddings.cache_file import SUFFIX, kept, replace
-from annabelle.embeddings.cache_format import Header, key_of, read_header
+from annabelle.embeddings.cache_file import SUFFIX
 from annabelle.embeddings.cache_lock import locked
 from annabelle.embeddings.embedder import ModelName
 
@@ -20,35 +18,20 @@ def path_for(folder: Path, model: ModelName) -> Path:
     return folder / f"{readable}-{hashlib.sha256(str(model).encode()).hexdigest()[:8]}{SUFFIX}"
 
 
-def forget(folder: Path, texts: Sequence[str]) -> None:
-    """Write every file without the vectors of these texts; StorageTrouble when that could not be done."""
-    if not texts or not folder.is_dir():
+def clear(folder: Path) -> None:
+    """Remove every vector of every model, as when a text is forgotten: texts are known here by their hashes only.
+
+    StorageTrouble when that could not be done. Which model a server was asked for stays known.
+    """
+    if not folder.is_dir():
         return
     try:
         with locked(folder):
-            for left_over in folder.glob(f".*{SUFFIX}.new"):
-                left_over.unlink()  # of a process that was killed
-            for path in folder.glob(f"*{SUFFIX}"):
-                _forget_in(path, texts)
+            for path in folder.iterdir():
+                if path.name.endswith((SUFFIX, f"{SUFFIX}.new")):  # the latter of a process that was killed
+                    path.unlink(missing_ok=True)
     except OSError as error:
         raise StorageTrouble(
             f"Cached vectors in {folder} could not be removed: {error.strerror}.",
-            hint="Free space or fix the permissions and try again, or delete the folder: it is only a cache.",
+            hint="Fix the permissions and try again, or delete the folder: it is only a cache.",
         ) from error
-
-
-def _forget_in(path: Path, texts: Sequence[str]) -> None:
-    with path.open("rb") as file:
-        header = read_header(file)
-        first = file.tell()
-    if header is None:
-        path.unlink()  # nobody can tell what is in it
-        return
-    unwanted = {key_of(header.model, text) for text in texts}
-
-    def wanted(_slot: int, key: bytes) -> bool:
-        return key not in unwanted
-
-    remaining = sum(1 for _ in kept(path, wanted))
-    if first + remaining * header.record_bytes != path.stat().st_size:
-        replace(path, Header.new(header.model, header.dimension), kept(path, wanted))

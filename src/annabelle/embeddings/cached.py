@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annabelle.embeddings.cache_file import CacheFile, Vectors
-from annabelle.embeddings.cache_folder import forget, path_for
+from annabelle.embeddings.cache_folder import path_for
 from annabelle.embeddings.cache_format import key_of
 from annabelle.embeddings.embedder import Embedder, EmbeddingsUnavailable, ModelName
 from annabelle.embeddings.texts import is_blank
@@ -57,9 +57,6 @@ class CachedEmbedder:
             if text in vectors:
                 rows[place] = vectors[text]
         return rows
-
-    async def forget(self, texts: Sequence[str]) -> None:
-        await asyncio.to_thread(forget, self._folder, list(texts))
 
     async def close(self) -> None:
         await self._inner.close()

@@ -43,9 +43,6 @@ class EmbeddedModel:
             return _vectors(weights, texts)
         return await asyncio.to_thread(_vectors, weights, texts)
 
-    async def forget(self, texts: Sequence[str]) -> None:
-        """It keeps nothing of what it was given."""
-
     async def close(self) -> None:
         self._weights = None
 

@@ -64,9 +64,6 @@ class HttpEmbedder:
             rows[places] = np.concatenate(parts)
         return rows
 
-    async def forget(self, texts: Sequence[str]) -> None:
-        """It keeps nothing of what it was given."""
-
     async def close(self) -> None:
         await self._service.close()
 

@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import Embedder, ModelName
 from annabelle.embeddings.none import NoEmbedder
-from annabelle.embeddings.uncached import UncachedEmbedder
 
 _log = logging.getLogger(__name__)
 
@@ -18,10 +17,8 @@ _log = logging.getLogger(__name__)
 def make_embedder(config: EmbeddingConfig, cache_folder: Path | None) -> Embedder:
     """Never raises for a provider that can not work: such an embedder says so at each call, with what to do."""
     inner = _without_cache(config, cache_folder)
-    if cache_folder is None:
-        return inner
-    if config.provider == "embedded" or isinstance(inner, NoEmbedder):
-        return UncachedEmbedder(inner, cache_folder)  # the embedded model is quicker than a disk
+    if cache_folder is None or config.provider == "embedded" or isinstance(inner, NoEmbedder):
+        return inner  # the embedded model is quicker than a disk
     return importlib.import_module("annabelle.embeddings.cached").CachedEmbedder(inner, cache_folder)
 
 

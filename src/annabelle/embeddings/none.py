@@ -25,8 +25,5 @@ class NoEmbedder:
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         raise EmbeddingsUnavailable(self._reason, hint=self._hint)
 
-    async def forget(self, texts: Sequence[str]) -> None:
-        """It keeps nothing."""
-
     async def close(self) -> None:
         """It holds nothing open."""

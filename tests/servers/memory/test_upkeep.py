@@ -52,8 +52,6 @@ class Letters:
             row /= max(float(np.linalg.norm(row)), 1e-9)
         return rows
 
-    async def forget(self, texts: Sequence[str]) -> None: ...
-
     async def close(self) -> None: ...
 
 

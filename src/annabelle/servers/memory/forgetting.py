@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -16,9 +15,11 @@ from annabelle.servers.memory.ownership import owner_of
 from annabelle.servers.memory.wording import RowId
 
 if TYPE_CHECKING:
+    from annabelle.embeddings import cache_folder
     from annabelle.store import sweep
     from annabelle.store.memory import forgetting
 else:
+    cache_folder = deferred_module("annabelle.embeddings.cache_folder")
     sweep = deferred_module("annabelle.store.sweep")
     forgetting = deferred_module("annabelle.store.memory.forgetting")
 
@@ -86,12 +87,12 @@ class ForgettingTools:
         applying = _sweep(current_call(), texts, apply=True)
         found = await library.database.write(lambda connection: forgetting.forget(connection, applying))
         await library.database.compact(await library.database.read(forgetting.tables))
-        # The cache knows texts by their hashes only, also those that were merely searched for. It fills again.
+        # The cache does not know which of its texts hold this one. It fills again.
         await self._opening.replace(self._drop_cache)
         return _matches(found)
 
     async def _drop_cache(self) -> None:
-        await asyncio.to_thread(shutil.rmtree, self._opening.config.embedding_cache, ignore_errors=True)
+        await asyncio.to_thread(cache_folder.clear, self._opening.config.embedding_cache)
 
 
 def _sweep(call: Call, texts: list[str], *, apply: bool) -> sweep.Sweep:
