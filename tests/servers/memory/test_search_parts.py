@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from annabelle.servers.memory.search.fusion import CONFIDENCE, RECENCY, Weights, around, fuse, recency
 from annabelle.servers.memory.search.moments import Date, dates_in
+from annabelle.servers.memory.search.proposal import Proposal
 from annabelle.servers.memory.search.query import parse
+from annabelle.servers.memory.search.turn_ranking import with_neighbours
 from annabelle.servers.memory.search.turns import Turns
 from annabelle.servers.memory.search.words import READ_AT_MOST, telling
 from annabelle.store.memory.conversations import Place
@@ -89,20 +91,16 @@ def test_neighbours_are_those_of_the_session_however_turns_come_and_go(steps: li
     for number, session in kept.items():
         same = sorted(other for other, where in kept.items() if where == session)
         at = same.index(number)
-        assert turns.before(number) == (same[at - 1] if at else 0)
-        assert turns.after(number) == (same[at + 1] if at + 1 < len(same) else 0)
+        stands = turns.get(number)
+        assert stands is not None
+        assert stands.before == (same[at - 1] if at else 0)
+        assert stands.after == (same[at + 1] if at + 1 < len(same) else 0)
 
 
 def test_a_turn_that_nobody_knows_stands_nowhere() -> None:
     turns = Turns()
     turns.drop([7])
-    assert (turns.before(7), turns.after(7), turns.speaker(7), turns.said_at(7), turns.asks(7)) == (
-        0,
-        0,
-        -1,
-        None,
-        False,
-    )
+    assert turns.get(7) is None
 
 
 def test_speakers_are_known_by_each_of_their_names_but_roles_are_no_names() -> None:
@@ -128,15 +126,18 @@ def test_an_answer_gains_from_the_question_before_it() -> None:
     for number in (1, 2, 3):
         turns.put(place(number, asks=number == 1))
     own = {1: 1.0}
-    assert around(2, own, turns) > around(3, own, turns) > 0
-    assert around(1, own, turns) == 0
+    standing = with_neighbours(Proposal("hybrid", own, {}), turns)
+    assert standing.keys() == {1, 2, 3}
+    assert around(2, own, standing) > around(3, own, standing) > 0
+    assert around(1, own, standing) == 0
 
 
 def test_priors_order_equals_and_bury_nothing() -> None:
     assert RECENCY + CONFIDENCE < 0.1
-    assert recency(NOW, NOW) == recency(NOW + timedelta(days=900), NOW) == 1
-    assert 0.4 < recency(NOW - timedelta(days=30), NOW) < 0.6
-    assert recency(datetime(1, 1, 1, tzinfo=UTC), NOW) == pytest.approx(0)
+    at, day = NOW.timestamp(), 86_400
+    assert recency(at, at) == recency(at + 900 * day, at) == 1
+    assert 0.4 < recency(at - 30 * day, at) < 0.6
+    assert recency(datetime(1, 1, 1, tzinfo=UTC).timestamp(), at) == pytest.approx(0)
 
 
 def test_common_words_are_left_out_of_a_large_memory_and_never_all_of_them() -> None:

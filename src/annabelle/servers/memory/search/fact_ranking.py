@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from heapq import nlargest
 
 from sqlalchemy import Connection, bindparam, select
@@ -15,8 +14,8 @@ from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import facts
 
-Known = dict[int, tuple[float, datetime]]
-"""How sure a fact is, and when it was last said."""
+Known = dict[int, tuple[float, float]]
+"""How sure a fact is, and when it was last said, in seconds since 1970."""
 
 _known = select(facts.c.id, facts.c.confidence, facts.c.updated_at).where(named(facts), facts.c.retired_at.is_(None))
 _ids_in = select(facts.c.id).where(
@@ -39,23 +38,23 @@ def known(connection: Connection, owner: Owner, proposal: Proposal, limit: int) 
     if not ids:
         return {}
     rows = connection.execute(_known, naming(owner, ids))
-    return {row: (confidence, updated_at) for row, confidence, updated_at in rows.fetchall()}
+    return {row: (confidence, updated_at.timestamp()) for row, confidence, updated_at in rows.fetchall()}
 
 
-def rank(proposal: Proposal, known: Known, weights: Weights, limit: int, at: datetime) -> Found:
+def rank(proposal: Proposal, known: Known, weights: Weights, limit: int, at: float) -> Found:
     own = fuse(proposal.cosines, proposal.texts, weights)
     scores = {
-        row: own.get(row, 0.0) + RECENCY * recency(updated_at, at) + CONFIDENCE * confidence
-        for row, (confidence, updated_at) in known.items()
+        row: own.get(row, 0.0) + RECENCY * recency(said_at, at) + CONFIDENCE * confidence
+        for row, (confidence, said_at) in known.items()
         if proposal.is_related(row)
     }
     hits: list[Hit] = []
     for row in nlargest(limit, scores, key=lambda row: (scores[row], row)):
-        confidence, updated_at = known[row]
+        confidence, said_at = known[row]
         parts = Parts(
             vector=part(proposal.cosine(row)),
             text=part(proposal.text(row)),
-            recency=part(recency(updated_at, at)),
+            recency=part(recency(said_at, at)),
             confidence=part(confidence),
         )
         hits.append(Hit(row, part(scores[row] / (1 + RECENCY + CONFIDENCE)), parts))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
-from annabelle.servers.memory.search.turns import Turns
+from annabelle.servers.memory.search.turns import Standing
 
 BEFORE = (0.25, 0.25)
 """What a turn gains from the one before it and the one before that: they say what "she" and "there" are."""
@@ -20,7 +19,7 @@ RECENCY = 0.03
 CONFIDENCE = 0.05
 """Priors: enough to order equals, never enough to bury a clear hit."""
 
-_RECENT_DAYS = 30.0
+_HALF_LIFE_SECONDS = 30.0 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +49,27 @@ def fuse(cosines: Mapping[int, float] | None, texts: Mapping[int, float], weight
     }
 
 
-def around(row: int, own: Mapping[int, float], turns: Turns) -> float:
-    """What the turns near this one add to its score."""
-    total, place = 0.0, row
+def around(row: int, own: Mapping[int, float], standing: Mapping[int, Standing]) -> float:
+    """What the turns near this one add to its score. `standing` has every turn that scores, and those beside it."""
+    total, here = 0.0, standing[row]
+    place: Standing | None = here
     for share in BEFORE:
-        place = turns.before(place)
-        if not place:
+        if place is None or not place.before:
             break
-        total += share * own.get(place, 0.0)
-    place = row
+        total += share * own.get(place.before, 0.0)
+        place = standing.get(place.before)
+    place = here
     for share in AFTER:
-        place = turns.after(place)
-        if not place:
+        if place is None or not place.after:
             break
-        total += share * own.get(place, 0.0)
-    asked = turns.before(row)
-    if asked and turns.asks(asked):
-        total += ANSWER * own.get(asked, 0.0)
+        total += share * own.get(place.after, 0.0)
+        place = standing.get(place.after)
+    asked = standing.get(here.before)
+    if asked is not None and asked.asks:
+        total += ANSWER * own.get(here.before, 0.0)
     return total
 
 
-def recency(at: datetime, now: datetime) -> float:
-    """1 for now, half for a month ago. What a clock that was set back left in the future counts as now."""
-    days = max((now - at).total_seconds() / 86_400, 0.0)
-    return math.exp2(-days / _RECENT_DAYS)
+def recency(at: float, now: float) -> float:
+    """1 for now, half for a month ago, both in seconds. What a clock set back left in the future counts as now."""
+    return math.exp2(-max(now - at, 0.0) / _HALF_LIFE_SECONDS)

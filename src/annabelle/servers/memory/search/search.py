@@ -111,7 +111,7 @@ class Search:
         proposal, known = await self._database.read(read)
         if vector is not None and proposal.cosines is not None:
             proposal = proposal.with_cosines(self._matrices.scores("fact", owner, vector, list(known)))
-        return fact_ranking.rank(proposal, known, self._weights, limit, now())
+        return fact_ranking.rank(proposal, known, self._weights, limit, now().timestamp())
 
     async def conversations(
         self, owner: Owner, query: str, limit: int, *, since: datetime | None = None, until: datetime | None = None
@@ -126,9 +126,12 @@ class Search:
         )
         near = turn_ranking.with_neighbours(proposal, turns)
         if vector is not None and proposal.cosines is not None:
-            proposal = proposal.with_cosines(self._matrices.scores("conversation", owner, vector, near))
+            proposal = proposal.with_cosines(self._matrices.scores("conversation", owner, vector, list(near)))
         rows = near if among is None else [row for row in near if row in among]
-        return turn_ranking.rank(proposal, rows, turns, asked, self._weights, limit, now())
+        named = frozenset(number for name in asked.speakers for number in turns.named[name])
+        return turn_ranking.rank(
+            proposal, rows, near, turn_ranking.Asked(asked, named, now().timestamp()), self._weights, limit
+        )
 
     async def _nearest(
         self, kind: Kind, owner: Owner, meaning: str, among: set[int] | None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from heapq import nlargest
+from typing import Literal
 
 from annabelle.servers.memory.search.found import Found, Hit, Parts, part
 from annabelle.servers.memory.search.fusion import (
@@ -20,60 +22,80 @@ from annabelle.servers.memory.search.fusion import (
 )
 from annabelle.servers.memory.search.proposal import Proposal
 from annabelle.servers.memory.search.query import Query
-from annabelle.servers.memory.search.turns import Turns
+from annabelle.servers.memory.search.turns import Standing, Turns
 
 _BEST = 1 + sum(BEFORE) + sum(AFTER) + SPEAKER + DATE + RECENCY
 
 
-def with_neighbours(proposal: Proposal, turns: Turns) -> list[int]:
+def with_neighbours(proposal: Proposal, turns: Turns) -> dict[int, Standing]:
     """What was proposed, and the turns that gain from standing beside it."""
-    near = dict.fromkeys([*(proposal.cosines or ()), *proposal.texts])
-    for row in list(near):
-        for step, count in ((turns.before, len(AFTER)), (turns.after, len(BEFORE))):
-            place = row
-            for _ in range(count):
-                if not (place := step(place)):
-                    break
-                near[place] = None
-    return list(near)
+    near: dict[int, Standing] = {}
+    for row in [*(proposal.cosines or ()), *proposal.texts]:
+        _add(near, turns, row, "before", len(AFTER))
+        _add(near, turns, row, "after", len(BEFORE))
+    return near
+
+
+def _add(near: dict[int, Standing], turns: Turns, row: int, side: Literal["before", "after"], steps: int) -> None:
+    """The row, and so many turns on one side of it."""
+    for _ in range(steps + 1):
+        place = near.get(row) or turns.get(row)
+        if place is None:
+            return
+        near[row] = place
+        row = place.before if side == "before" else place.after
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked for, by whom it may have been said, and when it is asked."""
+
+    query: Query
+    named: frozenset[int]
+    at: float
+
+    def told(self, place: Standing) -> float:
+        """What is known of a turn without its words."""
+        total = RECENCY * self.recency(place)
+        if self.named and place.speaker in self.named:
+            total += SPEAKER
+        if self.query.dates and self.on_a_day(place):
+            total += DATE
+        return total
+
+    def recency(self, place: Standing) -> float:
+        return recency(place.said_at, self.at)
+
+    def on_a_day(self, place: Standing) -> bool:
+        said_at = datetime.fromtimestamp(place.said_at, UTC)
+        return any(said_at in date for date in self.query.dates)
 
 
 def rank(
-    proposal: Proposal, rows: Sequence[int], turns: Turns, asked: Query, weights: Weights, limit: int, at: datetime
+    proposal: Proposal,
+    rows: Iterable[int],
+    standing: Mapping[int, Standing],
+    asked: Asked,
+    weights: Weights,
+    limit: int,
 ) -> Found:
     own = fuse(proposal.cosines, proposal.texts, weights)
-    named = {number for name in asked.speakers for number in turns.named[name]}
     scores: dict[int, float] = {}
     context: dict[int, float] = {}
     for row in rows:
-        context[row] = around(row, own, turns)
+        context[row] = around(row, own, standing)
         if context[row] or proposal.is_related(row):
-            scores[row] = own.get(row, 0.0) + context[row] + _told(row, turns, asked, named, at)
+            scores[row] = own.get(row, 0.0) + context[row] + asked.told(standing[row])
     hits: list[Hit] = []
     for row in nlargest(limit, scores, key=lambda row: (scores[row], row)):
-        said_at = turns.said_at(row)
+        place = standing[row]
         parts = Parts(
             vector=part(proposal.cosine(row)),
             text=part(proposal.text(row)),
             context=part(context[row]),
-            speaker=float(turns.speaker(row) in named),
-            date=float(said_at is not None and _on_a_day(said_at, asked)),
-            recency=part(recency(said_at, at)) if said_at else 0.0,
+            speaker=float(place.speaker in asked.named),
+            date=float(asked.on_a_day(place)),
+            recency=part(asked.recency(place)),
         )
         hits.append(Hit(row, part(scores[row] / _BEST), parts))
     return Found(proposal.tier, tuple(hits))
-
-
-def _told(row: int, turns: Turns, asked: Query, named: set[int], at: datetime) -> float:
-    """What is known of a turn without its words."""
-    total = SPEAKER if named and turns.speaker(row) in named else 0.0
-    said_at = turns.said_at(row)
-    if said_at is not None:
-        total += RECENCY * recency(said_at, at)
-        if asked.dates and _on_a_day(said_at, asked):
-            total += DATE
-    return total
-
-
-def _on_a_day(said_at: datetime, asked: Query) -> bool:
-    return any(said_at in date for date in asked.dates)

@@ -5,13 +5,26 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import NamedTuple
 
 from annabelle.store.memory.conversations import Place
 from annabelle.store.memory.folding import words
 
 _NOBODY = frozenset({"", "user", "assistant", "agent", "system", "human", "ai", "bot", "me", "you", "i"})
 """Speakers that are no names."""
+
+
+class Standing(NamedTuple):
+    """Where one turn stands; 0 for no turn before or after it."""
+
+    before: int
+    after: int
+    said_at: int
+    """In seconds since 1970."""
+    speaker: int
+    asks: bool
+    """Whether it ends in a question that somebody else answers in the next turn."""
 
 
 class Turns:
@@ -70,27 +83,18 @@ class Turns:
             for column in (self._ids, self._before, self._after, self._said_at, self._speakers, self._asks):
                 del column[where]
 
-    def before(self, turn: int) -> int:
-        """The turn before, 0 when there is none."""
-        where = self._find(turn)
-        return 0 if where is None else self._before[where]
-
-    def after(self, turn: int) -> int:
-        where = self._find(turn)
-        return 0 if where is None else self._after[where]
-
-    def asks(self, turn: int) -> bool:
-        """Whether it ends in a question that somebody else answers in the next turn."""
-        where = self._find(turn)
-        return where is not None and bool(self._asks[where])
-
-    def speaker(self, turn: int) -> int:
-        where = self._find(turn)
-        return -1 if where is None else self._speakers[where]
-
-    def said_at(self, turn: int) -> datetime | None:
-        where = self._find(turn)
-        return None if where is None else datetime.fromtimestamp(self._said_at[where], UTC)
+    def get(self, turn: int) -> Standing | None:
+        """Everything that is known of a turn but its words; nothing of one that is not there."""
+        where = bisect_left(self._ids, turn)
+        if where == len(self._ids) or self._ids[where] != turn:
+            return None
+        return Standing(
+            self._before[where],
+            self._after[where],
+            self._said_at[where],
+            self._speakers[where],
+            bool(self._asks[where]),
+        )
 
     def between(self, since: datetime | None, until: datetime | None) -> list[int]:
         """Turns said from `since` up to but without `until`."""
@@ -98,10 +102,6 @@ class Turns:
         # Kept in whole seconds: the caller looks at the rows themselves for the rest.
         end = until.timestamp() if until else float("inf")
         return [turn for turn, at in zip(self._ids, self._said_at, strict=True) if start - 1 < at < end]
-
-    def _find(self, turn: int) -> int | None:
-        where = bisect_left(self._ids, turn)
-        return where if where < len(self._ids) and self._ids[where] == turn else None
 
     def _at(self, turn: int) -> int:
         return bisect_left(self._ids, turn)
