@@ -126,6 +126,22 @@ async def test_a_text_that_is_refused_does_not_close_the_door_for_the_next(serve
 
 
 @pytest.mark.req("EMB-01")
+async def test_a_text_that_is_refused_keeps_no_other_from_its_vector(server: VectorServer) -> None:
+    def picky(asked: Asked) -> Answer:
+        refused = "bad" in asked.texts or any(len(text) > 400 for text in asked.texts)
+        return (400, {}) if refused else server.answer(asked)
+
+    server.behave = picky
+    async with connected("openai", server.url, clock=Clock()) as embedder:
+        rows = await embedder.embed(["one", "bad", "字" * 900, "two"])
+        assert np.linalg.norm(rows, axis=1).round(5).tolist() == [1, 0, 1, 1]
+        np.testing.assert_allclose(rows[3], unit(server.vector("two")), atol=1e-6)
+        server.behave = lambda _asked: (400, {})
+        with pytest.raises(EmbeddingsUnavailable, match="status 400"):
+            await embedder.embed(["one", "two"])
+
+
+@pytest.mark.req("EMB-01")
 async def test_lm_studio_is_asked_for_its_model_once_and_keeps_it(server: VectorServer, tmp_path: Path) -> None:
     async with connected("lmstudio", server.url, model="", folder=tmp_path) as embedder:
         assert embedder.model.name == ""

@@ -21,6 +21,7 @@ LONGEST = 8_000
 """Characters of a text that are sent; models read two to eight thousand tokens."""
 
 _SHORTER = 1_000
+_SHORTEST = 250
 
 
 class Wire(Protocol):
@@ -78,11 +79,28 @@ class HttpEmbedder:
             rows = await self._rows_or_refusal(texts)
             if isinstance(rows, TooMuch) and max(map(len, texts)) > _SHORTER:
                 rows = await self._rows_or_refusal([text[:_SHORTER] for text in texts])
+            if isinstance(rows, TooMuch) and len(texts) > 1:
+                rows = await self._one_by_one(texts, rows)
             if not isinstance(rows, TooMuch):
                 self._check_dimension(rows.shape[1])
         if isinstance(rows, TooMuch):
             raise rows  # out here: a server that refuses one text still has an ear for the next
         return rows
+
+    async def _one_by_one(self, texts: list[str], refusal: TooMuch) -> NDArray[np.float32] | TooMuch:
+        """A text that is refused keeps no other from its vector; its own are zeros, which are near nothing."""
+        answers: list[NDArray[np.float32] | None] = []
+        for text in texts:
+            rows = await self._rows_or_refusal([text[:_SHORTER]])
+            if isinstance(rows, TooMuch) and len(text) > _SHORTEST:
+                rows = await self._rows_or_refusal([text[:_SHORTEST]])
+            if not isinstance(rows, TooMuch):
+                self._check_dimension(rows.shape[1])
+            answers.append(None if isinstance(rows, TooMuch) else rows)
+        if all(rows is None for rows in answers):
+            return refusal  # it is not the texts
+        nothing = np.zeros((1, self._dimension or 0), np.float32)
+        return np.concatenate([nothing if rows is None else rows for rows in answers])
 
     def _check_dimension(self, dimension: int) -> None:
         if self._dimension not in (None, dimension):
