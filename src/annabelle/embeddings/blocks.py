@@ -76,13 +76,13 @@ class Blocks:
             start = end
         return found
 
-    def distances(self, vector: Vector, count: int) -> NDArray[np.uint16]:
-        """How many signs differ from the vector's, for each row."""
+    def distances(self, vector: Vector, count: int, words: int | None = None) -> NDArray[np.uint16]:
+        """How many signs differ from the vector's, for each row; of the first `words` times 64 of them, or of all."""
         found = np.zeros(count, np.uint16)
         signs = self._packed(vector[np.newaxis])
         for block, start in enumerate(range(0, count, self._size)):
             part = found[start : start + self._size]
-            for word in range(self._words):
+            for word in range(words or self._words):
                 np.add(part, np.bitwise_count(self._signs[block][word, : len(part)] ^ signs[word]), out=part)
         return found
 

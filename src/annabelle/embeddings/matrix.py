@@ -17,7 +17,7 @@ PREFILTER_ROWS = 50_000
 _RESCORED_SHARE = 0.04
 _RESCORED_PER_HIT = 80
 # The angle between two vectors says which share of their signs differs, give or take this much.
-_SIGNS_BY_CHANCE = 0.12
+_SIGNS_BY_CHANCE = 0.14
 
 Vector = NDArray[np.float32]
 Among = Collection[int] | NDArray[np.int64]
@@ -124,8 +124,11 @@ class Matrix:
         self._check(vector.shape, (self.dimension,))
         if limit <= 0 or not self._count:
             return []
-        most = self.dimension * (math.acos(max(min(least, 1.0), -1.0)) / math.pi + _SIGNS_BY_CHANCE)
-        rows = np.flatnonzero(self._blocks.distances(vector, self._count) <= most)
+        # Half of the signs tell enough, and take half of the time.
+        words = max(1, self.dimension // 128)
+        signs = min(64 * words, self.dimension)
+        most = signs * (math.acos(max(min(least, 1.0), -1.0)) / math.pi + _SIGNS_BY_CHANCE)
+        rows = np.flatnonzero(self._blocks.distances(vector, self._count, words) <= most)
         found = self._blocks.dot_rows(vector, rows)
         close = np.flatnonzero(found >= least)
         best = close[_largest(found[close], limit)]
