@@ -52,7 +52,8 @@ SHAPES: tuple[Shape, ...] = (
         ("-----BEGIN", "AGE-SECRET-KEY-1"),
         rf"-----BEGIN[ A-Z]*{_PRIVATE_KEY}[\s\S]*?(?:-----END[ A-Z]*{_PRIVATE_KEY}|\Z)|AGE-SECRET-KEY-1[0-9A-Z]{{20,}}",
     ),
-    Shape("one-time password seed", ("otpauth://",), r"(?<=otpauth://)\S*?secret=[A-Z2-7]{8,}\S*"),
+    # What stands before the seed is bounded: a text of nothing but beginnings would be read to its end from each.
+    Shape("one-time password seed", ("otpauth://",), r"(?<=otpauth://)\S{0,400}?secret=[A-Z2-7]{8,}\S*"),
     Shape("password in an address", ("@",), r"(?<=://)[^\s:/@]*:[^\s/@]+(?=@)"),
 )
 
