@@ -63,6 +63,28 @@ async def test_a_fact_with_most_of_the_same_words_is_stored_with_a_warning(memor
     assert [one.id for one in again.similar_existing] == [cyrillic.fact_id]
 
 
+@pytest.mark.req("MEM-04")
+@pytest.mark.parametrize(
+    ("known", "new", "warns"),
+    [
+        ("Walnut pine cedar maple birch", "Walnut pine cedar garden fence", True),  # 3 of 5 words
+        ("Walnut pine cedar maple birch", "Cedar walnut pine", True),  # all of the smaller one
+        ("Walnut pine cedar maple", "Walnut pine garden fence", False),  # 2 of 4
+        ("Walnut pine cedar maple birch elm larch", "Walnut pine cedar maple garden fence shed", False),  # 4 of 7
+    ],
+)
+async def test_six_of_ten_words_in_common_are_similar_and_fewer_are_not(
+    open_memory, sqlite_config, known: str, new: str, warns: bool
+) -> None:
+    memory = open_memory(sqlite_config, embedding=replace(sqlite_config.embedding, provider="none"))
+    call = memory.as_()
+    first = await _store(call, known, "preference")
+    other = await _store(call, new, "preference")
+    assert (other.status, [one.id for one in other.similar_existing]) == ("stored", [first.fact_id] if warns else [])
+    assert (await _store(call, f"{new} indeed", "decision")).similar_existing == [], "of another category"
+    assert len(await _current(call)) == 3
+
+
 @pytest.mark.req("MEM-09")
 async def test_a_new_value_takes_the_place_of_the_old_one_and_both_are_kept(memory: Memory) -> None:
     call = memory.as_()
