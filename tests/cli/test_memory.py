@@ -87,7 +87,7 @@ def test_the_editor_opens_when_no_words_are_given_and_a_category_alone_keeps_the
 def test_search_shows_where_each_hit_comes_from_and_how_what_is_shown_was_found(keyboard: Keyboard):
     fact = added(keyboard, "Collects wooden sailing ships", "-c", "preference")
     found = keyboard.said("memory", "search", "sailing ships")
-    assert re.search(rf"^{fact} +1\.00 +\d{{4}}-\d\d-\d\d +added in the terminal +Collects wooden", found, re.M)
+    assert re.search(rf"^{fact} +[01]\.\d\d +\d{{4}}-\d\d-\d\d +added in the terminal +Collects wooden", found, re.M)
     # There is no conversation, so the words for how one was found are not said.
     assert found.splitlines()[-1] == "Found by meaning and words."
     assert keyboard.said("memory", "search", "zzyzx", "-c", "decision") == "Nothing is known about it.\n"

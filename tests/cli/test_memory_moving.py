@@ -16,7 +16,7 @@ from cli.terminal import Terminal, wait_until
 from cli.typed import Keyboard
 from support.scripted_model import Reply, Rule, ScriptedServer
 
-MANY = 4_100
+MANY = 3_000
 
 
 @pytest.fixture
@@ -96,14 +96,14 @@ def test_an_import_shows_how_far_it_is_and_goes_on_when_it_was_broken_off(
     visit: Callable[..., Terminal], keyboard: Keyboard, notes: Path, at_home: Home
 ):
     first = visit("memory", "import", str(notes))
-    first.expect(r"Importing .*2000/4100")
+    first.expect(r"Importing .*500/3000")
     first.type("\x03")
     assert first.wait() == 130
     assert "Broken off. The same command goes on with it." in first.seen
     assert list(at_home.memory_export.glob("import-*")) == []
     assert "Note 1 is about word7" not in facts_of(keyboard, "-c", "project"), "all of it or nothing"
     second = visit("memory", "import", str(notes))
-    second.expect(r"Importing .*4100/4100")
+    second.expect(r"Importing .*3000/3000")
     assert second.wait() == 0
     assert f"facts: {MANY} added." in second.seen
     again = keyboard("memory", "import", str(notes))

@@ -22,7 +22,7 @@ from annabelle.core.errors import AnnabelleError, TooManyRequests
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject, ToolResult
 
-IMPORT_BATCH = 2000
+IMPORT_BATCH = 500
 EMBED_BATCH = 200
 _BREATH_SECONDS = 1.0
 
@@ -82,7 +82,7 @@ def _in_batches(label: str, tool: str, arguments: JsonObject, agent: str | None)
                         await asyncio.sleep(_BREATH_SECONDS)
                         continue
                     data = structured(result)
-                    progress.update(task, completed=_done(data), total=int(str(data.get("total", 0))))
+                    progress.update(task, completed=_done(data), total=int(str(data.get("total", 0))), refresh=True)
                     over = data.get("finished") is not False and not data.get("remaining")
                     if over or data.get("done") == 0:  # a batch that got nowhere would do so for ever
                         return result
