@@ -50,6 +50,17 @@ async def test_the_same_fact_again_renews_its_time_and_keeps_its_id(memory: Memo
 
 
 @pytest.mark.req("MEM-04")
+async def test_a_fact_that_is_history_is_not_the_same_fact_and_is_learnt_anew(memory: Memory) -> None:
+    call = memory.as_()
+    first = await _store(call, "Likes green tea", "preference")
+    await call("delete_fact", fact_id=first.fact_id)
+    again = await _store(call, "Likes green tea", "preference")
+    assert again.status == "stored"
+    assert again.fact_id != first.fact_id
+    assert await _current(call) == ["Likes green tea"]
+
+
+@pytest.mark.req("MEM-04")
 async def test_a_fact_with_most_of_the_same_words_is_stored_with_a_warning(memory: Memory) -> None:
     call = memory.as_()
     first = await _store(call, "Enjoys long mountain hikes with Sam", "preference")
