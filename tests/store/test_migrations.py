@@ -117,6 +117,7 @@ async def test_a_backup_file_can_be_put_back(tmp_path: Path, old_plan: Plan) -> 
     with engine.connect() as connection:
         assert columns(connection) == {"id", "title"}  # what was there is not lost
     engine.dispose()
+    assert [backup.restore(kept, file).name for _ in range(2)] == ["annabelle.db.replaced-2", "annabelle.db.replaced-3"]
 
 
 @pytest.mark.incident("I-19")

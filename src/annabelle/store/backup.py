@@ -38,8 +38,8 @@ def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
     return target
 
 
-def restore(backup: Path, file: Path) -> None:
-    """Put a backup in the place of the database. What was there is kept beside it as `<name>.replaced`."""
+def restore(backup: Path, file: Path) -> Path:
+    """Put a backup in the place of the database. What was there is kept beside it as `<name>.replaced`; where."""
     if not backup.is_file():
         raise NotFound(f"There is no backup at {backup}.")
     lock = FileLock(file)
@@ -48,15 +48,26 @@ def restore(backup: Path, file: Path) -> None:
         fresh = file.with_name(f".{file.name}.restored")
         fresh.unlink(missing_ok=True)
         _copy(backup, fresh)
+        kept = _unused(file.with_name(f"{file.name}.replaced"))
         for suffix in ("", "-wal", "-shm"):
             # The WAL moves along with the file it belongs to; it is never deleted.
             with contextlib.suppress(FileNotFoundError):
-                file.with_name(file.name + suffix).replace(file.with_name(f"{file.name}.replaced{suffix}"))
+                file.with_name(file.name + suffix).replace(kept.with_name(kept.name + suffix))
         fresh.replace(file)
     except (OSError, driver.Error) as error:
         raise StorageTrouble(f"The backup {backup} could not be restored: {error}.") from error
     finally:
         lock.release()
+    return kept
+
+
+def _unused(path: Path) -> Path:
+    """The first of `<name>`, `<name>-2`, `<name>-3` … that is free: whoever tries several backups loses none."""
+    number, unused = 1, path
+    while unused.exists():
+        number += 1
+        unused = path.with_name(f"{path.name}-{number}")
+    return unused
 
 
 def _copy(source: Path, target: Path) -> None:

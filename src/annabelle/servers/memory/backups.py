@@ -80,12 +80,11 @@ class BackupTools:
             raise OperatorMistake(_ON_POSTGRES, hint="Restore with the tools of the database server.")
         chosen = await self._choose(name)
 
-        async def put_back() -> None:
-            await asyncio.to_thread(backup.restore, chosen, self._config.file)
+        async def put_back() -> Path:
+            return await asyncio.to_thread(backup.restore, chosen, self._config.file)
 
-        await self._opening.replace(put_back)
+        kept = await self._opening.replace(put_back)
         await self._opening.library()  # says at once when this backup is no use either
-        kept = self._config.file.with_name(f"{self._config.file.name}.replaced")
         return Restored(name=chosen.name, made_at=made_at(chosen), kept=str(kept))
 
     async def _choose(self, name: str | None) -> Path:
