@@ -17,7 +17,7 @@ from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import conversations, facts
 from annabelle.store.statements import Values
 
-_add_facts = insert(facts).returning(facts.c.id, sort_by_parameter_order=True)
+_add_facts = insert(facts)
 _add_turn = insert(conversations).returning(conversations.c.id)
 _link = update(facts).where(facts.c.id == bindparam("at")).values(superseded_by=bindparam("by"))
 
@@ -52,7 +52,12 @@ def add_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[Valu
         said = fact_hash(str(values["fact"]))
         key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
         rows.append({**values, **owner.columns(), "fact_hash": said, "import_key": key})
-    numbers = list(connection.execute(_add_facts, rows).scalars())
+    connection.execute(_add_facts, rows)
+    # Asked for afterwards: an insert that tells its numbers in order goes row by row on SQLite.
+    keys = [str(row["import_key"]) for row in rows]
+    query = select(facts.c.import_key, facts.c.id).where(owner.of(facts), facts.c.import_key.in_(keys))
+    by_key: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+    numbers = [by_key[key] for key in keys]
     found = zip(numbers, facts_of_file, strict=True)
     current = [(number, values) for number, values in found if values["retired_at"] is None]
     words = [(number, str(values["fact"]), str(values["category"])) for number, values in current]

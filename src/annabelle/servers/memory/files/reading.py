@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.memory import Trust
@@ -13,9 +14,10 @@ from annabelle.servers.kit import StopSign
 from annabelle.servers.memory.files import document, facts_page, people_pages, profile_page
 from annabelle.servers.memory.files.marks import bad_line
 from annabelle.servers.memory.files.outline import read_page
-from annabelle.servers.memory.files.rows import ORDER, AnyRow
+from annabelle.servers.memory.files.rows import ORDER, AnyRow, FactRow
 from annabelle.servers.memory.profile_document import checked
 from annabelle.servers.memory.safety import secret_kind
+from annabelle.servers.memory.statement import read_statement
 
 PAGES = ("profile.md", "facts.md", "contacts.md", "projects.md")
 DOCUMENT = "memory.json"
@@ -36,7 +38,8 @@ class Reading:
     notes: list[str] = field(default_factory=list[str])
 
     def between(self, start: int, stop: int) -> Iterator[AnyRow]:
-        return (make() for make in self.rows[start:stop])
+        """Some of the rows. Here it is read what a fact is about, so that the writer need not."""
+        return (_stated(make()) for make in self.rows[start:stop])
 
 
 def read_all(
@@ -56,12 +59,13 @@ def read_all(
     pages = [one for one in files if one[0] != DOCUMENT] or files
     reading = Reading([name for name, _ in pages], digest.hexdigest())
     made: list[tuple[int, Callable[[], AnyRow]]] = []
+    kind_in = lru_cache(1000)(secret_kind)  # rows share most of what they say of their origin
     for name, data in pages:
         for number, make in enumerate(_rows(name, _text(name, data), reading)):
             if number % _CHECKED_AT_ONCE == 0:
                 stop.check()
             row = make()
-            if kind := _secret(row):
+            if kind := next((kind for words in row.words() if words and (kind := kind_in(words))), None):
                 reading.secrets[kind] += 1
                 continue
             reading.kinds[row.kind] += 1
@@ -121,5 +125,8 @@ def _text(name: str, data: bytes) -> str:
         raise bad_line(line, f"{name[:100]} is not UTF-8 text there") from error
 
 
-def _secret(row: AnyRow) -> str | None:
-    return next((kind for words in row.words() if words and (kind := secret_kind(words))), None)
+def _stated(row: AnyRow) -> AnyRow:
+    if not isinstance(row, FactRow) or row.id is not None or row.about is not None:
+        return row
+    stated = read_statement(row.fact)
+    return row.model_copy(update={"about": stated.key}) if stated else row

@@ -71,7 +71,7 @@ class FactRow(Row):
     last_accessed_at: AwareDatetime | None = None
 
     def words(self) -> Iterable[str]:
-        return (self.fact, self.source, *strings(self.origin))
+        return (self.fact, self.source, "\n".join(strings(self.origin)))
 
 
 class FactLine(Row):

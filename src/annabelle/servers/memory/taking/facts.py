@@ -11,10 +11,9 @@ from annabelle.core.tools import JsonObject
 from annabelle.servers.memory.files.facts_page import fact_check
 from annabelle.servers.memory.files.rows import FactLine, FactRow, Listing
 from annabelle.servers.memory.keeping import Kept, correct_in, keep_in
-from annabelle.servers.memory.statement import read_statement
 from annabelle.servers.memory.taking.tally import SHOWN, Taking
 from annabelle.store.memory import adopting, exports, facts
-from annabelle.store.memory.facts import NewFact
+from annabelle.store.memory.facts import Fact, NewFact
 
 _AT_ONCE = 200
 
@@ -62,8 +61,7 @@ class TakeFacts:
     def _add(self, row: FactRow) -> adopting.KnownFact:
         taking = self._taking
         created = row.created_at or row.valid_from or now()
-        stated = read_statement(row.fact) if row.id is None else None
-        about = row.about or (stated.key if stated else None)
+        about = row.about
         origin = taking.kept_origin(self._renumbered(cast("JsonObject", row.origin)))
         source = row.source or f"import of {taking.name}"
         current = row.retired_at is None
@@ -117,16 +115,27 @@ class TakeFacts:
         kept = {key: value for key, value in origin.items() if key != "conversation_id"}
         return {**kept, "conversation_id": self._turns[said_in]} if said_in in self._turns else kept
 
-    def line(self, row: FactLine) -> None:
-        """A line of a page: as it was exported, corrected, or new."""
+    def lines(self, lines: Iterable[FactLine]) -> None:
+        """Lines of a page: as they were exported, corrected, or new."""
+        for part in _parts(lines):
+            ids = [line.id for line in part if line.id is not None]
+            known = facts.get(self._taking.connection, self._taking.owner, ids)
+            for line in part:
+                old = known.get(line.id) if line.id else None
+                if old is not None and fact_check(old.fact, old.category) != line.check:
+                    old = None  # a page of another memory, in which this number is another fact
+                if old is not None and line.check == fact_check(line.fact, line.category):
+                    self._taking.tally.count("facts", "unchanged")
+                else:
+                    self._changed(line, old)
+
+    def _changed(self, line: FactLine, old: Fact | None) -> None:
         taking, tally = self._taking, self._taking.tally
-        old = facts.get(taking.connection, taking.owner, [row.id]).get(row.id) if row.id else None
-        if old is not None and fact_check(old.fact, old.category) != row.check:
-            old = None  # a page of another memory, in which this number is another fact
-        if old is not None and row.check == fact_check(row.fact, row.category):
-            tally.count("facts", "unchanged")
-            return
-        new = NewFact(row.fact, row.category, f"import of {taking.name}", trust=taking.trust, origin=taking.from_file())
+        new = NewFact(
+            line.fact, line.category, f"import of {taking.name}", trust=taking.trust, origin=taking.from_file()
+        )
+        # A line before this one may have taken its place.
+        old = facts.get(taking.connection, taking.owner, [old.id])[old.id] if old else None
         if old is not None and old.current and (taking.trust == "trusted" or old.trust == "untrusted"):
             self._note(correct_in(taking.connection, taking.owner, old.id, new))
             tally.count("facts", "corrected")

@@ -35,9 +35,11 @@ def take(taking: Taking, rows: Iterable[AnyRow]) -> None:
     for kind, group in groupby(rows, key=lambda row: row.kind):
         if kind == "fact":  # many: taken in parts
             facts.rows(cast("Iterable[FactRow]", group))
-            continue
-        for row in group:
-            _one(row, taking, people, profile, facts, turns)
+        elif kind == "line":
+            facts.lines(cast("Iterable[FactLine]", group))
+        else:
+            for row in group:
+                _one(row, taking, people, profile, facts, turns)
 
 
 def _one(
@@ -63,7 +65,7 @@ def _one(
         case TurnRow():
             _turn(row, taking, turns)
         case FactLine():
-            facts.line(row)
+            facts.lines([row])
         case Listing():
             facts.listing(row)
         case FactRow():
