@@ -193,8 +193,12 @@ async def test_a_row_that_changed_while_its_vector_was_made_keeps_none_of_the_ol
 
 
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
-async def test_closing_right_after_waking_the_upkeep_does_not_wait_for_it(memory: Memory) -> None:
-    library = await memory.library()
-    await asyncio.wait_for(library.upkeep.looked(), 30)
-    library.upkeep.wake()
-    await asyncio.wait_for(memory.close(), 30)
+async def test_the_upkeep_ends_also_when_it_was_woken_the_moment_before(memory: Memory) -> None:
+    upkeep = (await memory.library()).upkeep
+    for steps in range(5):
+        await asyncio.wait_for(upkeep.looked(), 30)
+        upkeep.wake()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await asyncio.wait_for(upkeep.stop(), 30)
+        upkeep.start()
