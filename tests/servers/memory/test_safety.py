@@ -132,6 +132,8 @@ TOLD = {
 }  # fmt: skip
 
 HARMLESS = [
+    "The parcel is 4539 1488 0343 6468",  # like a card, with a check digit no card has
+    "The parcel is 4539148803436468",
     "I forgot my password yesterday",
     "prefers a password manager",
     "Prefers the password manager 1Password",
@@ -215,6 +217,15 @@ def test_every_kind_of_key_has_an_example():
 @pytest.mark.parametrize(("kind", "text"), _cases(TOLD))
 def test_a_secret_told_in_words_is_recognised(kind: str, text: str):
     assert kind in {secret.kind for secret in secrets_in(text)}
+
+
+@pytest.mark.req("MEM-05")
+@pytest.mark.parametrize("length", [300, 2_000, 50_000])
+def test_a_secret_is_found_wherever_it_stands_in_a_long_text(length: int):
+    words = "the garden is green " * (length // 20)
+    for secret in ("my password is hunter2hunter2", "4539 1488 0343 6467", "ghp_abcdefghijklmnopqrst1234"):
+        assert secret_kind(f"{words}. And {secret}") is not None
+        assert secret_kind(f"{words}. And {secret}. And {words}") is not None
 
 
 @pytest.mark.req("MEM-05")
