@@ -306,6 +306,7 @@ async def test_two_writers_of_the_same_fact_make_one_row(memory: Memory) -> None
     assert len(await _current(call)) == 2
 
 
+@pytest.mark.req("MEM-05", "MEM-09")
 async def test_only_the_hub_may_say_where_a_fact_was_read(memory: Memory) -> None:
     origin = {"conversation_id": 1, "quote": "I live in Berlin", "message_id": "msg_1"}
     for call in (memory.as_(), memory.as_person()):
