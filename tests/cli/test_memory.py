@@ -135,6 +135,7 @@ def test_bad_input_is_refused_in_one_sentence_with_what_to_type_instead(keyboard
         wrong(keyboard("memory", number, "999"), "There is no fact 999.", "annabelle memory list")
         wrong(keyboard("memory", number, "0"))
         wrong(keyboard("memory", number, "one"))
+        wrong(keyboard("memory", number, "9" * 20))
     wrong(keyboard("memory", "add", "x y", "-c", "gossip"), "'gossip' is not one of", "decision")
     for nothing in ("", "  \n", "🐝🐝", "\x00\x1b"):
         wrong(keyboard("memory", "add", nothing), "The fact has no words in it.")

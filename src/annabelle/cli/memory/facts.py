@@ -16,8 +16,9 @@ from annabelle.core.errors import CallerMistake
 from annabelle.core.memory import FactCategory
 from annabelle.core.tools import JsonObject
 
+MOST = 2**53  # no number of a row is larger
 FactId = Annotated[
-    int, typer.Argument(metavar="FACT", min=1, help="Number of the fact, as `list` and `search` show it.")
+    int, typer.Argument(metavar="FACT", min=1, max=MOST, help="Number of the fact, as `list` and `search` show it.")
 ]
 
 
@@ -28,7 +29,7 @@ def list_facts(
         bool, typer.Option("--all", help="Also those that were corrected, merged or deleted.")
     ] = False,
     before: Annotated[
-        int | None, typer.Option("--before", min=1, help="Only facts older than this one, to page on.")
+        int | None, typer.Option("--before", min=1, max=MOST, help="Only facts older than this one, to page on.")
     ] = None,
     agent: Agent = None,
     json: Json = False,
@@ -92,7 +93,9 @@ def why(fact_id: FactId, agent: Agent = None, json: Json = False) -> None:
 def add(
     fact: Annotated[str, typer.Argument(help="A short sentence that makes sense by itself.")],
     category: Annotated[FactCategory, typer.Option("--category", "-c", help="What kind of fact it is.")] = "background",
-    replaces: Annotated[int | None, typer.Option("--replaces", min=1, help="The fact this one corrects.")] = None,
+    replaces: Annotated[
+        int | None, typer.Option("--replaces", min=1, max=MOST, help="The fact this one corrects.")
+    ] = None,
     since: Annotated[str | None, typer.Option("--since", help="Since when it holds, as in 2026-01-31.")] = None,
     agent: Agent = None,
     json: Json = False,
