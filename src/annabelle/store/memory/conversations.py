@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, select, update
 
 from annabelle.core.memory import Trust
 from annabelle.core.messages import now
@@ -21,10 +21,7 @@ _IDS_AT_ONCE = 500
 _columns = conversations.c
 _insert = InsertNew(conversations, whole_rows=True)
 _owned = (_columns.user_id == bindparam("user_id"), _columns.agent_id == bindparam("agent_id"))
-_same = select(conversations).where(
-    *_owned,
-    or_(_columns.message_id == bindparam("message_id"), _columns.import_key == bindparam("import_key")),
-)
+_same = select(conversations).where(*_owned, _columns.message_id == bindparam("message_id"))
 _get = select(conversations).where(named(conversations))
 _mark = (
     update(conversations)
@@ -59,7 +56,6 @@ class NewTurn:
     tools: tuple[str, ...] = ()
     trust: Trust = "trusted"
     message_id: str | None = None
-    import_key: str | None = None
 
     def text(self) -> str:
         """What it will be found by."""
@@ -111,7 +107,7 @@ class Place:
 
 
 def add(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Turn, bool]:
-    """Keep a turn with its words indexed; whether it was new. The same message or import again gives the first row."""
+    """Keep a turn with its words indexed; whether it was new. The same message again gives the first row."""
     values: dict[str, object] = {
         **owner.columns(),
         "session_id": new.session_id,
@@ -125,11 +121,10 @@ def add(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Turn, bool]
         "said_at": new.said_at,
         "created_at": now(),
         "extracted_at": None,
-        "import_key": new.import_key,
     }
     row = _insert.one(connection, values)
     if row is None:
-        keys = {**owner.columns(), "message_id": new.message_id, "import_key": new.import_key}
+        keys = {**owner.columns(), "message_id": new.message_id}
         return _turn(connection.execute(_same, keys).mappings().one()), False
     turn = _turn(row)
     index(connection, owner, turn)
@@ -158,27 +153,6 @@ def neighbours(connection: Connection, owner: Owner, turn: Turn) -> tuple[Turn |
     return _turn(before) if before else None, _turn(after) if after else None
 
 
-def listing(
-    connection: Connection,
-    owner: Owner,
-    *,
-    session_id: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    after: int = 0,
-    limit: int = 100,
-) -> list[Turn]:
-    """Turns in the order they were stored, from `since` up to but without `until`; page on with `after`."""
-    query = select(conversations).where(owner.of(conversations), _columns.id > after)
-    if session_id is not None:
-        query = query.where(_columns.session_id == session_id)
-    if since is not None:
-        query = query.where(_columns.said_at >= since)
-    if until is not None:
-        query = query.where(_columns.said_at < until)
-    return [_turn(row) for row in connection.execute(query.order_by(_columns.id).limit(limit)).mappings()]
-
-
 def unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[Turn]:
     """The last turns that no facts were read from yet, oldest first."""
     query = select(conversations).where(owner.of(conversations), _columns.extracted_at.is_(None))
@@ -201,13 +175,6 @@ def remove(connection: Connection, owner: Owner, ids: Sequence[int]) -> list[int
     text_index.drop(connection, "conversation", gone)
     vectors.drop(connection, "conversation", gone)
     return gone
-
-
-def count(connection: Connection, owner: Owner) -> int:
-    """How many turns are remembered."""
-    return connection.execute(
-        select(func.count()).select_from(conversations).where(owner.of(conversations))
-    ).scalar_one()
 
 
 def places(connection: Connection, after: int = 0) -> Iterator[Place]:

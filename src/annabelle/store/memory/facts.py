@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, cast
 
-from sqlalchemy import Connection, RowMapping, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, text, update
 
 from annabelle.core.memory import FactCategory, Trust
 from annabelle.core.messages import now
@@ -64,7 +64,6 @@ class NewFact:
     origin: JsonObject = field(default_factory=dict[str, object])
     valid_from: datetime | None = None
     about: str | None = None
-    import_key: str | None = None
     vector: Embedded | None = None
 
 
@@ -123,7 +122,6 @@ def add(connection: Connection, owner: Owner, new: NewFact) -> Fact:
         "valid_until": None,
         "created_at": at,
         "updated_at": at,
-        "import_key": new.import_key,
     }
     fact = _fact(connection.execute(_insert, values).mappings().one())
     _index(connection, owner, fact, new.vector)
@@ -245,12 +243,6 @@ def touch(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
     """Note that facts were looked at."""
     if ids:
         connection.execute(_touch, {**naming(owner, ids), "seen_at": now()})
-
-
-def count(connection: Connection, owner: Owner, *, retired: bool = False) -> int:
-    """How many facts are current, or have been."""
-    state = _columns.retired_at.is_not(None) if retired else _columns.retired_at.is_(None)
-    return connection.execute(select(func.count()).select_from(facts).where(owner.of(facts), state)).scalar_one()
 
 
 def _index(connection: Connection, owner: Owner, fact: Fact, vector: Embedded | None) -> None:
