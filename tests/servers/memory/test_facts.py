@@ -39,6 +39,17 @@ async def test_a_stored_fact_is_listed_with_category_confidence_and_source(memor
     assert (await call("list_facts", category="project")).facts[0].source == "import of notes.md"
 
 
+@pytest.mark.req("MEM-06", "MEM-09")
+async def test_a_correction_keeps_category_and_confidence_unless_it_names_another(memory: Memory) -> None:
+    call = memory.as_()
+    stored = await _store(call, "Met Grace at the regatta", "contact", confidence=0.6)
+    reworded = await call("update_fact", fact_id=stored.fact_id, fact="Met Grace at the harbour")
+    assert (reworded.fact.category, reworded.fact.confidence) == ("contact", 0.6)
+    moved = await call("update_fact", fact_id=reworded.fact_id, fact="Met Grace at the harbour", category="decision")
+    assert (moved.fact.category, moved.fact.confidence) == ("decision", 0.6)
+    assert [one.category for one in (await call("list_facts")).facts] == ["decision"]
+
+
 @pytest.mark.req("MEM-04")
 async def test_the_same_fact_again_renews_its_time_and_keeps_its_id(memory: Memory) -> None:
     call = memory.as_()

@@ -28,6 +28,27 @@ async def test_a_contact_is_created_found_and_changed(memory: Memory) -> None:
     assert (await call("list_contacts", company="navy")).contacts == []
 
 
+@pytest.mark.req("MEM-05")
+async def test_a_secret_is_refused_in_every_field_and_nothing_is_kept_of_it(memory: Memory) -> None:
+    call, secret = memory.as_(), "the password is hunter2hunter2"
+    contact = (await call("create_contact", name="Grace", email="grace@x.org", notes="met in Basel")).contact.id
+    project = (await call("create_project", name="Compiler", description="A-0")).project.id
+    attempts: list[tuple[str, dict[str, object]]] = [
+        ("create_contact", {"name": "Eve", "email": "eve@x.org", "notes": secret}),
+        ("update_contact", {"contact_id": contact, "notes": secret}),
+        ("create_project", {"name": "Vault", "description": secret}),
+        ("update_project", {"project_id": project, "description": secret}),
+        ("link_project_source", {"project_id": project, "mcp_name": "github", "external_project_name": secret}),
+    ]
+    for tool, arguments in attempts:
+        with pytest.raises(NotAllowed, match="looks like it holds a password") as refused:
+            await call(tool, **arguments)
+        assert "hunter2" not in f"{refused.value} {refused.value.hint}", tool
+    assert [one.notes for one in (await call("list_contacts")).contacts] == ["met in Basel"]
+    assert [one.description for one in (await call("list_projects")).projects] == ["A-0"]
+    assert (await call("list_project_sources")).sources == []
+
+
 @pytest.mark.req("MEM-02")
 async def test_a_project_has_contacts_that_exist_and_can_be_emptied(memory: Memory) -> None:
     call = memory.as_()

@@ -78,6 +78,7 @@ async def test_what_others_may_have_written_is_named_until_somebody_trusted_rewr
     assert (await told("rollback_profile", version=1)).trust == "trusted"
 
 
+@pytest.mark.req("MEM-05", "CTX-08")
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 async def test_what_does_not_belong_into_a_profile_is_refused_with_a_sentence(memory: Memory) -> None:
     call = memory.as_()
