@@ -58,6 +58,7 @@ def situation(turns: list[TurnRecord], limit: int = 20) -> Situation:
     return Situation("what now?", NOON, turns, limit)
 
 
+@pytest.mark.req("CTX-01", "CTX-08")
 def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
     context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
     prompt = context.build(situation([record(1)]))

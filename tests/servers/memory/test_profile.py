@@ -35,6 +35,23 @@ async def test_updates_are_merged_and_null_removes(memory: Memory) -> None:
     assert (history.versions[0].reason, history.versions[0].changed) == ("she moved", ["user.city", "user.pets.dog"])
 
 
+@pytest.mark.req("CTX-08", "CTX-06")
+async def test_every_field_of_a_persona_is_kept_and_comes_back(memory: Memory) -> None:
+    call = memory.as_()
+    persona = {
+        "name": "Nell",
+        "style": "dry",
+        "tone": "calm",
+        "system_prompt": "You look after the garden.",
+        "capabilities": ["roses", "moss"],
+        "proactive_behaviours": ["warn of frost"],
+    }
+    for field, value in persona.items():
+        assert (await call("update_profile", updates={"persona": {field: value}})).changed == [f"persona.{field}"]
+    assert (await call("get_profile")).profile == {"persona": persona}
+    assert (await call("update_profile", updates={"persona": {"tone": None}})).changed == ["persona.tone"]
+
+
 async def test_a_rollback_is_a_version_that_can_be_rolled_back(memory: Memory) -> None:
     call = memory.as_()
     for city in ("Berlin", "Lisbon"):
