@@ -298,7 +298,7 @@ async def test_profile_and_memories_are_asked_for_at_once_and_leave_no_record() 
     assert hub.most_running == 2
     assert [(c.name, c.arguments, c.call_id, c.message_id, u) for c, u in hub.calls] == [
         (GET_PROFILE, {}, None, asked.message_id, "ada"),
-        (RETRIEVE, {"query": "Where do I live?", "limit": 5}, None, asked.message_id, "ada"),
+        (RETRIEVE, {"query": "Where do I live?", "limit": 5, "fill": True}, None, asked.message_id, "ada"),
     ]
 
 

@@ -212,6 +212,19 @@ async def test_facts_are_found_within_a_category(memory: Memory) -> None:
     assert [fact.id for fact in found.facts] == [ids[7]]
 
 
+@pytest.mark.req("MEM-03")
+async def test_a_small_memory_is_given_whole_to_whoever_asks_for_it_to_be_filled_up(memory: Memory) -> None:
+    call = memory.as_("owner", "annabelle")
+    await know(memory, "Prefers tea to coffee", "Zebras sleep standing", "The boat is called Nell")
+    related = await call("retrieve_memories", query="What is the boat called?")
+    assert [found.fact for found in related.facts] == ["The boat is called Nell"]
+    filled = await call("retrieve_memories", query="What is the boat called?", fill=True)
+    assert filled.facts[0].fact == "The boat is called Nell"
+    assert len(filled.facts) == 3
+    assert len((await call("retrieve_memories", query="quarterly tax return", fill=True, limit=2)).facts) == 2
+    assert len((await call("retrieve_memories", query="quarterly tax return", limit=2)).facts) < 2
+
+
 async def test_the_newer_and_the_surer_of_two_equal_facts_comes_first_and_buries_no_clear_hit(memory: Memory) -> None:
     (doubtful,) = await know(memory, "The meeting room is upstairs", confidence=0.2)
     (sure,) = await know(memory, "The meeting room is downstairs", confidence=1.0)

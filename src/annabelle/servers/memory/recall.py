@@ -61,6 +61,9 @@ class RecallTools:
             bool, Field(description="Also what was said in earlier conversations, word for word")
         ] = True,
         category: Annotated[FactCategory | None, Field(description="Only facts of this category")] = None,
+        fill: Annotated[
+            bool, Field(description="When few facts have to do with it, add the closest of the others up to the limit")
+        ] = False,
         agent_id: Annotated[
             str | None, Field(description="The agent whose memory is meant; leave it out for your own")
         ] = None,
@@ -73,11 +76,12 @@ class RecallTools:
         library = await self._opening.library()
         if include_conversations:
             known, said = await asyncio.gather(
-                library.search.facts(owner, query, limit, category=category),
+                library.search.facts(owner, query, limit, category=category, fill=fill),
                 library.search.conversations(owner, query, limit),
             )
         else:
-            known, said = await library.search.facts(owner, query, limit, category=category), None
+            known = await library.search.facts(owner, query, limit, category=category, fill=fill)
+            said = None
         rows, turns = await library.database.read(
             lambda c: (found_facts(c, owner, known), [] if said is None else found_turns(c, owner, said))
         )

@@ -60,7 +60,7 @@ class Recollection:
         if GET_PROFILE in allowed:
             wanted.append((GET_PROFILE, {}))
         if RETRIEVE in allowed and _WORD.search(text) is not None:
-            wanted.append((RETRIEVE, {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES}))
+            wanted.append((RETRIEVE, {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True}))
         answers = await asyncio.gather(*(self._ask(brief, name, arguments, trouble) for name, arguments in wanted))
         if wanted:
             self._patience = self._seconds

@@ -41,15 +41,15 @@ def known(connection: Connection, owner: Owner, proposal: Proposal, limit: int) 
     return {row: (confidence, updated_at.timestamp()) for row, confidence, updated_at in rows.fetchall()}
 
 
-def rank(proposal: Proposal, known: Known, weights: Weights, limit: int, at: float) -> Found:
+def rank(proposal: Proposal, known: Known, weights: Weights, limit: int, at: float, *, fill: bool = False) -> Found:
     own = fuse(proposal.cosines, proposal.texts, weights)
     scores = {
         row: own.get(row, 0.0) + RECENCY * recency(said_at, at) + CONFIDENCE * confidence
         for row, (confidence, said_at) in known.items()
-        if proposal.is_related(row)
+        if fill or proposal.is_related(row)
     }
     hits: list[Hit] = []
-    for row in nlargest(limit, scores, key=lambda row: (scores[row], row)):
+    for row in nlargest(limit, scores, key=lambda row: (proposal.is_related(row), scores[row], row)):
         confidence, said_at = known[row]
         parts = Parts(
             vector=part(proposal.cosine(row)),

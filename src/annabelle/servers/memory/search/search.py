@@ -97,8 +97,12 @@ class Search:
         nearest = self._matrices.nearest("fact", owner, vector, limit)
         return [(row, cosine) for row, cosine in nearest.items() if cosine >= least]
 
-    async def facts(self, owner: Owner, query: str, limit: int, *, category: FactCategory | None = None) -> Found:
-        """Current facts that answer a question, best first."""
+    async def facts(
+        self, owner: Owner, query: str, limit: int, *, category: FactCategory | None = None, fill: bool = False
+    ) -> Found:
+        """Current facts that answer a question, best first; with `fill` then those that seem to have nothing to do
+        with it, up to the limit. Packaged vectors know little of "home" and "lives in"; a model that reads both does.
+        """
         asked, among = parse(query), None
         if category is not None:
             among = await self._database.read(lambda c: fact_ranking.ids_in(c, owner, category))
@@ -106,12 +110,14 @@ class Search:
 
         def read(connection: Connection) -> tuple[Proposal, fact_ranking.Known]:
             proposal = _propose(connection, "fact", owner, query, asked.words, cosines, among)
+            if fill and cosines is not None and proposal.cosines is None:
+                proposal = Proposal("hybrid", cosines, proposal.texts)
             return proposal, fact_ranking.known(connection, owner, proposal, limit)
 
         proposal, known = await self._database.read(read)
         if vector is not None and proposal.cosines is not None:
             proposal = proposal.with_cosines(self._matrices.scores("fact", owner, vector, list(known)))
-        return fact_ranking.rank(proposal, known, self._weights, limit, now().timestamp())
+        return fact_ranking.rank(proposal, known, self._weights, limit, now().timestamp(), fill=fill)
 
     async def conversations(
         self, owner: Owner, query: str, limit: int, *, since: datetime | None = None, until: datetime | None = None
