@@ -52,6 +52,7 @@ async def test_every_field_of_a_persona_is_kept_and_comes_back(memory: Memory) -
     assert (await call("update_profile", updates={"persona": {"tone": None}})).changed == ["persona.tone"]
 
 
+@pytest.mark.req("MEM-02")
 async def test_a_rollback_is_a_version_that_can_be_rolled_back(memory: Memory) -> None:
     call = memory.as_()
     for city in ("Berlin", "Lisbon"):
