@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,16 +24,21 @@ class Committed:
 
     def __init__(self, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
         self._write, self._reached, self._gate = library.database.write, asyncio.Event(), asyncio.Event()
+        self._passed = 0
         monkeypatch.setattr(library.database, "write", self)
 
     async def __call__(self, change: Callable[..., Any]) -> Any:
         result = await self._write(change)
+        self._passed -= 1
+        if self._passed >= 0:
+            return result
         self._reached.set()
         await self._gate.wait()
         return result
 
-    async def given_up_on(self, call: Any) -> None:
-        """Make a call, and cancel it when its change is committed and nothing has followed yet."""
+    async def given_up_on(self, call: Any, *, after: int = 0) -> None:
+        """Make a call, and cancel it when its change is committed, after others, and nothing has followed yet."""
+        self._passed = after
         self._reached.clear()
         self._gate.clear()
         task = asyncio.create_task(call)
@@ -70,6 +76,24 @@ async def test_a_call_that_is_given_up_when_its_row_is_stored_is_known_to_search
 
     await committed.given_up_on(call("delete_fact", fact_id=fact.id))
     await library.whole.close()
+    assert await _known_by_meaning(library, "Plays the cello") == []
+
+
+async def test_an_import_that_is_given_up_when_it_is_stored_is_known_to_search_all_the_same(
+    open_memory: MakeMemory, sqlite_config: MemoryConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory(sqlite_config)
+    person, library = memory.as_person(), await memory.library()
+    await person("store_fact", fact="Plays the cello", category="preference")
+    folder = Path((await person("export_memory")).folder)
+    page = (folder / "facts.md").read_text()
+    (folder / "facts.md").write_text(page.replace("Plays the cello", "Sails a dinghy"))
+
+    committed = Committed(library, monkeypatch)
+    await committed.given_up_on(person("import_memory", file_path="facts.md"), after=2)  # begun and put aside
+    await library.whole.close()
+
+    assert [fact.fact for fact in (await person("list_facts")).facts] == ["Sails a dinghy"]
     assert await _known_by_meaning(library, "Plays the cello") == []
 
 

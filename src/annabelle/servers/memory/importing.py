@@ -182,16 +182,19 @@ class _Work:
             failpoint(_BEFORE_COMMIT)
             return taking.tally
 
-        try:
-            done = await self.library.database.write(apply)
-        except CallerMistake:  # the file's fault, so that going on with it would not help
-            await self.library.database.write(lambda c: imports.abandon(c, import_id))
-            raise
-        self.library.search.drop("fact", self.owner, done.retired)
-        if done.of("conversations", "added"):
-            await self.library.search.load()
-        self.library.upkeep.wake()
-        return done
+        async def store() -> tally.Tally:
+            try:
+                done = await self.library.database.write(apply)
+            except CallerMistake:  # the file's fault, so that going on with it would not help
+                await self.library.database.write(lambda c: imports.abandon(c, import_id))
+                raise
+            self.library.search.drop("fact", self.owner, done.retired)
+            if done.of("conversations", "added"):
+                await self.library.search.load()
+            self.library.upkeep.wake()
+            return done
+
+        return await self.library.whole.do(store())
 
 
 def _told(
