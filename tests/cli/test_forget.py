@@ -25,6 +25,7 @@ def test_it_shows_where_something_stands_and_forgets_it_only_after_a_yes(running
     terminal.expect(rf"fact {number}: Ada hides it in {SECRET}")
     terminal.expect(r"Forget all of this for good\?")
     terminal.type("n\r")
+    terminal.expect(r"Nothing was changed\.")
     assert terminal.wait() == 130
     looked = run(running, "forget", SECRET, "--json")
     assert looked.returncode == 0, looked.stderr

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from annabelle.cli.hub_client import HubClient
+from annabelle.cli.memory.asking import confirm
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
 from annabelle.cli.patience import Patience
@@ -136,6 +137,6 @@ def _what_to_type(found: _Report) -> str:
 
 
 def _confirm(total: int) -> None:
-    typer.confirm("Forget all of this for good?", abort=True, err=True)
+    confirm("Forget all of this for good?")
     if total >= MANY:
-        typer.confirm(f"These are {total} places. Is that really meant?", abort=True, err=True)
+        confirm(f"These are {total} places. Is that really meant?")
