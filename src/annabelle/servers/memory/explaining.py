@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -117,14 +117,17 @@ class FactExplained(Result):
 
 
 class FactRestored(Result):
-    """A fact that is current again."""
+    """A fact that is current again, or was all the time."""
 
     fact_id: int
+    outcome: Literal["restored", "current"] = Field(description="`current` when it was no history")
     fact: FactRow
     retired: list[FactRow] = Field(description="What had taken its place and is history now")
     trust: Trust
 
     def text(self) -> str:
+        if self.outcome == "current":
+            return f"It is current already: {self.fact.line()}"
         return "\n".join([f"Restored {self.fact.line()}", *(f"History now: {old.line()}" for old in self.retired)])
 
 
@@ -181,10 +184,14 @@ class ExplainTools:
         keep_successor is true."""
         owner = owner_of(current_call(), agent_id)
         library = await self._opening.library()
-        fact, retired = await restoring.restore(library, owner, fact_id, keep_successor=keep_successor)
-        row, gone = fact_row(fact), fact_rows(retired)
+        done = await restoring.restore(library, owner, fact_id, keep_successor=keep_successor)
+        row, gone = fact_row(done.fact), fact_rows(done.retired)
         return FactRestored(
-            fact_id=row.id, fact=row, retired=gone, trust=trust_of(row.trust, *(old.trust for old in gone))
+            fact_id=row.id,
+            outcome="restored" if done.changed else "current",
+            fact=row,
+            retired=gone,
+            trust=trust_of(row.trust, *(old.trust for old in gone)),
         )
 
 
