@@ -19,7 +19,6 @@ from annabelle.store.statements import Values
 
 _add_facts = insert(facts)
 _add_turn = insert(conversations).returning(conversations.c.id)
-_link = update(facts).where(facts.c.id == bindparam("at")).values(superseded_by=bindparam("by"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +64,11 @@ def add_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[Valu
     return numbers
 
 
-def link_facts(connection: Connection, successors: Mapping[int, int]) -> None:
+def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, int]) -> None:
     """Say which fact took the place of which."""
     if successors:
-        connection.execute(_link, [{"at": old, "by": new} for old, new in successors.items()])
+        link = update(facts).where(owner.of(facts), facts.c.id == bindparam("at")).values(superseded_by=bindparam("by"))
+        connection.execute(link, [{"at": old, "by": new} for old, new in successors.items()])
 
 
 def known_turn(connection: Connection, owner: Owner, values: Values) -> int | None:

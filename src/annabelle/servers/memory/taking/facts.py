@@ -56,7 +56,7 @@ class TakeFacts:
             self._numbers |= {number: self._stored.get(place, place) for number, place in places}
             self._stored.clear()
         links = {new: self._numbers[old] for new, old in self._successors.items() if old in self._numbers}
-        adopting.link_facts(self._taking.connection, links)
+        adopting.link_facts(self._taking.connection, self._taking.owner, links)
 
     def _add(self, row: FactRow) -> adopting.KnownFact:
         taking = self._taking
