@@ -8,15 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, delete, update
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.messages import now
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.store.memory import conversations, facts
+from annabelle.store.memory import facts, text_index
 from annabelle.store.memory.facts import NewFact
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import conversations as turns_table
 from annabelle.store.memory.tables import facts as facts_table
 from servers.memory.memories import CallTool, MakeMemory, Memory
 
@@ -255,15 +256,18 @@ async def test_what_is_dropped_or_retired_is_found_no_more(memory: Memory) -> No
     library = await memory.library()
     await library.database.write(lambda c: facts.retire(c, OWNER, ids[:1], "deleted"))
     library.search.drop("fact", OWNER, ids[:1])
-    assert await library.database.write(lambda c: conversations.remove(c, OWNER, turns[3:4])) == turns[3:4]
+
+    def remove(connection: Connection) -> None:
+        connection.execute(delete(turns_table).where(turns_table.c.id == turns[3]))
+        text_index.drop(connection, "conversation", turns[3:4])
+
+    await library.database.write(remove)
     library.search.drop("conversation", OWNER, turns[3:4])
     found = await memory.as_()("retrieve_memories", query="red balloon smoked hake cider", limit=20)
     assert [fact.id for fact in found.facts] == ids[1:]
     assert turns[3] not in [turn.id for turn in found.conversations]
     beside = next(turn for turn in found.conversations if turn.id == turns[4])
     assert beside.before.id == turns[2]
-    stranger = Owner("bob", "annabelle")
-    assert await library.database.write(lambda c: conversations.remove(c, stranger, turns)) == []
 
 
 async def test_what_was_stored_is_found_after_a_restart(open_memory: MakeMemory, config: MemoryConfig) -> None:

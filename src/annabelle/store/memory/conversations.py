@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import Connection, RowMapping, and_, bindparam, delete, select, update
+from sqlalchemy import Connection, RowMapping, and_, bindparam, select, update
 
 from annabelle.core.memory import Trust
 from annabelle.core.messages import now
-from annabelle.store.memory import text_index, vectors
+from annabelle.store.memory import text_index
 from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import conversations
@@ -28,7 +28,6 @@ _mark = (
     .where(named(conversations), _columns.extracted_at.is_(None))
     .values(extracted_at=bindparam("at"))
 )
-_delete = delete(conversations).where(named(conversations)).returning(_columns.id)
 _before = (
     select(conversations)
     .where(*_owned, _columns.session_id == bindparam("session_id"), _columns.id < bindparam("id"))
@@ -165,16 +164,6 @@ def unextracted(connection: Connection, owner: Owner, session_id: str | None, li
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
     """Say that facts were read from these turns; how many of them were this owner's and not marked before."""
     return connection.execute(_mark, {**naming(owner, ids), "at": now()}).rowcount if ids else 0
-
-
-def remove(connection: Connection, owner: Owner, ids: Sequence[int]) -> list[int]:
-    """Delete turns for good, with their words and vectors in the indexes; which of them were this owner's."""
-    if not ids:
-        return []
-    gone = [int(row[0]) for row in connection.execute(_delete, naming(owner, ids))]
-    text_index.drop(connection, "conversation", gone)
-    vectors.drop(connection, "conversation", gone)
-    return gone
 
 
 def places(connection: Connection, after: int = 0) -> Iterator[Place]:
