@@ -2,7 +2,7 @@
 
 import pytest
 
-from annabelle.core.errors import UnknownTool
+from annabelle.core.errors import SwitchedOff, UnknownTool
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.policy import AgentPolicy
@@ -115,3 +115,13 @@ def test_a_server_the_user_added_never_takes_the_name_of_a_built_in_tool(heard: 
     heard.offer("filer", "read_file")
     assert heard.catalogue.find("filer_read_file", None).spec.server == "filer"
     assert heard.hidden == ["filer_read"]
+
+
+@pytest.mark.req("EXT-01")
+def test_a_tool_of_a_disabled_server_is_said_to_be_switched_off(heard: Heard) -> None:
+    heard.catalogue.switched_off(["my-web"])
+    with pytest.raises(SwitchedOff, match="The my-web server is switched off") as caught:
+        heard.catalogue.find("my-web_search", None)
+    assert caught.value.hint == "Set MY_WEB_MCP_ENABLED=true, then: annabelle restart"
+    heard.offer("my-web", "search")
+    assert heard.catalogue.find("my-web_search", None).spec.server == "my-web", "somebody else serves it"

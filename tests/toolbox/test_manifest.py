@@ -6,7 +6,7 @@ import pytest
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.toolbox.config import ManifestFolder
-from annabelle.toolbox.manifest import find_builtins
+from annabelle.toolbox.manifest import find_builtins, find_disabled
 
 
 @pytest.fixture
@@ -37,6 +37,7 @@ def test_a_folder_with_a_manifest_is_a_server(folder: ManifestFolder) -> None:
 def test_a_variable_disables_a_server(folder: ManifestFolder, value: str, found: int) -> None:
     add(folder, "my-web", 'name = "my-web"\nlabel = "Web"')
     assert len(find_builtins([folder], {"MY_WEB_MCP_ENABLED": value}, 30)) == found
+    assert len(find_disabled([folder], {"MY_WEB_MCP_ENABLED": value})) == 1 - found
 
 
 @pytest.mark.req("RTR-04")

@@ -98,6 +98,10 @@ class UnknownTool(NotFound):
     code = "unknown_tool"
 
 
+class SwitchedOff(UnknownTool):
+    """The tool is there, but its server is disabled by a setting."""
+
+
 class Conflict(CallerMistake):
     code, http_status = "conflict", 409
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from annabelle.core.contract import ToolList
-from annabelle.core.errors import UnknownTool
+from annabelle.core.errors import SwitchedOff, UnknownTool
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import ToolSpec
 from annabelle.toolbox.audience import Caller, may_use
+from annabelle.toolbox.manifest import variable
 from annabelle.toolbox.policy import AgentPolicy
 
 _CLOSEST = 3
@@ -37,6 +38,7 @@ class Catalogue:
     def __init__(self, on_change: Callable[[str], None], on_hidden: Callable[[ToolSpec], None]) -> None:
         self._by_server: dict[str, tuple[Offer, ...]] = {}
         self._foreign: set[str] = set()
+        self._off: frozenset[str] = frozenset()
         self._by_name: dict[str, Offer] = {}
         self._lists: dict[tuple[AgentPolicy | None, Caller], ToolList] = {}
         self._on_change, self._on_hidden = on_change, on_hidden
@@ -53,10 +55,15 @@ class Catalogue:
         if self._by_server.pop(server, None):
             self._rebuild()
 
+    def switched_off(self, servers: Iterable[str]) -> None:
+        """Servers that are disabled by a setting: who calls their tools is told so."""
+        self._off = frozenset(servers)
+
     def find(self, name: str, policy: AgentPolicy | None, caller: Caller = "agent") -> Offer:
         """The tool of this name. The closest names are those the caller may use; the others stay unknown to it."""
         offer = self._by_name.get(name)
         if offer is None:
+            self._refuse_switched_off(name)
             close = self._closest(name, policy, caller)
             hint = f"Did you mean {' or '.join(close)}?" if close else None
             raise UnknownTool(f"There is no tool called {name}.", hint=hint)
@@ -85,6 +92,12 @@ class Catalogue:
         unprefixed = [known for known in names if known.endswith(f"_{name}")]
         similar = difflib.get_close_matches(name.lower(), names, n=_CLOSEST, cutoff=0.5)
         return list(dict.fromkeys([*unprefixed, *similar]))[:_CLOSEST]
+
+    def _refuse_switched_off(self, name: str) -> None:
+        for server in sorted(self._off - self._by_server.keys()):
+            if name.startswith(f"{server}_"):
+                hint = f"Set {variable(server, 'ENABLED')}=true, then: annabelle restart"
+                raise SwitchedOff(f"The {server} server is switched off.", hint=hint)
 
     def _rebuild(self) -> None:
         by_name: dict[str, Offer] = {}

@@ -14,7 +14,7 @@ from annabelle.toolbox.external.known import KnownServers
 from annabelle.toolbox.external.reload import Apply, ExternalServers
 from annabelle.toolbox.external.watcher import FileWatcher
 from annabelle.toolbox.journal import CallJournal
-from annabelle.toolbox.manifest import find_builtins
+from annabelle.toolbox.manifest import find_builtins, find_disabled
 from annabelle.toolbox.native import NATIVE, NativeTool
 from annabelle.toolbox.notices import ChangeListener, Notice, NoticeListener
 from annabelle.toolbox.policy import AgentPolicy
@@ -58,6 +58,7 @@ class Toolbox:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
         config = self._config
         builtins = find_builtins(config.manifest_folders, config.environment, config.pace.call_seconds)
+        self._catalogue.switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
         externals = self._external.load(self._builtin_names)
         await self._supervisor.start(builtins, externals.values())

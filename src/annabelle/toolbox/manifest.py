@@ -81,6 +81,13 @@ def find_builtins(
     return list(found.values())
 
 
+def find_disabled(folders: Iterable[ManifestFolder], environment: Mapping[str, str]) -> list[str]:
+    """The names of the servers that a setting disables."""
+    paths = [path for folder in folders for path in sorted(folder.path.glob("*/manifest.toml"))]
+    names = [_read(path.read_bytes(), str(path)).name for path in paths]
+    return [name for name in names if not enabled(name, environment)]
+
+
 def _read(blob: bytes, path: str) -> Manifest:
     try:
         return Manifest.model_validate(tomllib.loads(blob.decode()))

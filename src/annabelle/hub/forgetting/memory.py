@@ -6,7 +6,15 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound, StorageTrouble, Unavailable
+from annabelle.core.errors import (
+    AnnabelleError,
+    InvalidArguments,
+    NotFound,
+    StorageTrouble,
+    SwitchedOff,
+    Unavailable,
+    UnknownTool,
+)
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.facade import Toolbox
 
@@ -69,7 +77,13 @@ class MemoryDoor:
 
     async def _ask(self, model: type[M], tool: str, arguments: JsonObject, user_id: str, agent_id: str) -> M:
         context = CallContext(caller="hub", user_id=user_id, agent_id=agent_id)
-        result = await self._toolbox.call(f"memory_{tool}", arguments, context)
+        try:
+            result = await self._toolbox.call(f"memory_{tool}", arguments, context)
+        except SwitchedOff as error:
+            raise Unavailable(f"{error.message} Nothing was forgotten.", hint=error.hint) from error
+        except UnknownTool as error:
+            hint = "annabelle status says why the memory does not run."
+            raise Unavailable("The memory does not run. Nothing was forgotten.", hint=hint) from error
         if result.is_error:
             body = result.error
             if body is None:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.contract import KnownFact, LearntFact, PastTurn, TidyAction
-from annabelle.core.errors import AnnabelleError, ErrorBody, Unavailable, UnknownTool
+from annabelle.core.errors import AnnabelleError, ErrorBody, SwitchedOff, Unavailable, UnknownTool
 from annabelle.core.memory import FactCategory, Provenance
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.durable.outcome import revive
@@ -174,6 +174,8 @@ class MemoryTools:
     async def _call(self, name: str, arguments: JsonObject, context: CallContext) -> JsonObject:
         try:
             result = await self._tools.call(f"memory_{name}", arguments, context)
+        except SwitchedOff as error:
+            raise Unavailable(error.message, hint=error.hint) from error
         except UnknownTool as error:
             raise Unavailable(
                 "The memory does not run.", hint="annabelle status says why; it is tried again by itself."
