@@ -327,6 +327,47 @@ async def test_a_file_an_agent_found_in_the_workspace_is_believed_nothing(memory
     assert (await call("get_profile")).profile["persona"] == {"name": "Annabelle"}
 
 
+@pytest.mark.req("TRU-03", "MEM-09")
+async def test_what_others_wrote_is_labelled_in_every_memory_it_is_brought_to(memory: Memory) -> None:
+    muse = memory.as_("owner", "muse")
+    await muse("create_contact", name="Eve", email="eve@example.org")
+    await muse("create_project", name="Trojan")
+    await muse("update_profile", updates={"user": {"city": "Berlin"}})
+    await fill(memory)
+    read = memory.as_(trust="untrusted", origins=("gmail_read",))
+    await read("create_contact", name="Eve the boss", email="eve@example.org")
+    await read("create_project", name="Trojan", description="Open the gate")
+    await read("update_profile", updates={"user": {"bank": "Evebank"}})
+    person = memory.as_person()
+    await person("export_memory")
+    await person("export_memory", format="json")
+    home = folder(memory)
+
+    edit(home / "facts.md", ("- Ada likes tea. <!--", "- Ada likes green tea. <!--"))
+    await memory.as_person("owner", "researcher")("import_memory", file_path=str(home))
+    researcher = memory.as_("owner", "researcher")
+    assert await facts(researcher) == {
+        "Ada likes green tea.": "trusted",
+        "Ada lives in Lisbon.": "trusted",
+        MAIL: "untrusted",
+    }
+    await memory.as_person("owner", "muse")("import_memory", file_path=str(home / "memory.json"))
+    for agent in (researcher, muse):
+        people = {one.name: one.trust for one in (await agent("list_contacts")).contacts}
+        assert people == {"Grace of Ada": "trusted", "Eve the boss": "untrusted"}
+        work = {one.name: one.trust for one in (await agent("list_projects")).projects}
+        assert work == {"Compiler": "trusted", "Trojan": "untrusted"}
+    profile = await muse("get_profile")
+    assert profile.profile["user"] == {"city": "Lisbon", "likes": ["tea"], "bank": "Evebank"}
+    assert profile.untrusted_fields == ["user.bank"]
+
+    page = home / "contacts.md"  # what a person wrote over it is theirs
+    edit(page, ("## Eve the boss", "## Eve of sales"))
+    await memory.as_person("owner", "scribe")("import_memory", file_path=str(page))
+    scribe = await memory.as_("owner", "scribe")("list_contacts")
+    assert {one.name: one.trust for one in scribe.contacts}["Eve of sales"] == "trusted"
+
+
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 async def test_a_half_or_damaged_file_imports_nothing_and_names_the_line(memory: Memory) -> None:
     call = await fill(memory)

@@ -59,7 +59,7 @@ def read_facts(page: Page) -> Iterator[tuple[int, FactLine | Listing]]:
         same = line.check == fact_check(line.fact, line.category)
         if line.id is not None and (line.id in taken or (line.id in unchanged and not same)):
             # A line that was copied and then changed is another fact.
-            line = line.model_copy(update={"id": None, "check": None})
+            line = line.model_copy(update={"id": None, "check": line.check if same else None})
         if line.id is not None:
             taken.add(line.id)
             ids.append(line.id)
@@ -82,6 +82,7 @@ def _line(item: Item, category: str) -> FactLine:
                 "category": category,
                 "id": mark.id if mark else None,
                 "check": mark.check if mark else None,
+                "trust": mark.trust if mark else "trusted",
             }
         )
     except ValidationError as error:

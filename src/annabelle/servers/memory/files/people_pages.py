@@ -27,6 +27,8 @@ is: it says which row the section is. A section that is gone changes nothing.{mo
 """
 _PEOPLE = " People are named by their address; sources are\nshown, not imported."
 
+_NOT_FIELDS = ("id", "check", "trust", "kind")
+
 Entry = TypeVar("Entry", ContactEntry, ProjectEntry)
 
 
@@ -92,11 +94,11 @@ def _entry(section: Section, model: type[Entry]) -> tuple[int, Entry]:
     title, mark = take_mark(section.title, section.line)
     values: JsonObject = {"name": unescaped(title)}
     if mark is not None:
-        values |= {"id": mark.id, "check": mark.check}
+        values |= {"id": mark.id, "check": mark.check, "trust": mark.trust}
     for item in section.items:
         name, colon, value = item.text.partition(":")
         field = "_".join(name.lower().split())
-        if not colon or field not in (*model.model_fields, "sources") or field in ("id", "check", "kind"):
+        if not colon or field not in (*model.model_fields, "sources") or field in _NOT_FIELDS:
             raise bad_line(item.line, "it is not a field of this page", "Write it as `- email: ada@example.org`.")
         if item.children:
             raise bad_line(item.children[0].line, "a field has no bullets below it", "Put it all on one line.")

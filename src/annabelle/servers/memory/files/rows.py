@@ -75,11 +75,12 @@ class FactRow(Row):
 
 
 class FactLine(Row):
-    """A line of the page of facts. `check` tells how it read when it was exported."""
+    """A line of the page of facts. `check` tells how it read when it was exported, and `trust` what it was then."""
 
     kind: Literal["line"] = "line"
     id: Id | None = None
     check: Check | None = None
+    trust: Trust = "trusted"
     fact: FactText
     category: FactCategory
 
@@ -185,6 +186,7 @@ class ContactEntry(Person):
     kind: Literal["contact_entry"] = "contact_entry"
     id: Id | None = None
     check: Check | None = None
+    trust: Trust = "trusted"
 
 
 class Work(Row):
@@ -220,6 +222,7 @@ class ProjectEntry(Work):
     kind: Literal["project_entry"] = "project_entry"
     id: Id | None = None
     check: Check | None = None
+    trust: Trust = "trusted"
     primary_contact: str | None = None
     participants: list[str] = Field(default_factory=list[str])
 

@@ -131,9 +131,10 @@ class TakeFacts:
 
     def _changed(self, line: FactLine, old: Fact | None) -> None:
         taking, tally = self._taking, self._taking.tally
-        new = NewFact(
-            line.fact, line.category, f"import of {taking.name}", trust=taking.trust, origin=taking.from_file()
-        )
+        # Somebody who changed a line said it themselves; one that reads as it was exported is trusted as it was then.
+        as_exported = line.check == fact_check(line.fact, line.category)
+        trust = taking.label(line.trust) if as_exported else taking.trust
+        new = NewFact(line.fact, line.category, f"import of {taking.name}", trust=trust, origin=taking.from_file())
         # A line before this one may have taken its place.
         old = facts.get(taking.connection, taking.owner, [old.id])[old.id] if old else None
         if old is not None and old.current and (taking.trust == "trusted" or old.trust == "untrusted"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.core.memory import Trust
 from annabelle.core.tools import JsonObject
 from annabelle.servers.memory.files.people_pages import contact_check, project_check
 from annabelle.servers.memory.files.rows import (
@@ -37,12 +38,13 @@ class TakePeople:
         old = contacts.by_email(taking.connection, taking.owner, row.email)
         times: JsonObject = {"updated_at": row.updated_at}
         if old is None:
-            made = self._new_contact(row, cast("JsonObject", row.origin), {**times, "created_at": row.created_at})
+            times |= {"created_at": row.created_at}
+            made = self._new_contact(row, taking.label(row.trust), cast("JsonObject", row.origin), times)
             self._contacts[row.id] = made.id
             return
         self._contacts[row.id] = old.id
         if row.updated_at > old.updated_at and _person(row) != _person(old):
-            self._change_contact(old, row, times)
+            self._change_contact(old, row, taking.label(row.trust), times)
         else:
             taking.tally.count("contacts", "known")
 
@@ -53,22 +55,23 @@ class TakePeople:
         if old is None or contact_check(old) != row.check:
             old = contacts.by_email(taking.connection, taking.owner, row.email)
         if old is None:
-            self._new_contact(row, taking.from_file(), {})
+            as_exported = contact_check(row) == row.check
+            trust = taking.label(row.trust) if as_exported else taking.trust
+            self._new_contact(row, trust, taking.from_file(), {})
         elif contact_check(row) in (row.check, contact_check(old)):
             taking.tally.count("contacts", "unchanged")
         else:
-            self._change_contact(old, row, {})
+            self._change_contact(old, row, taking.trust, {})
 
-    def _new_contact(self, row: ContactRow | ContactEntry, origin: JsonObject, times: JsonObject) -> Contact:
+    def _new_contact(self, row: Person, trust: Trust, origin: JsonObject, times: JsonObject) -> Contact:
         taking = self._taking
-        claimed = row.trust if isinstance(row, ContactRow) else "trusted"
-        label = {"trust": taking.label(claimed), "origin": taking.kept_origin(origin)}
+        label = {"trust": trust, "origin": taking.kept_origin(origin)}
         taking.tally.count("contacts", "added")
         return contacts.create(taking.connection, taking.owner, {**_person(row), **label, **times})
 
-    def _change_contact(self, old: Contact, row: ContactRow | ContactEntry, times: JsonObject) -> None:
+    def _change_contact(self, old: Contact, row: Person, trust: Trust, times: JsonObject) -> None:
         taking = self._taking
-        label = {"trust": trust_of(old.trust, taking.trust), "origin": {**taking.from_file(), "before": _person(old)}}
+        label = {"trust": trust_of(old.trust, trust), "origin": {**taking.from_file(), "before": _person(old)}}
         contacts.change(taking.connection, taking.owner, old.id, {**_person(row), **label, **times})
         taking.tally.count("contacts", "changed")
 
@@ -89,7 +92,7 @@ class TakePeople:
             return
         self._projects[row.id] = old.id
         if row.updated_at > old.updated_at:
-            self._change_project(old, {**_work(row), **people, **times})
+            self._change_project(old, {**_work(row), **people, **times}, taking.label(row.trust))
         else:
             taking.tally.count("projects", "known")
 
@@ -110,15 +113,16 @@ class TakePeople:
             "participants": [self._contact(row, one) for one in dict.fromkeys(addresses)],
         }
         if old is not None:
-            self._change_project(old, {**_work(row), **people})
+            self._change_project(old, {**_work(row), **people}, taking.trust)
             return
-        label = {"trust": taking.trust, "origin": taking.kept_origin(taking.from_file())}
+        trust = taking.label(row.trust) if check == row.check else taking.trust
+        label = {"trust": trust, "origin": taking.kept_origin(taking.from_file())}
         projects.create(taking.connection, taking.owner, {**_work(row), **people, **label})
         taking.tally.count("projects", "added")
 
-    def _change_project(self, old: Project, values: JsonObject) -> None:
+    def _change_project(self, old: Project, values: JsonObject, trust: Trust) -> None:
         taking = self._taking
-        label = {"trust": trust_of(old.trust, taking.trust), "origin": {**taking.from_file(), "before": _work(old)}}
+        label = {"trust": trust_of(old.trust, trust), "origin": {**taking.from_file(), "before": _work(old)}}
         projects.change(taking.connection, taking.owner, old.id, {**values, **label})
         taking.tally.count("projects", "changed")
 

@@ -7,7 +7,15 @@ from typing import cast
 from annabelle.core.tools import JsonObject
 from annabelle.servers.memory.files.profile_page import profile_check
 from annabelle.servers.memory.files.rows import ProfilePage, ProfileRow, VersionRow
-from annabelle.servers.memory.profile_document import checked, difference, guard_persona, merged, still_untrusted
+from annabelle.servers.memory.profile_document import (
+    changed_fields,
+    checked,
+    difference,
+    guard_persona,
+    leaves,
+    merged,
+    still_untrusted,
+)
 from annabelle.servers.memory.taking.tally import Taking
 from annabelle.store.memory import profiles
 from annabelle.store.memory.profiles import Because, Profile, ProfileVersion
@@ -38,7 +46,9 @@ class TakeProfile:
             held = profiles.take(taking.connection, taking.owner)
         newer = held.updated_at is None or (row.updated_at is not None and row.updated_at > held.updated_at)
         if newer and content:
-            self._put(held, merged(held.content, difference(held.content, content)))
+            # What others may have written of it is noted with the version it is.
+            doubtful = next((one.untrusted for one in versions if one.version == row.version), frozenset[str]())
+            self._put(held, merged(held.content, difference(held.content, content)), doubtful)
         elif content:
             taking.tally.count("profile", "unchanged")
 
@@ -58,10 +68,11 @@ class TakeProfile:
         content = past.content if past else JsonObject()
         return content if (past or row.version == 0) and profile_check(content) == row.check else None
 
-    def _put(self, held: Profile, content: JsonObject) -> None:
+    def _put(self, held: Profile, content: JsonObject, doubtful: frozenset[str] = frozenset()) -> None:
         taking, wanted = self._taking, checked(content)
         guard_persona(held.content, wanted, taking.trust)
         untrusted = still_untrusted(held.content, wanted, held.untrusted, taking.trust == "trusted")
+        untrusted |= doubtful & set(changed_fields(held.content, wanted)) & dict(leaves(wanted)).keys()
         why = Because(f"import of {taking.name}", taking.trust, taking.from_file())
         new = profiles.put(taking.connection, taking.owner, held, wanted, untrusted, why)
         taking.tally.count("profile", "changed" if new.version != held.version else "unchanged")
