@@ -22,6 +22,7 @@ from annabelle.hub.flows import learn_facts
 from annabelle.hub.flows.learn_facts import LearnFacts, LearnServices, ToLearn, of_thread
 from annabelle.hub.memory.memory_tools import MemoryTools, Owned
 from annabelle.hub.memory.tidying import Tidying
+from annabelle.hub.tools.memory_extraction import backfill_tool
 from annabelle.store.database import sqlite_url
 from hub.stand_in_memory import StandInMemory
 
@@ -278,6 +279,18 @@ async def test_learning_on_request_reads_all_threads_of_one_owner_in_batches(ope
     assert (await flow.result("learn:all", 10)).turns == 12
     assert [len(brief.turns) for brief in thinking.briefs] == [10, 2]
     assert "another person" not in str(thinking.briefs)
+
+
+@pytest.mark.req("TRU-03")
+@pytest.mark.parametrize("trust", ["trusted", "untrusted"])
+async def test_an_agent_is_told_how_far_to_trust_what_was_learnt(open_flow, memory: StandInMemory, trust: str) -> None:
+    await told(memory, LONG)
+    flow, _ = await open_flow(StandInThinking([ExtractResult(facts=(learnt(trust=trust),))]))
+    tool = backfill_tool(flow, agents=None)  # type: ignore[arg-type]  # asked for other agents only
+    context = CallContext(caller="agent", agent_id="annabelle", user_id="owner", message_id="msg_9")
+    result = await tool.call(tool.spec(), {}, context)
+    assert FACT in result.text
+    assert (result.trust, (result.structured or {})["trust"]) == (trust, trust)
 
 
 PLAN = {

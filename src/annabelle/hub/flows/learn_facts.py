@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
 from annabelle.core.errors import AgentPaused, AnnabelleError, OutcomeUnknown, StorageTrouble, ToolTimeout, Unavailable
 from annabelle.core.ids import new_id
+from annabelle.core.memory import Trust
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile, traced
@@ -36,7 +37,7 @@ _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown)
 
 
 class ToLearn(BaseModel):
-    """What one run is about. With a thread, its last turns; without one, all that was never read, oldest first.
+    """What one run is about: the last turns that were never read, of a thread, or without one of all of them.
 
     When somebody waits for it, one try has to do.
     """
@@ -62,6 +63,7 @@ class KeptFact(BaseModel):
     fact_id: int
     fact: str
     status: str
+    trust: Trust = "trusted"
 
 
 class Learnt(BaseModel):
@@ -182,7 +184,8 @@ class LearnFacts:
 
         async def store() -> JsonObject:
             stored = await memory.store_fact(wanted.owned, learnt, source.message_id)
-            return KeptFact(fact_id=stored.fact_id, fact=learnt.fact, status=stored.status).model_dump(mode="json")
+            kept = KeptFact(fact_id=stored.fact_id, fact=learnt.fact, status=stored.status, trust=learnt.trust)
+            return kept.model_dump(mode="json")
 
         try:
             return KeptFact.model_validate(await self._insist(wanted, "store", store))

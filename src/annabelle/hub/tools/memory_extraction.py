@@ -6,6 +6,7 @@ from typing import cast
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
+from annabelle.core.memory import Trust
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.flows.learn_facts import LearnFacts, Learnt, ToLearn
@@ -47,7 +48,10 @@ def backfill_tool(learn: LearnFacts, agents: AgentManager) -> NativeTool:
             learnt = await learn.result(wanted.learn_id, _SECONDS - 10)
         except AnnabelleError as error:
             return ToolResult.failure(error.body(context.trace_id))
-        return ToolResult(text=told(learnt), structured=learnt.model_dump(mode="json"))
+        # What was learnt comes back in it, and may be somebody else's words.
+        trust: Trust = "untrusted" if any(fact.trust == "untrusted" for fact in learnt.facts) else "trusted"
+        structured: JsonObject = {**learnt.model_dump(mode="json"), "trust": trust}
+        return ToolResult(text=told(learnt), structured=structured, trust=trust)
 
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
     return NativeTool(
