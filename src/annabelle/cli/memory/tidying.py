@@ -96,7 +96,7 @@ def learn(agent: Agent = None, json: Json = False) -> None:
     for fact in learnt:
         print_line(f"{fact['factId']}  {one_line(fact['fact'])}{'' if fact['status'] == 'stored' else ' (known)'}")
     if answer["refused"]:
-        print_paragraph(f"Nothing was learnt: {answer['refused']}")
+        print_paragraph(f"Nothing {'more ' if learnt else ''}was learnt: {answer['refused']}")
     elif not learnt:
         print_line("Nothing new in what was said." if answer["turns"] else "Everything was looked through already.")
 
