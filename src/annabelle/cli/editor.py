@@ -28,7 +28,14 @@ def _edit(file: Path) -> None:
     chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     for command in [chosen] if chosen else _USUAL:
         with contextlib.suppress(FileNotFoundError):
-            if subprocess.run([*shlex.split(command), str(file)], check=False).returncode == 0:
+            if _left_well(command, file):
                 return
             raise CallerMistake("The editor ended with an error. Nothing was changed.")
     raise CallerMistake("No editor was found.", hint="Name yours in EDITOR, as in: EDITOR=nano annabelle memory …")
+
+
+def _left_well(command: str, file: Path) -> bool:
+    try:
+        return subprocess.run([*shlex.split(command), str(file)], check=False).returncode == 0
+    except (PermissionError, ValueError) as error:
+        raise CallerMistake(f"{command!r} can not be run. Nothing was changed.", hint="Put EDITOR right.") from error
