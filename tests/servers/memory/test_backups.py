@@ -150,6 +150,7 @@ async def test_an_opened_memory_makes_its_backup_by_itself_unless_told_not_to(
         await memory.close()
 
 
+@pytest.mark.incident("I-30")
 async def test_only_the_owner_of_the_home_may_see_or_restore_backups(saving: Memory) -> None:
     await remember(saving.as_person(), "Grace")
     await backed_up(saving)

@@ -80,6 +80,7 @@ def test_where_something_came_from_is_kept_without_what_is_not_known() -> None:
     assert origin_of(Call(user_id="ada", agent_id="a", caller="cli"))[1] == {"kind": "cli"}
 
 
+@pytest.mark.incident("I-30")
 def test_only_the_owner_of_the_home_is_its_owner() -> None:
     require_home_owner(Call(user_id="owner", caller="cli"))
     for user in ("ada", "Owner", None):
