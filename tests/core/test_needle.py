@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.needle import Needle, fold
+from annabelle.core.needle import Needle, fold, folds
 
 SECRET = "Zürich Vault 4711"
 
@@ -86,3 +87,28 @@ def test_whatever_is_written_as_json_is_found_again(text: str, around: str):
 def test_folding_twice_is_folding_once(texts: list[str]):
     for text in texts:
         assert fold(fold(text)) == fold(text)
+
+
+@pytest.mark.req("TRU-09")
+def test_of_a_file_full_of_vectors_only_what_may_be_text_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = random.Random(7).randbytes(200_000)
+    taken: list[int] = []
+
+    def counted(text: str) -> tuple[str, ...]:
+        taken.append(len(text))
+        return folds(text)
+
+    monkeypatch.setattr("annabelle.core.needle.folds", counted)
+    assert not Needle(["Quorval Tessaract"]).within_bytes(vectors)
+    assert sum(taken) < len(vectors) / 5
+    for held in (
+        "quorval\x1ftessaract",
+        "Quorval%20Tessaract",
+        "ＱＵＯＲＶＡＬ\tTessaract",
+        "Quor\u200bval\\nTessaract",
+    ):
+        assert Needle(["Quorval Tessaract"]).within_bytes(vectors + b"\0" + held.encode() + b"\xff" + vectors), held
+    assert Needle([fold("\ufdfa")]).within_bytes(vectors + b"\0" + "\ufdfa".encode() + b"\xff"), (
+        "one sign, many letters"
+    )
+    assert Needle(["tab\x01le one"]).within_bytes(vectors + b"\xffTab\x01le  One\0"), "what no text has, asked for"

@@ -17,6 +17,11 @@ _LEAST_BASE64 = 8
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|((?:x[0-9a-fA-F]{2}\\+)*x[0-9a-fA-F]{2})|([nrtfbv])|([\"'/]))|(\\\\)")
 _BACKSLASHES = re.compile(r"\\+")
+# What no text has between its characters, and a database's numbers and vectors are full of.
+_NO_TEXT = "\x00-\x08\x0e-\x1b\x7f\ufffd"
+_TEXTS = re.compile(f"[^{_NO_TEXT}]+")
+_UNTEXTUAL = re.compile(f"[{_NO_TEXT}]")
+_WIDEST = 18  # characters that one character may become when its spelling is folded
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -79,7 +84,17 @@ class Needle:
 
     def within_bytes(self, blob: bytes) -> bool:
         """The same for the bytes of a file of any kind."""
-        return self.within(blob.decode(errors="replace")) or any(wide in blob for wide in self._wide)
+        if any(wide in blob for wide in self._wide) or any(core.encode() in blob for core in self._base64):
+            return True
+        return self.within(self._readable(blob.decode(errors="replace")))
+
+    def _readable(self, text: str) -> str:
+        """The pieces of a file that are long enough to hold it: taking vectors apart costs seconds a megabyte."""
+        if not self._folded or any(_UNTEXTUAL.search(folded) for folded in self._folded):
+            return text
+        least = min(map(len, self._folded))
+        pieces = (piece for piece in _TEXTS.findall(text) if len(piece) * _WIDEST >= least)
+        return "\0".join(piece for piece in pieces if len(piece) >= least or not piece.isascii())
 
     def spans(self, folded: str) -> list[tuple[int, int]]:
         """Where it stands in a folded text, from and to."""
