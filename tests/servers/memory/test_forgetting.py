@@ -92,6 +92,7 @@ async def test_a_text_is_gone_from_rows_index_and_vectors_and_the_rest_stays(mem
     assert [fact.fact for fact in recalled.facts][:1] == ["Ada likes tea"]
 
 
+@pytest.mark.req("TRU-09")
 async def test_what_is_forgotten_is_not_found_by_its_words_or_its_meaning(memory: Memory):
     await fill(memory)
     await memory.as_hub()("forget_text", texts=[SECRET])

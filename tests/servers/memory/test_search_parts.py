@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.servers.memory.search.fusion import CONFIDENCE, RECENCY, Weights, around, fuse, recency
+from annabelle.servers.memory.search.matrices import Matrices
 from annabelle.servers.memory.search.moments import Date, dates_in
 from annabelle.servers.memory.search.proposal import Proposal
 from annabelle.servers.memory.search.query import parse
@@ -26,6 +28,24 @@ ADA = Owner("ada", "annabelle")
 
 def place(number: int, session: str = "one", speaker: str = "", *, asks: bool = False) -> Place:
     return Place(number, ADA, session, speaker, NOW + timedelta(minutes=number), asks)
+
+
+@pytest.mark.incident("I-30")
+def test_the_vectors_of_each_owner_and_kind_are_looked_at_and_dropped_by_themselves() -> None:
+    bob, vector = Owner("bob", "annabelle"), np.asarray([1, 0], np.float32)
+    found = Matrices()
+    found.put("fact", ADA, 1, vector)
+    found.put("fact", bob, 2, vector)
+    found.put("conversation", bob, 3, vector)
+    assert found.nearest("fact", bob, vector, 10) == {2: 1.0}
+    assert found.nearest("conversation", bob, vector, 10) == {3: 1.0}
+    assert found.nearest("conversation", ADA, vector, 10) == {}
+    assert found.scores("fact", ADA, vector, [1, 2]) == {1: 1.0, 2: 0.0}
+    found.drop("fact", ADA, [2])
+    assert found.nearest("fact", bob, vector, 10) == {2: 1.0}
+    found.drop("fact", bob, [2])
+    assert [found.count("fact", owner) for owner in (ADA, bob)] == [1, 0]
+    assert found.nearest("fact", bob, vector, 10) == {}
 
 
 def test_a_question_is_asked_by_its_telling_words() -> None:
