@@ -84,7 +84,7 @@ def test_what_was_typed_is_remembered_for_its_owner_only(visit: Open, running: d
     first = visit("chat", "--new")
     first.expect(PROMPT)
     first.type("remember me\n")
-    first.expect(r"You said: .*\s*remember me")
+    first.expect(r"(?s)You said: .*remember me")
     first.expect(PROMPT)
     first.type("\x04")
     assert first.wait() == 0
@@ -93,7 +93,7 @@ def test_what_was_typed_is_remembered_for_its_owner_only(visit: Open, running: d
     second = visit("chat", "--new")
     second.expect(PROMPT)
     second.type("\x1b[A\n")
-    second.expect(r"You said: .*\s*remember me")
+    second.expect(r"(?s)You said: .*remember me")
     second.expect(PROMPT)
     second.type("\x04")
     assert second.wait() == 0
