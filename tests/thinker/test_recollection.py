@@ -269,6 +269,13 @@ def test_a_result_of_another_shape_brings_nothing(odd: dict[str, Any]) -> None:
     assert UserProfile.read(odd) == UserProfile()
 
 
+@pytest.mark.req("CTX-09")
+def test_an_exchange_that_hardly_has_to_do_with_the_message_costs_no_tokens() -> None:
+    near, worded = {"text": 0.0, "vector": 0.4}, {"text": 0.2, "vector": 0.0}
+    assert len(read_memories({"conversations": [{**SAID, "parts": parts} for parts in (near, worded)]})) == 2
+    assert read_memories({"conversations": [{**SAID, "parts": {"text": 0.0, "vector": 0.2}}]}) == ()
+
+
 def test_missing_fields_are_left_out_and_an_unknown_label_is_not_trusted() -> None:
     assert (
         layer({"fact": "Bare.", "trust": "whatever"})

@@ -9,6 +9,9 @@ from typing import Literal, cast
 
 from annabelle.core.memory import Trust
 
+_FAINT = 0.25
+"""An exchange without a word of the message in it must be this close in meaning to be worth its tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -57,11 +60,19 @@ def _memory(row: Mapping[str, object]) -> Memory | None:
             read_from=read_from if isinstance(read_from, int) else None,
         )
     said = _said(row)
-    if said is None:
+    if said is None or _is_faint(row.get("parts")):
         return None
     at = _moment(row, "said_at", "created_at")
     before, after = _said(row.get("before")), _said(row.get("after"))
     return Memory("said", _number(row), at, _trust(row), said=said, before=before, after=after)
+
+
+def _is_faint(parts: object) -> bool:
+    if not isinstance(parts, Mapping):
+        return False
+    known = cast("Mapping[str, object]", parts)
+    closeness = known.get("vector")
+    return known.get("text") == 0 and isinstance(closeness, int | float) and closeness < _FAINT
 
 
 def _said(value: object) -> Said | None:
