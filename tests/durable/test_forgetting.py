@@ -7,6 +7,7 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 
+from annabelle.core.errors import AnnabelleError, NotAllowed
 from annabelle.core.masking import MASK
 from annabelle.core.needle import Needle
 from annabelle.core.tools import JsonObject
@@ -71,6 +72,31 @@ async def test_what_ended_and_what_runs_lose_the_text_and_what_runs_goes_on_with
     assert await durable.result("one", 20) == {"answer": MASK}
     assert not NEEDLE.within(await durable.maintain(written))
     assert await forget(durable) == 0
+
+
+@pytest.mark.req("TRU-09")
+async def test_what_a_workflow_failed_with_loses_the_text(make_durable: MakeDurable):
+    durable = make_durable()
+
+    async def broken() -> object:
+        raise NotAllowed(f"{SECRET} is refused.")
+
+    async def failing(_argument: JsonObject) -> JsonObject:
+        return {"answer": await durable.step("break", broken)}
+
+    durable.workflow("failing")(failing)
+    await durable.launch()
+    await durable.start("failing", "one", {})
+    with pytest.raises(AnnabelleError):
+        await durable.result("one", 20)
+    assert NEEDLE.within(await durable.maintain(written))
+
+    async with durable.suspended():
+        assert await forget(durable) >= 1
+        assert not NEEDLE.within(await durable.maintain(written))
+    with pytest.raises(AnnabelleError) as left:
+        await durable.result("one", 20)
+    assert not NEEDLE.within(left.value.message)
 
 
 async def test_a_workflow_begun_while_all_stands_still_runs_afterwards(make_durable: MakeDurable):

@@ -172,12 +172,29 @@ async def test_an_untrusted_fact_is_shown_as_quoted_data_with_where_it_was_learn
     assert stored.fact.line() in listed.text()
 
 
+@pytest.mark.req("TRU-03", "MEM-09")
+async def test_one_untrusted_row_makes_a_whole_answer_untrusted(memory: Memory) -> None:
+    told = memory.as_()
+    await _store(told, "The museum opens at nine")
+    assert (await told("retrieve_memories", query="When does the museum open?")).trust == "trusted"
+    await _store(memory.as_(**WEB), "The museum closes at six")
+    for tool, arguments in (("retrieve_memories", {"query": "the museum"}), ("list_facts", {})):
+        found = await told(tool, **arguments)
+        assert ({fact.trust for fact in found.facts}, found.trust) == ({"trusted", "untrusted"}, "untrusted"), tool
+    asked = {"query": "the museum", "include_conversations": True}
+    await memory.as_("bob", **WEB)("store_conversation", user_message="The museum?", agent_response="Closed at six.")
+    said = await memory.as_("bob")("retrieve_memories", **asked)
+    assert (len(said.conversations), said.facts, said.trust) == (1, [], "untrusted")
+
+
 @pytest.mark.req("TRU-03")
 async def test_a_fact_the_user_confirms_is_trusted_from_then_on(memory: Memory) -> None:
     await _store(memory.as_(**WEB), "The museum closes at six")
     known = await _store(memory.as_(), "The museum closes at six")
     assert (known.status, known.trust) == ("known", "trusted")
     assert (await _store(memory.as_(**WEB), "The museum closes at six")).fact.trust == "trusted"
+    why = await memory.as_()("explain_fact", fact_id=known.fact_id)
+    assert (why.fact.source, why.source.tools, why.fact.learnt_from) == ("chat", [], []), "not from the page any more"
 
 
 @pytest.mark.req("MEM-05")

@@ -131,6 +131,7 @@ def test_speakers_are_known_by_each_of_their_names_but_roles_are_no_names() -> N
     assert len(turns.named["anna"]) == 2
 
 
+@pytest.mark.req("MEM-03")
 def test_the_best_of_each_part_counts_as_one_and_a_cosine_below_zero_as_nothing() -> None:
     fused = fuse({1: 0.4, 2: -0.3, 3: 0.2}, {3: 7.0, 4: 3.5}, Weights(0.5, 0.5))
     assert fused == {1: 0.5, 2: 0.0, 3: 0.75, 4: 0.25}

@@ -114,6 +114,24 @@ async def test_a_merged_fact_is_untrusted_as_soon_as_one_part_is(memory: Memory)
     assert (fact.trust, fact.learnt_from) == ("untrusted", ["searcher_web_fetch"])
 
 
+@pytest.mark.req("TRU-03", "MEM-09")
+async def test_trusted_facts_are_not_given_up_for_an_untrusted_one_that_says_the_same(memory: Memory) -> None:
+    (read,) = await _store(memory.as_(**WEB), "Loves tea")
+    told = await _store(memory.as_(), "Likes tea", "Enjoys tea a lot")
+    merge = {"kind": "merge", "fact_ids": told, "fact": "Loves tea"}
+    done = await memory.as_hub()("apply_tidy", actions=[merge])
+    (made,) = done.made_ids
+    assert made != read
+    assert (await memory.as_()("explain_fact", fact_id=made)).fact.trust == "trusted"
+    (known,) = await _store(memory.as_(), "Sails on Sundays")
+    more = await _store(memory.as_(**WEB), "Sails at weekends", "Sails on a Sunday")
+    again = await memory.as_hub()(
+        "apply_tidy", actions=[{"kind": "merge", "fact_ids": more, "fact": "Sails on Sundays"}]
+    )
+    assert again.made_ids == [], "what a person said says it already"
+    assert (await memory.as_()("explain_fact", fact_id=known)).fact.trust == "trusted"
+
+
 @pytest.mark.incident("I-30")
 async def test_a_plan_with_one_wrong_id_changes_nothing(memory: Memory) -> None:
     call, hub = memory.as_(), memory.as_hub()
