@@ -82,3 +82,10 @@ def test_lines_that_are_no_settings_are_passed_over(home: Home, content: bytes):
 
 def test_every_setting_says_what_it_is_for():
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+@pytest.mark.req("MEM-07")
+def test_facts_are_learnt_after_five_idle_minutes_and_only_sure_ones():
+    settings = Settings()
+    assert settings.fact_extraction_enabled
+    assert (settings.fact_extraction_idle_seconds, settings.fact_extraction_confidence) == (300, 0.7)

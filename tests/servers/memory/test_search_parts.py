@@ -54,6 +54,7 @@ def test_a_question_is_asked_by_its_telling_words() -> None:
     assert asked.meaning == "Mel paint after hike"
 
 
+@pytest.mark.req("MEM-10")
 def test_the_name_of_a_speaker_says_who_spoke_and_is_no_word_to_look_for() -> None:
     asked = parse("When did Caroline's sister go hiking?", {"caroline", "mel"})
     assert asked.speakers == {"caroline"}
@@ -142,6 +143,8 @@ def test_the_best_of_each_part_counts_as_one_and_a_cosine_below_zero_as_nothing(
     assert Weights(1, 0).shares() == (1, 0)
 
 
+@pytest.mark.req("MEM-10")
+@pytest.mark.req("MEM-03", "MEM-10")
 def test_an_answer_gains_from_the_question_before_it() -> None:
     turns = Turns()
     for number in (1, 2, 3):
