@@ -13,6 +13,8 @@ from sqlalchemy import Connection
 from annabelle.core.errors import AgentPaused, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage, now
+from annabelle.core.settings import Settings
+from annabelle.hub.flows.learn_facts import TURNS_AT_ONCE
 from annabelle.hub.memory.resting import Resting
 from annabelle.store import idle_threads, messages, threads
 from annabelle.store.database import Database, sqlite_url
@@ -109,6 +111,14 @@ async def gone(database: Database) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("a thread that was taken up still waits")
+
+
+@pytest.mark.req("MEM-07")
+def test_a_thread_rests_for_five_minutes_and_a_fact_must_be_sure_unless_somebody_says_otherwise() -> None:
+    settings = Settings.model_validate({})
+    assert (settings.fact_extraction_enabled, settings.fact_extraction_idle_seconds) == (True, 300)
+    assert settings.fact_extraction_confidence == 0.7
+    assert TURNS_AT_ONCE == 10, "twenty messages"
 
 
 @pytest.mark.req("MEM-07")

@@ -20,6 +20,7 @@ DOCS = [
 QUERIES = [
     {"query": "Which dog did Nora adopt?", "gold": ["D1:1"], "category": 4},
     {"query": "What can Tom see from his flat?", "gold": ["D2:1"], "category": "multi-hop"},
+    {"query": "Who has a greyhound, and who a flat with a view?", "gold": ["D1:1", "D2:1"], "category": "of two"},
     {"query": "Who bakes sourdough?", "gold": ["D3:1", "D9:9"]},
     {"query": "Where is the answer?", "gold": ["D9:9"]},
     {"query": "Nothing at all?", "gold": []},
@@ -39,11 +40,15 @@ def test_every_file_of_the_right_shape_is_measured_whatever_its_dates_look_like(
     report = json.loads(done.stdout.splitlines()[-1])
     figures = report["figures"]
     assert report["name"] == "recall"
-    assert (figures["questions"], figures["questions_left_out"], figures["turns"]) == (3, 2, 5)
+    assert (figures["questions"], figures["questions_left_out"], figures["turns"]) == (4, 2, 5)
     assert figures["dialogues | ours | recall@5"] == 1
     for method in ("bm25", "vector", "0.7/0.3"):
         assert f"dialogues/pair | {method} | recall@10" in figures
     assert "dialogues: multi-hop | ours | recall@1" in figures
+    for method in ("ours", "bm25", "vector", "0.7/0.3"):
+        found = [figures[f"dialogues: of two | {method} | recall@{n}"] for n in (1, 5)]
+        assert found == [0.5, 1], "the first of one place is half of the answer, and five are all there are"
+    assert 0.5 < figures["dialogues | ours | recall@1"] < 1
     assert figures["search_p50_ms"] > 0
 
 
