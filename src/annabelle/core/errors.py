@@ -9,6 +9,7 @@ AnnabelleError
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
 │   ├── NotFound                                                                                 HTTP 404
 │   │   └── UnknownTool            carries the closest names
+│   │       └── SwitchedOff          its server is switched off; says how to turn it on
 │   ├── Conflict                                                                                 HTTP 409
 │   ├── TooLarge                                                                                 HTTP 413
 │   └── TooManyRequests          rate limit or full queue; carries retry_after                   HTTP 429

@@ -57,10 +57,13 @@ def damage_middle(file: Path) -> None:
 @pytest.mark.incident("I-19", "I-22")
 @pytest.mark.parametrize("damage", [damage_header, damage_middle])
 async def test_a_damaged_memory_names_its_backup_and_is_restored_from_it(
-    saving: Memory, open_memory: MakeMemory, damage: object
+    sqlite_config: MemoryConfig, open_memory: MakeMemory, damage: object
 ) -> None:
     people = [f"Person{number}" for number in range(50)]
-    await remember(saving.as_person(), *people)
+    filling = open_memory(sqlite_config, backup_hours=0)  # a copy made in the middle would lack the rest
+    await remember(filling.as_person(), *people)
+    await filling.close()
+    saving = open_memory(sqlite_config, backup_hours=24)
     newest = await backed_up(saving)
     await saving.close()
     damage(saving.config.file)  # type: ignore[operator]
