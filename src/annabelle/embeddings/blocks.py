@@ -14,17 +14,13 @@ Vector = NDArray[np.float32]
 class Blocks:
     """Rows in blocks of about 4 MB, of which the system gives only the pages that were written.
 
-    One array would have to be copied to grow, and for that moment 100,000 rows would take twice their 100 MB. Beside
-    each row stand the signs of its numbers, packed into words: the first
-    words of all rows together, then the second ones, which counts quickest.
+    One array would have to be copied to grow, and for that moment 100,000 rows would take twice their 100 MB.
     """
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
-        self._words = -(-dimension // 64)
         self._size = max(64, _BLOCK_BYTES // (4 * dimension))
         self._numbers: list[Vector] = []
-        self._signs: list[NDArray[np.uint64]] = []
 
     def write(self, first: int, rows: Vector) -> None:
         """Put rows one after the other, from `first` on. What is no number can not be near anything: zeros."""
@@ -33,12 +29,10 @@ class Blocks:
             block, start = divmod(first + done, self._size)
             while block >= len(self._numbers):
                 self._numbers.append(np.empty((self._size, self._dimension), np.float32))
-                self._signs.append(np.empty((self._words, self._size), np.uint64))
             part = rows[done : done + self._size - start]
             finite = np.isfinite(part).all(axis=1, keepdims=True)
             target = self._numbers[block][start : start + len(part)]
             target[:] = part if finite.all() else np.where(finite, part, 0)
-            self._signs[block][:, start : start + len(part)] = self._packed(target)
             done += len(part)
 
     def read(self, row: int) -> Vector:
@@ -48,12 +42,11 @@ class Blocks:
     def move(self, row: int, to: int) -> None:
         (block, place), (to_block, to_place) = divmod(row, self._size), divmod(to, self._size)
         self._numbers[to_block][to_place] = self._numbers[block][place]
-        self._signs[to_block][:, to_place] = self._signs[block][:, place]
 
     def shrink(self, count: int) -> None:
         """Give back the blocks behind `count` rows, all but one, so that a row coming and going costs nothing."""
         keep = -(-count // self._size) + 1
-        del self._numbers[keep:], self._signs[keep:]
+        del self._numbers[keep:]
 
     def dot_all(self, vector: Vector, count: int) -> Vector:
         found = np.empty(count, np.float32)
@@ -75,19 +68,3 @@ class Blocks:
             np.vecdot(self._numbers[block][places], vector, out=found[start:end])
             start = end
         return found
-
-    def distances(self, vector: Vector, count: int, words: int | None = None) -> NDArray[np.uint16]:
-        """How many signs differ from the vector's, for each row; of the first `words` times 64 of them, or of all."""
-        found = np.zeros(count, np.uint16)
-        signs = self._packed(vector[np.newaxis])
-        for block, start in enumerate(range(0, count, self._size)):
-            part = found[start : start + self._size]
-            for word in range(words or self._words):
-                np.add(part, np.bitwise_count(self._signs[block][word, : len(part)] ^ signs[word]), out=part)
-        return found
-
-    def _packed(self, rows: Vector) -> NDArray[np.uint64]:
-        bits = np.packbits(rows > 0, axis=1)
-        padded = np.zeros((len(rows), self._words * 8), np.uint8)
-        padded[:, : bits.shape[1]] = bits
-        return padded.view(np.uint64).T

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from annabelle.embeddings.blocks import Blocks
 from annabelle.embeddings.key_index import KeyIndex
+from annabelle.embeddings.signs import Signs
 
 PREFILTER_ROWS = 50_000
 # Measured on 77,000 sentences: with these, 10 of the best 10 and 99 of the best 100 are among those compared exactly.
 _RESCORED_SHARE = 0.04
 _RESCORED_PER_HIT = 80
-# The angle between two vectors says which share of their signs differs, give or take this much.
-_SIGNS_BY_CHANCE = 0.14
+# Nearly equal vectors are missed when more signs differ than their angle says, by so many standard deviations.
+_BY_CHANCE = 4.5
 
 Vector = NDArray[np.float32]
 Among = Collection[int] | NDArray[np.int64]
@@ -33,7 +34,7 @@ class Matrix:
     def __init__(self, dimension: int, capacity: int = 0, *, prefilter_rows: int = PREFILTER_ROWS) -> None:
         self.dimension = dimension
         self._prefilter_rows = prefilter_rows
-        self._blocks = Blocks(dimension)
+        self._blocks, self._signs = Blocks(dimension), Signs(dimension)
         self._index = KeyIndex()
         self._keys = np.empty(max(capacity, 64), np.int64)
         self._count = 0
@@ -56,7 +57,7 @@ class Matrix:
         if row is None:
             row = self._append(np.asarray([key], np.int64))
             self._index.set(key, row)
-        self._blocks.write(row, vector[np.newaxis])
+        self._write(row, vector[np.newaxis])
 
     def put_many(self, keys: Sequence[int] | NDArray[np.int64], vectors: Vector) -> None:
         """The same for many; of a key that comes twice the last row stays."""
@@ -69,10 +70,10 @@ class Matrix:
         rows = self._index.rows_of(wanted)
         known = rows >= 0
         for row, place in zip(rows[known].tolist(), np.flatnonzero(known).tolist(), strict=True):
-            self._blocks.write(row, vectors[place : place + 1])
+            self._write(row, vectors[place : place + 1])
         if not known.all():
             first = self._append(wanted[~known])
-            self._blocks.write(first, vectors[~known] if known.any() else vectors)
+            self._write(first, vectors[~known] if known.any() else vectors)
             self._index.rebuild(self._keys[: self._count])
 
     def drop(self, keys: Iterable[int]) -> None:
@@ -86,6 +87,7 @@ class Matrix:
                 moved = int(self._keys[last])
                 self._keys[row] = moved
                 self._blocks.move(last, row)
+                self._signs.move(last, row)
                 self._index.set(moved, row)
             self._index.remove(key)
             self._count = last
@@ -124,11 +126,8 @@ class Matrix:
         self._check(vector.shape, (self.dimension,))
         if limit <= 0 or not self._count:
             return []
-        # Half of the signs tell enough, and take half of the time.
-        words = max(1, self.dimension // 128)
-        signs = min(64 * words, self.dimension)
-        most = signs * (math.acos(max(min(least, 1.0), -1.0)) / math.pi + _SIGNS_BY_CHANCE)
-        rows = np.flatnonzero(self._blocks.distances(vector, self._count, words) <= most)
+        share = math.acos(max(min(least, 1.0), -1.0)) / math.pi  # of the signs differ at this angle
+        rows = self._signs.within(vector, self._count, share, _BY_CHANCE)
         found = self._blocks.dot_rows(vector, rows)
         close = np.flatnonzero(found >= least)
         best = close[_largest(found[close], limit)]
@@ -145,12 +144,16 @@ class Matrix:
 
     def _prefiltered(self, vector: Vector, rows: NDArray[np.int64] | None, keep: int) -> NDArray[np.int64]:
         """At least `keep` rows, those whose signs differ least; all that differ as much as the last one stay in."""
-        distances = self._blocks.distances(vector, self._count)
+        distances = self._signs.distances(vector, self._count)
         if rows is not None:
             distances = distances[rows]
         farthest = np.searchsorted(np.cumsum(np.bincount(distances)), keep)
         kept = np.flatnonzero(distances <= farthest)
         return kept if rows is None else rows[kept]
+
+    def _write(self, first: int, rows: Vector) -> None:
+        self._blocks.write(first, rows)
+        self._signs.write(first, rows)
 
     def _append(self, keys: NDArray[np.int64]) -> int:
         first, self._count = self._count, self._count + len(keys)

@@ -11,7 +11,7 @@ from annabelle.core.messages import now
 from annabelle.store.statements import InsertOrUpdate
 from annabelle.store.tables import agent_states
 
-_put_row = InsertOrUpdate(agent_states, "agent_id", ["paused", "reason", "paused_at"])
+_put_row = InsertOrUpdate(agent_states, ["agent_id"], ["paused", "reason", "paused_at"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from annabelle.store.statements import InsertOrUpdate
 from annabelle.store.stored_message import StoredMessage
 from annabelle.store.tables import idle_threads, messages, to_remember
 
-_put = InsertOrUpdate(idle_threads, "thread_id", ["user_id", "agent_id", "last_message_id", "due_at"])
+_put = InsertOrUpdate(idle_threads, ["thread_id"], ["user_id", "agent_id", "last_message_id", "due_at"])
 _get = select(idle_threads).where(idle_threads.c.thread_id == bindparam("thread_id"))
 _drop = delete(idle_threads).where(
     idle_threads.c.thread_id == bindparam("thread"), idle_threads.c.last_message_id == bindparam("message")

@@ -28,7 +28,7 @@ _SETTLED = [
     "settled_at",
 ]
 _insert = InsertNew(model_calls, ["call_id"])
-_settle = InsertOrUpdate(model_calls, "call_id", _SETTLED, only_if=model_calls.c.state == "reserved")
+_settle = InsertOrUpdate(model_calls, ["call_id"], _SETTLED, only_if=model_calls.c.state == "reserved")
 
 Grouping = Literal["day", "agent", "model"]
 

@@ -38,12 +38,12 @@ class InsertOrUpdate:
     """INSERT of a row, or an update of the one with the same key, as far as `only_if` allows."""
 
     def __init__(
-        self, table: Table, key: str, changed: Sequence[str], only_if: ColumnElement[bool] | None = None
+        self, table: Table, key: Sequence[str], changed: Sequence[str], only_if: ColumnElement[bool] | None = None
     ) -> None:
         self._by_engine: dict[str, Insert] = {}
         for name, statement in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
             new = {column: statement.excluded[column] for column in changed}
-            self._by_engine[name] = statement.on_conflict_do_update(index_elements=[key], set_=new, where=only_if)
+            self._by_engine[name] = statement.on_conflict_do_update(index_elements=key, set_=new, where=only_if)
 
-    def __call__(self, connection: Connection, values: Values) -> None:
+    def __call__(self, connection: Connection, values: Values | Sequence[Values]) -> None:
         connection.execute(self._by_engine[connection.dialect.name], values)

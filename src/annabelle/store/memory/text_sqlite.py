@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from annabelle.store.driver import driver
 from annabelle.store.memory.owner import Kind, Owner
@@ -51,23 +52,18 @@ _REMEMBERED = 5_000
 def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
     number = _number(connection, owner)
     if number is None:
-        number = int(
-            connection.exec_driver_sql(
-                "INSERT INTO text_owners (user_id, agent_id) VALUES (?, ?) RETURNING id",
-                (owner.user_id, owner.agent_id),
-            ).scalar_one()
-        )
-    connection.exec_driver_sql(
-        f"INSERT OR REPLACE INTO {kind}_text (rowid, text, around) VALUES (?, ?, ?)",  # noqa: S608
-        [(number << _ROW_BITS | row_id, text, around) for row_id, text, around in rows],
-    )
+        added = "INSERT INTO text_owners (user_id, agent_id) VALUES (?, ?) RETURNING id"
+        number = int(_rows(connection, added, (owner.user_id, owner.agent_id))[0][0])
+    put = f"INSERT OR REPLACE INTO {kind}_text (rowid, text, around) VALUES (?, ?, ?)"  # noqa: S608
+    for row_id, text, around in rows:
+        _rows(connection, put, (number << _ROW_BITS | row_id, text, around))
 
 
 def drop(connection: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
     # Row ids are unique within a kind, whoever owns them, and owners are few.
-    numbers = [int(row[0]) for row in connection.exec_driver_sql("SELECT id FROM text_owners")]
+    numbers = [int(row[0]) for row in _rows(connection, "SELECT id FROM text_owners")]
     for key in (number << _ROW_BITS | row_id for number in numbers for row_id in row_ids):
-        connection.exec_driver_sql(f"DELETE FROM {kind}_text WHERE rowid = ?", (key,))  # noqa: S608
+        _rows(connection, f"DELETE FROM {kind}_text WHERE rowid = ?", (key,))  # noqa: S608
 
 
 def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term]:
@@ -79,11 +75,8 @@ def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term
     counted = {stem: common[kind, stem] for stem in wanted if (kind, stem) in common}
     if unknown := [stem for stem in wanted if stem not in counted]:
         places = ", ".join("?" * len(unknown))
-        found = connection.exec_driver_sql(
-            f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})",  # noqa: S608
-            tuple(unknown),
-        )
-        for term, frequency in found.fetchall():
+        query = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})"  # noqa: S608
+        for term, frequency in _rows(connection, query, tuple(unknown)):
             counted[term] = frequency
             if frequency >= _COMMON:
                 _remember(common, (kind, term), frequency)
@@ -96,12 +89,12 @@ def find(
     if kind == "fact":
         return _find_short(connection, owner, wanted, limit)
     match = " OR ".join(f'"{term.word}"' for term in wanted)
-    rows = connection.exec_driver_sql(
+    return _rows(
+        connection,
         f"SELECT rowid & {_ROW_MASK}, -rank FROM {kind}_text WHERE {kind}_text MATCH ? AND {_STRETCH}"  # noqa: S608
         f" AND rank MATCH 'bm25(1.0, {AROUND_WEIGHT})' ORDER BY rank LIMIT ?",
         (match, *_whose(owner), limit),
     )
-    return [(row, score) for row, score in rows.fetchall()]
 
 
 def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], limit: int) -> list[tuple[int, float]]:
@@ -109,10 +102,10 @@ def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], li
 
     BM25 reads the length of every row that holds a word, which is most of what it costs.
     """
-    whole = connection.exec_driver_sql(_WHOLE, (owner.user_id, owner.agent_id)).first()
-    if whole is None:
+    whole = _rows(connection, _WHOLE, (owner.user_id, owner.agent_id))
+    if not whole:
         return []
-    first, total = int(whole[0]) << _ROW_BITS, int(whole[1])
+    first, total = int(whole[0][0]) << _ROW_BITS, int(whole[0][1])
     values: dict[str, object] = {"first": first, "last": first | _ROW_MASK, "limit": limit}
     for n, term in enumerate(wanted):
         rarity = math.log(1 + max(total - term.frequency, 0.5) / (term.frequency + 0.5))
@@ -122,21 +115,31 @@ def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], li
         f" WHERE fact_text MATCH :word{n} AND rowid BETWEEN :first AND :last"
         for n in range(len(wanted))
     )
-    rows = connection.exec_driver_sql(
+    return _rows(
+        connection,
         f"SELECT rowid & {_ROW_MASK}, sum(rarity) FROM ({arms})"  # noqa: S608
         " GROUP BY 1 ORDER BY 2 DESC, 1 DESC LIMIT :limit",
         values,
     )
-    return [(row, score) for row, score in rows.fetchall()]
 
 
 def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]:
-    rows = connection.exec_driver_sql(
+    rows = _rows(
+        connection,
         f"SELECT rowid & {_ROW_MASK} FROM {kind}_text WHERE {_STRETCH} AND instr(text, ?) > 0"  # noqa: S608
         " ORDER BY rowid DESC LIMIT ?",
         (*_whose(owner), wanted, limit),
     )
-    return [int(row[0]) for row in rows.fetchall()]
+    return [int(row[0]) for row in rows]
+
+
+def _rows(connection: Connection, statement: str, values: tuple[object, ...] | dict[str, object] = ()) -> list[Any]:
+    """Run a statement past SQLAlchemy, which takes longer to prepare one of these than SQLite takes to run it."""
+    direct = cast("driver.Connection", connection.connection.driver_connection)
+    try:
+        return direct.execute(statement, values).fetchall()
+    except driver.Error as error:
+        raise DBAPIError(statement, None, error, hide_parameters=True) from error
 
 
 def _whose(owner: Owner) -> tuple[str, str, str, str]:
@@ -145,8 +148,8 @@ def _whose(owner: Owner) -> tuple[str, str, str, str]:
 
 def _number(connection: Connection, owner: Owner) -> int | None:
     statement = "SELECT id FROM text_owners WHERE user_id = ? AND agent_id = ?"
-    found = connection.exec_driver_sql(statement, (owner.user_id, owner.agent_id)).scalar()
-    return None if found is None else int(found)
+    found = _rows(connection, statement, (owner.user_id, owner.agent_id))
+    return int(found[0][0]) if found else None
 
 
 def _stems(connection: Connection, words: Sequence[str]) -> dict[str, str]:

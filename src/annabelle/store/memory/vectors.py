@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, exists, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, exists, func, select
 
 from annabelle.store.memory.owner import Kind, Owner
 from annabelle.store.memory.tables import conversations, facts, vectors
+from annabelle.store.statements import InsertOrUpdate
 
 BLOCK_ROWS = 4096
 _IDS_AT_ONCE = 500
 _ROWS: dict[Kind, Table] = {"fact": facts, "conversation": conversations}
 
-_insert = insert(vectors)
+_put = InsertOrUpdate(vectors, ("kind", "row_id"), changed=("user_id", "agent_id", "model", "dimension", "vector"))
 _delete = delete(vectors).where(vectors.c.kind == bindparam("of"), vectors.c.row_id == bindparam("at"))
 
 
@@ -50,10 +51,9 @@ def put_many(
         raise ValueError(f"A vector of {model} does not have {dimension} dimensions.")
     if not rows:
         return
-    drop(connection, kind, [row_id for _, row_id, _ in rows])
     same = {"kind": kind, "model": model, "dimension": dimension}
-    connection.execute(
-        _insert, [{**same, **owner.columns(), "row_id": row_id, "vector": vector} for owner, row_id, vector in rows]
+    _put(
+        connection, [{**same, **owner.columns(), "row_id": row_id, "vector": vector} for owner, row_id, vector in rows]
     )
 
 
