@@ -15,7 +15,7 @@ from annabelle.servers.memory.fact_rows import FactRow, fact_row, fact_rows, lea
 from annabelle.servers.memory.fact_words import Agent
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.ownership import owner_of
-from annabelle.servers.memory.wording import RowId, trust_of
+from annabelle.servers.memory.wording import RowId, shortened, trust_of
 
 if TYPE_CHECKING:
     from annabelle.servers.memory import keeping, restoring
@@ -65,10 +65,10 @@ class SourceTurn(BaseModel):
     trust: Trust
 
     def lines(self) -> list[str]:
-        answer = _short(self.agent_response)
+        answer = _one_line(self.agent_response)
         # What was answered may repeat what a page said, so it stays quoted.
         shown = answer if self.trust == "trusted" else f"{json.dumps(answer, ensure_ascii=False)} (untrusted)"
-        return [f"  user: {_short(self.user_message)}", f"  answer: {shown}"]
+        return [f"  user: {_one_line(self.user_message)}", f"  answer: {shown}"]
 
 
 class FactExplained(Result):
@@ -222,6 +222,5 @@ def _retired_by(fact: keeping.Fact) -> str | None:
     return kind if isinstance(kind, str) else None
 
 
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+def _one_line(text: str) -> str:
+    return shortened(" ".join(text.split()), _SHOWN)

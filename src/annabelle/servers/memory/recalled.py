@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, cast
@@ -10,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.memory import FactCategory, Trust
 from annabelle.servers.kit import deferred_module
-from annabelle.servers.memory.wording import trust_of
+from annabelle.servers.memory.wording import shortened, trust_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -75,9 +76,9 @@ class FoundTurn(BaseModel):
 
     def line(self) -> str:
         who = f"{self.speaker}: " if self.speaker else ""
-        answer = f" → {_short(self.agent_response, 200)}" if self.agent_response else ""
+        answer = f" → {shortened(self.agent_response, 200)}" if self.agent_response else ""
         mark = " (untrusted)" if self.trust == "untrusted" else ""
-        said = _short(self.user_message, 200)
+        said = shortened(self.user_message, 200)
         return f"{self.id}  {self.said_at:%Y-%m-%d %H:%M}  {who}{said}{answer}{mark}"
 
     def least_trust(self) -> Trust:
@@ -105,7 +106,7 @@ class FoundFact(BaseModel):
 
     def line(self) -> str:
         mark = ", untrusted" if self.trust == "untrusted" else ""
-        source = f", {_short(self.source, 80)}" if self.source else ""
+        source = f", {shortened(self.source, 80)}" if self.source else ""
         return f"{self.id}  {self.fact} ({self.category}{source}, {self.updated_at:%Y-%m-%d}{mark})"
 
 
@@ -139,19 +140,20 @@ def found_facts(connection: Connection, owner: Owner, found: Found) -> list[Foun
 
 def found_turns(connection: Connection, owner: Owner, found: Found) -> list[FoundTurn]:
     """The turns of a search with their neighbours, in its order; one that is gone is left out."""
-    rows = conversations.get(connection, owner, [hit.row_id for hit in found.hits])
-    return [_turn(connection, owner, rows[hit.row_id], hit) for hit in found.hits if hit.row_id in rows]
+    wanted = {row for hit in found.hits for row in (hit.before, hit.row_id, hit.after) if row}
+    rows = conversations.get(connection, owner, wanted)
+    return [_turn(rows, hit) for hit in found.hits if hit.row_id in rows]
 
 
-def _turn(connection: Connection, owner: Owner, turn: conversations.Turn, hit: Hit) -> FoundTurn:
-    before, after = conversations.neighbours(connection, owner, turn)
+def _turn(rows: Mapping[int, conversations.Turn], hit: Hit) -> FoundTurn:
+    turn, before, after = rows[hit.row_id], rows.get(hit.before), rows.get(hit.after)
     return FoundTurn(
         id=turn.id,
         session_id=turn.session_id,
         speaker=turn.speaker,
         said_at=turn.said_at,
-        user_message=_short(turn.user_message, SHOWN_CHARACTERS),
-        agent_response=_short(turn.agent_response, SHOWN_CHARACTERS),
+        user_message=shortened(turn.user_message, SHOWN_CHARACTERS),
+        agent_response=shortened(turn.agent_response, SHOWN_CHARACTERS),
         tags=list(turn.tags),
         tools=list(turn.tools),
         trust=turn.trust,
@@ -166,15 +168,11 @@ def _exchange(turn: conversations.Turn) -> Exchange:
     return Exchange(
         id=turn.id,
         speaker=turn.speaker,
-        user_message=_short(turn.user_message, NEIGHBOUR_CHARACTERS),
-        agent_response=_short(turn.agent_response, NEIGHBOUR_CHARACTERS),
+        user_message=shortened(turn.user_message, NEIGHBOUR_CHARACTERS),
+        agent_response=shortened(turn.agent_response, NEIGHBOUR_CHARACTERS),
         trust=turn.trust,
     )
 
 
 def _why(hit: Hit) -> Why:
     return Why.model_validate(asdict(hit.parts))
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

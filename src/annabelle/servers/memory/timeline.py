@@ -14,7 +14,7 @@ from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.dates import span, zone_of
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.ownership import owner_of
-from annabelle.servers.memory.wording import Label, trust_of
+from annabelle.servers.memory.wording import Label, shortened, trust_of
 
 if TYPE_CHECKING:
     from annabelle.store.memory import timeline
@@ -125,14 +125,10 @@ def _event(event: timeline.Event, zone: ZoneInfo) -> TimelineEvent:
         category=event.category,
         what=event.what,
         id=event.spot.id,
-        text=_short(event.text),
-        after=None if event.after is None else _short(event.after),
+        text=shortened(event.text, SHOWN_CHARACTERS),
+        after=None if event.after is None else shortened(event.after, SHOWN_CHARACTERS),
         trust=event.trust,
     )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
 
 
 def _cursor(spot: timeline.Spot) -> str:

@@ -25,6 +25,11 @@ def one_line(text: str) -> str:
     return " ".join(cleaned(text).split())
 
 
+def shortened(text: str, most: int) -> str:
+    """Text of at most so many characters; what was cut off shows as …"""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def _required(text: str) -> str:
     if not text:
         raise ValueError("it has no letters in it")

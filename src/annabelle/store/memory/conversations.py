@@ -28,18 +28,6 @@ _mark = (
     .where(named(conversations), _columns.extracted_at.is_(None))
     .values(extracted_at=bindparam("at"))
 )
-_before = (
-    select(conversations)
-    .where(*_owned, _columns.session_id == bindparam("session_id"), _columns.id < bindparam("id"))
-    .order_by(_columns.id.desc())
-    .limit(1)
-)
-_after = (
-    select(conversations)
-    .where(*_owned, _columns.session_id == bindparam("session_id"), _columns.id > bindparam("id"))
-    .order_by(_columns.id)
-    .limit(1)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +130,6 @@ def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, T
         ids_now = wanted[start : start + _IDS_AT_ONCE]
         found |= {row["id"]: _turn(row) for row in connection.execute(_get, naming(owner, ids_now)).mappings()}
     return found
-
-
-def neighbours(connection: Connection, owner: Owner, turn: Turn) -> tuple[Turn | None, Turn | None]:
-    """What was said right before and right after, in the same session."""
-    values = {**owner.columns(), "session_id": turn.session_id, "id": turn.id}
-    before = connection.execute(_before, values).mappings().first()
-    after = connection.execute(_after, values).mappings().first()
-    return _turn(before) if before else None, _turn(after) if after else None
 
 
 def unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[Turn]:

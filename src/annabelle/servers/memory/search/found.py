@@ -32,6 +32,9 @@ class Hit:
     row_id: int
     score: float
     parts: Parts
+    before: int = 0
+    """The turn before it in its conversation; 0 when there is none."""
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)

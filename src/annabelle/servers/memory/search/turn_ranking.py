@@ -97,5 +97,5 @@ def rank(
             date=float(asked.on_a_day(place)),
             recency=part(asked.recency(place)),
         )
-        hits.append(Hit(row, part(scores[row] / _BEST), parts))
+        hits.append(Hit(row, part(scores[row] / _BEST), parts, place.before, place.after))
     return Found(proposal.tier, tuple(hits))
