@@ -17,6 +17,8 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import TraceFile
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose, TextDelta, ToolMode
+from annabelle.skills.playbook import NoPlaybooks
+from annabelle.thinker.compress.port import WholeHistory
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext
@@ -169,6 +171,8 @@ class Bench:
             context=LayeredContext(Persona(folder, profile, ""), zone("UTC")),
             recollection=Recollection(tools),
             selector=AllAllowed(),
+            playbooks=NoPlaybooks(),
+            thinking=WholeHistory(),
             trace=TraceFile(folder / "traces.jsonl", "thinker", Redactor()),
             costs=CostMeter(),
         )

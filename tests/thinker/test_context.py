@@ -27,7 +27,8 @@ from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext, Situation
 from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.sanitise import clean
-from annabelle.thinker.select.selector import AllAllowed
+from annabelle.thinker.select.selector import AllAllowed, SelectionAsk
+from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
 from thinker.fake_hub import tool
 from thinker.thinkers import brief
@@ -55,14 +56,14 @@ def contents(messages: list[ModelMessage]) -> list[list[object]]:
 
 
 def situation(turns: list[TurnRecord], limit: int = 20) -> Situation:
-    return Situation("what now?", NOON, turns, limit)
+    return Situation("what now?", NOON, SessionView(turns), limit)
 
 
 @pytest.mark.req("CTX-01", "CTX-08")
 def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
     context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
     prompt = context.build(situation([record(1)]))
-    messages = prompt.messages([])
+    messages = prompt.messages(prompt.conversation([]))
     assert isinstance(messages[0].parts[0], SystemPromptPart)
     assert "Tess" in messages[0].parts[0].content
     assert "Ada" in messages[0].parts[0].content
@@ -74,8 +75,8 @@ def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path
 
 def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_path: Path) -> None:
     context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), zone("UTC"))
-    first = context.build(situation([record(1)])).before
-    second = context.build(situation([record(1), record(2)])).before
+    one, two = context.build(situation([record(1)])), context.build(situation([record(1), record(2)]))
+    first, second = [one.static, *one.history], [two.static, *two.history]
     assert contents(second[: len(first)]) == contents(first)
     assert len(second) == len(first) + 2
 
@@ -148,10 +149,10 @@ def test_no_control_character_and_no_overlong_text_passes(text: str, most: int) 
     cleaned.text.encode()
 
 
-def test_tools_are_listed_in_a_stable_order_and_required_ones_exactly() -> None:
+async def test_tools_are_listed_in_a_stable_order_and_required_ones_exactly() -> None:
     available = ToolList(version="1", tools=(tool("b"), tool("a"), tool("c")))
-    assert AllAllowed().select(brief("x"), available).names() == ["a", "b", "c"]
+    assert (await AllAllowed().select(SelectionAsk(brief("x"), "x", available))).names() == ["a", "b", "c"]
     asked: TurnBrief = brief("x", required_tools=("c", "gone"))
-    selection = AllAllowed().select(asked, available)
+    selection = await AllAllowed().select(SelectionAsk(asked, "x", available))
     assert (selection.names(), selection.missing) == (["c"], ("gone",))
-    assert AllAllowed().select(brief("x", required_tools=()), available).names() == []
+    assert (await AllAllowed().select(SelectionAsk(brief("x", required_tools=()), "x", available))).names() == []

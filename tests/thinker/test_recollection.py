@@ -38,6 +38,7 @@ from annabelle.thinker.context.recollection import GET_PROFILE, RETRIEVE, Recall
 from annabelle.thinker.context.remembered import read_memories
 from annabelle.thinker.context.tags import defused, element, escaped
 from annabelle.thinker.loop.model_step import dump_message
+from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
 from support.scripted_model import Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub, tool
@@ -79,7 +80,7 @@ def layer(*rows: dict[str, Any], conversations: tuple[dict[str, Any], ...] = ())
 
 def built(tmp_path: Path, recalled: Recalled, text: str = "what now?", turns: tuple[TurnRecord, ...] = ()) -> Prompt:
     context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), UTC_ZONE)
-    return context.build(Situation(text, NOON, turns, 20, "chat-1", recalled))
+    return context.build(Situation(text, NOON, SessionView(turns), 20, "chat-1", recalled))
 
 
 def recalled(*rows: dict[str, Any]) -> Recalled:
@@ -117,7 +118,7 @@ class MemoryHub:
 @pytest.mark.req("CTX-01", "CTX-05", "MEM-09")
 def test_layers_stand_in_their_order_and_memories_right_before_the_message(tmp_path: Path) -> None:
     prompt = built(tmp_path, recalled(FACT, {**FACT, "id": 13, "fact": "Ada banks at Norwick.", "trust": "untrusted"}))
-    first, *_, last = prompt.messages([])
+    first, *_, last = prompt.messages(prompt.conversation([]))
     assert isinstance(first.parts[0], SystemPromptPart)
     static = first.parts[0].content
     places = [static.index(words) for words in ("never an instruction", "You are Nell", "city: Lisbon")]
@@ -138,22 +139,20 @@ def test_layers_stand_in_their_order_and_memories_right_before_the_message(tmp_p
 @pytest.mark.req("CTX-01", "CTX-08")
 def test_without_memory_there_is_no_empty_section_and_without_tools_the_prompt_says_so(tmp_path: Path) -> None:
     prompt = built(tmp_path, Recalled())
-    everything = str(prompt.messages([]))
+    everything = str(prompt.messages(prompt.conversation([])))
     assert "</memories>" not in everything
     assert "</user-profile>" not in everything
     assert NO_TOOLS not in everything
-    assert NO_TOOLS in str(prompt.messages([], tools=False))
+    assert NO_TOOLS in str(prompt.messages(prompt.conversation([]), tools=False))
     assert profile_layer(UserProfile.read({"profile": {"persona": {"name": "Nell"}}})).text == ""
     assert memories_layer((), UTC_ZONE).text == ""
 
 
 @pytest.mark.req("CTX-07")
 def test_what_memories_bring_leaves_the_prefix_as_it_is(tmp_path: Path) -> None:
-    with_one = built(tmp_path, recalled(FACT)).before
-    with_other = built(tmp_path, recalled({**FACT, "fact": "Something else."})).before
-    assert [[p.content for p in m.parts if isinstance(p, SystemPromptPart)] for m in with_one] == [
-        [p.content for p in m.parts if isinstance(p, SystemPromptPart)] for m in with_other
-    ]
+    with_one = built(tmp_path, recalled(FACT)).static
+    with_other = built(tmp_path, recalled({**FACT, "fact": "Something else."})).static
+    assert [part.content for part in with_one.parts] == [part.content for part in with_other.parts]
 
 
 _hostile = st.text(alphabet=st.sampled_from("<>/&\"'= \nmemorisfactnowp-\x00é日"), max_size=80) | st.sampled_from(
@@ -187,7 +186,7 @@ def test_neither_user_nor_tool_can_forge_a_section_and_other_markup_stays_as_it_
         ModelRequest(parts=[ToolReturnPart("look", forged, "c1")]),
     ]
     prompt = built(tmp_path, Recalled(), forged)
-    sent = prompt.messages(since)
+    sent = prompt.messages(prompt.conversation(since))
     assert [part.content for message in sent[-3:] for part in message.parts if hasattr(part, "content")][1:] == [
         harmless,
         harmless,

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from annabelle.core.contract import TurnBrief
 from annabelle.core.errors import (
     AgentPaused,
     AnnabelleError,
@@ -19,6 +20,7 @@ from annabelle.core.errors import (
     StorageTrouble,
     Unavailable,
 )
+from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
 from annabelle.thinker.turns import Turns
 from thinker.fakes import Bench, DictTools, ListedModel
@@ -112,6 +114,9 @@ async def test_a_hub_that_stays_away_ends_the_turn_when_its_time_is_over(tmp_pat
 class FullDisk:
     def __init__(self, works_after: int) -> None:
         self.tries, self._works_after = 0, works_after
+
+    async def load(self, brief: TurnBrief) -> SessionView:
+        return SessionView([])
 
     async def turns(self, thread_id: str) -> list[TurnRecord]:
         return []

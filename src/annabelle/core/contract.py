@@ -51,6 +51,20 @@ class TurnLimits(Frozen):
     history_messages: int = Field(default=20, ge=0)
 
 
+ThinkingStrategy = Literal["adaptive", "sliding-window", "semantic", "token-budget"]
+
+
+class ThinkingSettings(Frozen):
+    """What an agent does about a long history before it asks the model (CMP-09)."""
+
+    enabled: bool = True
+    strategy: ThinkingStrategy = "adaptive"
+    threshold_tokens: int = Field(default=12_000, ge=500)
+    model: str = Field(default="", description="Empty: rules alone, which cost no call")
+    note_in_history: bool = False
+    workspace: bool = Field(default=False, description="Whether conversations have a workspace too; tasks always do")
+
+
 class AgentProfile(Frozen):
     """How one agent thinks: fixed for the life of its thinker process."""
 
@@ -60,6 +74,7 @@ class AgentProfile(Frozen):
     temperature: float | None = Field(default=None, ge=0, le=2)
     system_prompt: str = ""
     limits: TurnLimits = TurnLimits()
+    thinking: ThinkingSettings = ThinkingSettings()
 
 
 class TurnBrief(Frozen):
@@ -79,6 +94,7 @@ class TurnBrief(Frozen):
         default=None, description="Exactly these tools, nothing else (SEL-01)"
     )
     limits: TurnLimits | None = Field(default=None, description="Overrides the agent's own")
+    token_budget: int | None = Field(default=None, ge=1, description="Tokens all model calls of the turn may use")
     tools_version: str | None = Field(default=None, description="The hub's list as it is now; another one is outdated")
 
 
@@ -240,12 +256,15 @@ class Reserve(Frozen):
     model: str
     estimated_input_tokens: int
     max_output_tokens: int | None = None
+    reserved_usd: float = Field(default=0.0, ge=0, description="The most the call can cost")
+    price_known: bool = Field(default=True, description="False when the dearest known price stands in for this one's")
 
 
 class Reservation(Frozen):
     call_id: str
     allowed: bool
     reason: str | None = None
+    hint: str | None = None
 
 
 class ModelCall(Frozen):

@@ -94,6 +94,34 @@ class Settings(BaseSettings):
     thinker_input_max_chars: int = Field(
         100_000, ge=100, description="Longest user message that reaches the model; more is cut"
     )
+    tool_selector_threshold: float = Field(
+        0.3, ge=0, le=1, description="How well a tool must fit a message to be offered"
+    )
+    tool_selector_top_k: int = Field(15, ge=1, le=100, description="Tools that are offered for how well they fit")
+    tool_selector_min_tools: int = Field(5, ge=0, le=100, description="Best tools offered even when they fit badly")
+    tool_selector_max_tools: int = Field(25, ge=5, le=128, description="Tools that are offered at most, all together")
+    thinker_sticky_tools_lookback: int = Field(3, ge=0, le=50, description="Turns whose tools stay offered")
+    thinker_sticky_tools_max: int = Field(8, ge=0, le=50, description="Tools of earlier turns that stay offered")
+    history_relevance_threshold: float = Field(
+        0.45, ge=0, le=1, description="How close an older exchange must be to the message to be sent along"
+    )
+    thinker_session_compaction_enabled: bool = Field(True, description="Sum up the older turns of a long conversation")
+    thinker_session_compaction_threshold_chars: int = Field(
+        20_000, ge=1_000, description="Length of a conversation from which on it is summed up"
+    )
+    thinker_session_compaction_min_turns: int = Field(
+        8, ge=2, description="Turns a conversation has before it is summed up"
+    )
+    thinker_session_compaction_keep_recent: int = Field(5, ge=1, description="Turns that stay word for word")
+    thinker_session_compaction_cooldown_seconds: float = Field(
+        120, ge=0, description="Time between two summaries of one conversation"
+    )
+    agent_session_timeout: float = Field(
+        30, gt=0, description="Idle minutes after which a conversation is archived and starts afresh"
+    )
+    agent_history_summary_count: int = Field(
+        5, ge=0, le=50, description="Summaries of archived conversations in the prompt"
+    )
     agent_idle_scan_seconds: float = Field(300, gt=0, description="How often idle agents are looked for")
     agent_start_timeout_seconds: float = Field(60, gt=0, description="Time a thinker has to become ready")
     agent_restart_base_seconds: float = Field(0.5, gt=0, description="First wait before a crashed thinker is restarted")
@@ -103,6 +131,19 @@ class Settings(BaseSettings):
     llm_summary_timeout_seconds: float = Field(30, gt=0, description="Time a summary call may take")
     llm_summary_model: str = Field("", description="Model for summaries and extraction; by default the chat model")
     llm_thinking_model: str = Field("", description="Model for the thinking phase; by default the chat model")
+    llm_fallbacks: str = Field(
+        "", description="Models to go on with when one is down, in order: groq:llama-3.3-70b-versatile, ollama:llama3.2"
+    )
+    llm_spacing_seconds: float | None = Field(
+        None,
+        ge=0,
+        description="Least time between two calls of an agent; by default 1 for a service, 0 on this machine",
+    )
+    llm_breaker_errors: int = Field(5, ge=1, description="Network errors that open the circuit breaker of a provider")
+    llm_breaker_cooldown_seconds: float = Field(60, gt=0, description="Time until an open breaker lets one call try")
+    llm_max_output_tokens: int = Field(
+        4_096, ge=64, description="Longest answer of one model call, and what is reserved for it"
+    )
     groq_api_key: SecretStr | None = Field(None, description="Key for Groq")
     groq_model: str = Field("llama-3.3-70b-versatile", description="Model at Groq")
     groq_base_url: str = Field("", description="Other address for Groq's API")
@@ -126,6 +167,15 @@ class Settings(BaseSettings):
     model_tool_mode: Literal["auto", "native", "schema", "none"] = Field(
         "auto", description="How the model is given tools"
     )
+
+    # costs
+    budget_day_usd: float | None = Field(None, ge=0, description="Most that model calls may cost in a day (UTC)")
+    budget_month_usd: float | None = Field(None, ge=0, description="Most that model calls may cost in a month (UTC)")
+    budget_warning_share: float = Field(0.8, gt=0, le=1, description="Share of a budget at which you are warned")
+    notify_channel: str = Field(
+        "", description="Channel that is told when costs pause an agent; by default the last chat"
+    )
+    notify_chat_id: str = Field("", description="Chat there")
 
     # embeddings
     embedding_provider: Literal["embedded", "ollama", "lmstudio", "openai", "compatible", "none"] = Field(

@@ -153,7 +153,25 @@ model_calls = Table(
     Column("error_code", Text),
     Column("reserved_at", Moment, nullable=False),
     Column("settled_at", Moment),
+    Column("reserved_usd", Float),  # the most it can cost; held back from the budgets until it is settled
+    Column("price_known", Boolean),
     Index(None, "user_id", "reserved_at"),
+    Index(None, "agent_id", "reserved_at"),
+    Index(
+        "ix_model_calls_open",
+        "reserved_at",
+        sqlite_where=text("state = 'reserved'"),
+        postgresql_where=text("state = 'reserved'"),
+    ),
+)
+
+spending = Table(
+    "spending",
+    metadata,
+    Column("period", Text, primary_key=True),  # a day as 2026-07-03 or a month as 2026-07, UTC
+    Column("settled_nano_usd", BigInteger, nullable=False),  # whole numbers: a cap must not drift
+    Column("reserved_nano_usd", BigInteger, nullable=False),
+    Column("warned_at", Moment),
 )
 
 agent_states = Table(
@@ -211,4 +229,34 @@ idle_threads = Table(
     Column("agent_id", Text, nullable=False),
     Column("last_message_id", Text, nullable=False),
     Column("due_at", Moment, nullable=False),
+)
+
+archives = Table(
+    "archives",
+    metadata,
+    Column("id", Text, primary_key=True),  # conversations that ended, when sessions live in a shared PostgreSQL
+    Column("agent_id", Text, nullable=False),
+    Column("thread_id", Text, nullable=False),
+    Column("user_id", Text, nullable=False),
+    Column("record", Json, nullable=False),
+    Column("ended_at", Moment, nullable=False),
+    Index(None, "agent_id", "thread_id", "ended_at"),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Text, primary_key=True),  # work an agent handed on: one tool call, or a subagent
+    Column("kind", Text, nullable=False),  # tool_call | subagent
+    Column("state", Text, nullable=False),  # queued | running | done | failed | unknown
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text),
+    Column("thread_id", Text),
+    Column("message_id", Text, index=True),
+    Column("name", Words, nullable=False),
+    Column("request", Json, nullable=False),
+    Column("result", Json),
+    Column("created_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+    Index(None, "user_id", "created_at"),
 )

@@ -11,7 +11,9 @@ from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
 from annabelle.llm.service import ModelService
+from annabelle.skills.playbook import NoPlaybooks
 from annabelle.store.database import Database, sqlite_url
+from annabelle.thinker.compress.port import WholeHistory
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext
@@ -51,6 +53,8 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         context=LayeredContext(Persona(folder, profile, settings.user_name), where),
         recollection=Recollection(hub),
         selector=AllAllowed(),
+        playbooks=NoPlaybooks(),
+        thinking=WholeHistory(),
         trace=trace,
         costs=CostMeter(),
     )

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
 
-from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.contract import TurnBrief, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError, StorageTrouble
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import traced
+from annabelle.skills.playbook import Playbook
 from annabelle.thinker import failpoints
 from annabelle.thinker.context.history import paired
 from annabelle.thinker.context.prompt import Prompt, Situation
@@ -29,6 +31,8 @@ from annabelle.thinker.loop.outcome import Outcome
 from annabelle.thinker.loop.progress import Progress
 from annabelle.thinker.loop.scope import TurnScope
 from annabelle.thinker.sanitise import CleanInput, clean
+from annabelle.thinker.select.selector import Selection, SelectionAsk
+from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
 
 _log = logging.getLogger(__name__)
@@ -61,31 +65,50 @@ class Turn:
         if cleaned.notice is not None:
             self._live.stream.fact("notice", "input-cut", {"text": cleaned.notice})
         try:
-            prompt = await self._set_the_scene(cleaned.text, limits.history_messages)
+            scope = await self._set_the_scene(cleaned.text, limits)
         except AnnabelleError as error:
             return self._result(failure(error, brief.trace_id), Progress())
-        loop = Loop(self._bench, TurnScope(brief, limits, self._live, prompt))
+        loop = Loop(self._bench, scope)
         try:
             outcome = await loop.run()
         except AnnabelleError as error:
             _log.warning("the turn of %s ended with %s: %s", brief.message_id, error.code, error.message)
             outcome = failure(error, brief.trace_id)
-        return self._result(await self._remember(cleaned, prompt, outcome, loop.progress), loop.progress)
+        return self._result(await self._remember(cleaned, scope.prompt, outcome, loop.progress), loop.progress)
 
-    async def _set_the_scene(self, text: str, history_messages: int) -> Prompt:
+    async def _set_the_scene(self, text: str, limits: TurnLimits) -> TurnScope:
         """Read the session and ask memory at the same time; after a crash both are asked anew, and may know more."""
-        brief = self._brief
-        recalling = asyncio.create_task(self._bench.recollection.recall(brief, text))
+        bench, brief = self._bench, self._brief
+        recalling = asyncio.create_task(bench.recollection.recall(brief, text))
         try:
-            turns = [t for t in await self._bench.sessions.turns(brief.thread_id) if t.message_id != brief.message_id]
+            session = await bench.sessions.load(brief)
+            playbooks = () if brief.required_tools is not None else bench.playbooks.matching(text)
+            selection = await self._select(text, session, playbooks)
             recalled = await recalling
         finally:
             recalling.cancel()
-        prompt = self._bench.context.build(
-            Situation(text, self._started_at, turns, history_messages, brief.chat_id, recalled)
+        prompt = bench.context.build(
+            Situation(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
         )
-        self._bench.trace.write("context.built", prompt.layers)
-        return prompt
+        bench.trace.write("context.built", prompt.layers)
+        local = {tool.spec.name: tool for tool in session.local_tools}
+        return TurnScope(brief, limits, self._live, prompt, selection, local)
+
+    async def _select(self, text: str, session: SessionView, playbooks: Sequence[Playbook]) -> Selection:
+        bench, settings = self._bench, self._bench.settings
+        selection = await bench.selector.select(
+            SelectionAsk(
+                brief=self._brief,
+                text=text,
+                available=await bench.hub.tools(),
+                sticky=session.sticky(settings.thinker_sticky_tools_lookback, settings.thinker_sticky_tools_max),
+                playbook_tools=tuple(tool for playbook in playbooks for tool in playbook.required_tools),
+                local=tuple(tool.spec for tool in session.local_tools),
+            )
+        )
+        if selection.report is not None:
+            bench.trace.write("tools.selected", selection.report.to_json())
+        return selection
 
     async def _remember(self, cleaned: CleanInput, prompt: Prompt, outcome: Outcome, progress: Progress) -> Outcome:
         """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""

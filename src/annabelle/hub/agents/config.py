@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.contract import AgentProfile, TurnLimits
+from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
 from annabelle.core.settings import Settings
 
 ProviderName = Literal[
@@ -25,9 +25,9 @@ class Entry(BaseModel):
 
 
 class CostControls(Entry):
-    """When the cost monitor pauses the agent."""
+    """When the cost monitor pauses the agent (CST-02, CST-03)."""
 
-    enabled: bool = False
+    enabled: bool = True
     short_window_minutes: int = Field(default=2, ge=1, le=30)
     spike_multiplier: float = Field(default=3, ge=1.5, le=10)
     hard_cap_tokens_per_hour: int = Field(default=250_000, ge=10_000)
@@ -35,6 +35,31 @@ class CostControls(Entry):
     minimum_baseline_rate: int = Field(default=10_000, ge=0)
     notify_channel: str | None = None
     notify_chat_id: str | None = None
+
+
+class Thinking(Entry):
+    """What the agent does about a long history (CMP-09)."""
+
+    enable_thinking_phase: bool = True
+    thinking_strategy: ThinkingStrategy = "adaptive"
+    compression_threshold: int = Field(
+        default=12_000, ge=500, description="Tokens of history above which it is compressed"
+    )
+    thinking_model: str = Field(default="", description="A model that sums up what is left out; empty: rules alone")
+    note_in_history: bool = Field(
+        default=False, description="Leave a one-line note of each thinking phase in the history"
+    )
+    workspace: bool = Field(default=False, description="Give conversations a workspace too; tasks always have one")
+
+    def as_settings(self) -> ThinkingSettings:
+        return ThinkingSettings(
+            enabled=self.enable_thinking_phase,
+            strategy=self.thinking_strategy,
+            threshold_tokens=self.compression_threshold,
+            model=self.thinking_model,
+            note_in_history=self.note_in_history,
+            workspace=self.workspace,
+        )
 
 
 class Agent(Entry):
@@ -55,9 +80,9 @@ class Agent(Entry):
     max_tool_calls: int | None = Field(default=None, ge=1, le=500, description="Per turn; by default bounded by steps")
     profile: Literal["standard", "strict"] = Field(default="standard", description="strict: five tool calls per turn")
     idle_timeout_minutes: float = Field(default=30, gt=0)
-    cost_controls: CostControls | None = None
+    cost_controls: CostControls = CostControls()
     guardian: dict[str, object] = Field(default_factory=dict, description="Overrides for the guardian's scans")
-    thinking: dict[str, object] = Field(default_factory=dict, description="Settings of the thinking phase")
+    thinking: Thinking = Field(default=Thinking(), description="Settings of the thinking phase")
 
     def as_profile(self, settings: Settings) -> AgentProfile:
         """What the agent's thinker is told about itself."""
@@ -68,6 +93,7 @@ class Agent(Entry):
             temperature=settings.thinker_temperature if self.temperature is None else self.temperature,
             system_prompt=self.system_prompt,
             limits=TurnLimits(max_steps=self.max_steps, max_tool_calls=self._tool_calls),
+            thinking=self.thinking.as_settings(),
         )
 
     @property

@@ -16,7 +16,8 @@ _NETWORK = (
 _OWNERS_ALONE = frozenset({"ANNABELLE_TOKEN"})
 _SETTINGS = (
     "thinker_", "llm_", "groq_", "anthropic_", "openai_", "openrouter_", "ollama_", "lmstudio_", "compatible_",
-    "embedded_", "model_", "retry_", "user_", "log_level", "database_url", "sqlite_synchronous",
+    "embedded_", "model_", "retry_", "user_", "embedding_", "tool_selector_", "history_", "agent_session_",
+    "agent_history_", "log_level", "database_url", "sqlite_synchronous",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
 from annabelle.core.tools import JsonObject
+from annabelle.skills.playbook import Playbook
 from annabelle.thinker.context.budget import tokens
 from annabelle.thinker.context.clock import spoken
 from annabelle.thinker.context.harmless import harmless
@@ -23,7 +24,7 @@ from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.profile import profile_layer
 from annabelle.thinker.context.recollection import Recalled
 from annabelle.thinker.context.tags import NOW, element, escaped
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.session.port import SessionView
 
 PREAMBLE: Final = """\
 <user-profile> says what you know of the user, <memories> what you remember for this message: each <fact> with its \
@@ -40,10 +41,11 @@ class Situation:
 
     text: str
     at: datetime
-    turns: Sequence[TurnRecord]
+    session: SessionView
     history_messages: int
     chat_id: str = ""
     recalled: Recalled = field(default_factory=Recalled)
+    playbooks: tuple[Playbook, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +56,33 @@ class Fresh:
     chat_id: str = ""
     memories: str = ""
 
-    def text(self, *, tools: bool) -> str:
+    def text(self, *, tools: bool, workspace: str = "", thinking: str = "") -> str:
         now = element(NOW, self.now if tools else f"{self.now}\n{NO_TOOLS}", chat=self.chat_id)
-        return f"{now}\n{self.memories}" if self.memories else now
+        return "\n".join(part for part in (now, workspace, thinking, self.memories) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`before` goes to the model ahead of the turn; `user` is the turn's own first message, as the session keeps it."""
+    """`static` and `history` go to the model ahead of the turn; `user` is the turn's own first message, as the session
+    keeps it."""
 
-    before: list[ModelMessage]
+    static: ModelRequest
+    history: list[ModelMessage]
     user: ModelRequest
     fresh: Fresh
     layers: JsonObject = field(default_factory=dict[str, object])
 
-    def messages(self, since: Sequence[ModelMessage], *, tools: bool = True) -> list[ModelMessage]:
-        """Everything for the next call: the prefix, the fresh facts with the user's message, and the turn so far."""
-        opening = ModelRequest(parts=[UserPromptPart(content=self.fresh.text(tools=tools)), *harmless(self.user).parts])
-        return [*self.before, opening, *(harmless(one) if isinstance(one, ModelRequest) else one for one in since)]
+    def conversation(self, since: Sequence[ModelMessage]) -> list[ModelMessage]:
+        """What was said, without what is static or fresh: the history, the user's message, and the turn so far."""
+        return [*self.history, self.user, *(harmless(one) if isinstance(one, ModelRequest) else one for one in since)]
+
+    def messages(
+        self, conversation: Sequence[ModelMessage], *, tools: bool = True, workspace: str = "", thinking: str = ""
+    ) -> list[ModelMessage]:
+        """Everything for the next call: the prefix, and the conversation with the fresh facts at the user's message."""
+        fresh = UserPromptPart(content=self.fresh.text(tools=tools, workspace=workspace, thinking=thinking))
+        opening = ModelRequest(parts=[fresh, *harmless(self.user).parts])
+        return [self.static, *(opening if message is self.user else message for message in conversation)]
 
 
 class ContextBuilder(Protocol):
@@ -96,7 +107,7 @@ class LayeredContext:
         persona = self._persona.in_force(recalled.profile.persona())
         profile = profile_layer(recalled.profile)
         static = "\n\n".join(part for part in (PREAMBLE, persona.text, profile.text) if part)
-        history = self._history.latest(situation.turns, situation.history_messages)
+        history = self._history.latest(situation.session.turns, situation.history_messages)
         memories = memories_layer(recalled.memories, self._where, _asked_in(history))
         layers: JsonObject = {
             "persona": persona.source,
@@ -114,7 +125,8 @@ class LayeredContext:
         if recalled.trouble:
             layers["trouble"] = list(recalled.trouble)
         return Prompt(
-            before=[ModelRequest(parts=[SystemPromptPart(content=static)]), *history],
+            static=ModelRequest(parts=[SystemPromptPart(content=static)]),
+            history=history,
             user=ModelRequest(parts=[UserPromptPart(content=situation.text)]),
             fresh=Fresh(
                 escaped(spoken(situation.at, self._where)),

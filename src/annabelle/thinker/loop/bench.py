@@ -11,6 +11,8 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult
 from annabelle.core.trace import TraceFile
 from annabelle.llm.types import ModelChoice, ModelEvent, ModelRequest, Purpose
+from annabelle.skills.playbook import Playbooks
+from annabelle.thinker.compress.port import Thinking
 from annabelle.thinker.context.prompt import ContextBuilder
 from annabelle.thinker.context.recollection import Recollection
 from annabelle.thinker.costs import CostMeter
@@ -51,5 +53,7 @@ class Workbench:
     context: ContextBuilder
     recollection: Recollection
     selector: Selector
+    playbooks: Playbooks
+    thinking: Thinking
     trace: TraceFile
     costs: CostMeter

@@ -7,7 +7,7 @@ turn walks the same way, is handed the recorded results, and goes on behind the 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, cast
 
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
@@ -15,6 +15,7 @@ from annabelle.core.errors import AnnabelleError, TurnCancelled
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.durable.retry import RetryPolicy
 from annabelle.llm.types import ModelRequest as ModelAsk
+from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult
 from annabelle.thinker.generation import attempt_number
 from annabelle.thinker.loop import limits, results
 from annabelle.thinker.loop.bench import Workbench
@@ -27,6 +28,7 @@ from annabelle.thinker.loop.scope import TurnScope
 from annabelle.thinker.loop.tool_step import CallMade, call_tool
 from annabelle.thinker.select.selector import Selection
 
+SEARCH_TOOLS: Final = "search_tools"
 SENDING_TOOLS: Final = frozenset({"send_message", "send_telegram"})
 _SENT_TEXT_FIELDS: Final = ("text", "message", "content")
 
@@ -39,6 +41,7 @@ class Loop:
         self._stream = scope.live.stream
         self._attempt = attempt_number(bench.generation, 0)
         self._begun: set[str] = set()
+        self._selection = scope.selection
         self.progress = Progress()
 
     async def run(self) -> Outcome:
@@ -67,8 +70,10 @@ class Loop:
 
     async def _model_step(self) -> tuple[Answer, Selection]:
         bench, scope, step = self._bench, self._scope, self.progress.step
-        selection = bench.selector.select(scope.brief, await bench.hub.tools())
+        selection = self._selection
         time_left = max(1.0, scope.limits.wall_clock_seconds - self.progress.seconds)
+        workspace = "" if scope.workspace is None else await scope.workspace.render()
+        thought = await self._think(workspace)
         tries = 0
 
         async def ask() -> JsonObject:
@@ -79,12 +84,14 @@ class Loop:
             request = ModelAsk(
                 call_id=f"{scope.brief.message_id}:{step}:m{attempt}",
                 messages=scope.prompt.messages(
+                    thought.compressed_history,
                     # A model that is only trusted with conversation hears of no tool, however many there are.
-                    self.progress.messages,
                     tools=bool(selection.tools) and choice.tool_mode != "none",
+                    workspace=workspace,
+                    thinking=thought.context,
                 ),
                 tools=list(selection.tools),
-                temperature=bench.profile.temperature,
+                temperature=bench.profile.temperature if selection.temperature is None else selection.temperature,
                 user_id=scope.brief.user_id,
                 message_id=scope.brief.message_id,
                 trace_id=scope.brief.trace_id,
@@ -98,6 +105,23 @@ class Loop:
         recorded = await retries.run(f"model {step}", ask)
         self.progress.seconds += retries.waited
         return Answer.from_json(recorded), selection
+
+    async def _think(self, workspace: str) -> ThinkingResult:
+        """What goes to the model of the conversation so far (CMP-02)."""
+        bench, scope = self._bench, self._scope
+        thought = await bench.thinking.think(
+            ThinkingAsk(
+                brief=scope.brief,
+                step=self.progress.step,
+                messages=scope.prompt.conversation(self.progress.messages),
+                goal=scope.prompt.user,
+                workspace=workspace,
+                model=(await bench.model.choose()).model,
+            )
+        )
+        if thought.metrics:
+            bench.trace.write("thinking.done", thought.metrics)
+        return thought
 
     async def _tools_step(self, calls: list[PlannedCall], selection: Selection) -> Outcome | None:
         """Make the calls of one step. Returns an outcome when they end the turn."""
@@ -170,13 +194,24 @@ class Loop:
         progress.tool_calls += 1
         progress.mistakes = progress.mistakes + 1 if result.is_error else 0
         progress.repetition.note(call.name, call.arguments, result.text)
+        if self._scope.workspace is not None:
+            self._scope.workspace.observe(call.name, call.arguments, result)
         if result.is_error:
             if results.is_unknown(result):
                 progress.unknown_outcomes.append(call.call_id)
         else:
             progress.used(call.name)
+            self._look_around(call, result)
             progress.last_result = result.text
         return results.for_model(call, result)
+
+    def _look_around(self, call: PlannedCall, result: ToolResult) -> None:
+        """Offer what the model found with `search_tools` from the next step on."""
+        if call.name == SEARCH_TOOLS and result.structured is not None:
+            found = result.structured.get("tools")
+            rows = cast("list[object]", found) if isinstance(found, list) else []
+            names = [str(cast("JsonObject", row).get("name")) for row in rows if isinstance(row, dict)]
+            self._selection = self._selection.with_found(names)
 
     def _unanswered(self, call: PlannedCall) -> ToolReturnPart:
         """Answers a call the turn did not wait for. One that was under way may have taken effect all the same."""

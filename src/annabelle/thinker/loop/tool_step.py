@@ -41,6 +41,9 @@ async def call_tool(bench: Workbench, scope: TurnScope, call: PlannedCall, selec
     elif selection.spec(call.name) is None:
         result = ToolResult.failure(unknown_tool(call.name, selection))
     else:
+        if (local := scope.local_tools.get(call.name)) is not None:
+            result = await local.call(call.arguments)
+            return _traced(bench, call, result, started)
         request = ToolCall(
             name=call.name, arguments=call.arguments, call_id=call.call_id, message_id=scope.brief.message_id
         )
@@ -50,6 +53,10 @@ async def call_tool(bench: Workbench, scope: TurnScope, call: PlannedCall, selec
             # The request may have arrived before the hub went silent for good.
             unknown = error.body().model_copy(update={"code": "outcome_unknown"})
             result = ToolResult.failure(unknown)
+    return _traced(bench, call, result, started)
+
+
+def _traced(bench: Workbench, call: PlannedCall, result: ToolResult, started: float) -> CallMade:
     seconds = time.monotonic() - started
     milliseconds = result.duration_ms or round(seconds * 1000, 1)
     code = result.error.code if result.error else None

@@ -1,12 +1,47 @@
-"""Chooses the tools of one turn: all the agent may use, or exactly those the brief requires (SEL-01)."""
+"""Chooses the tools of one turn: the few that matter, or exactly those the brief requires (SEL-01)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from annabelle.core.contract import ToolList, TurnBrief
-from annabelle.core.tools import ToolSpec
+from annabelle.core.tools import JsonObject, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionAsk:
+    """What a selection is made for. `local` are tools the thinker serves itself, as for its archive."""
+
+    brief: TurnBrief
+    text: str
+    available: ToolList
+    sticky: tuple[str, ...] = ()
+    playbook_tools: tuple[str, ...] = ()
+    local: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionReport:
+    """How a selection came about, for the trace (SEL-09)."""
+
+    method: str
+    selected: int
+    total: int
+    top_score: float = 0.0
+    cutoff: float = 0.0
+    top: tuple[tuple[str, float], ...] = ()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "method": self.method,
+            "selected": self.selected,
+            "total": self.total,
+            "top_score": round(self.top_score, 4),
+            "cutoff": round(self.cutoff, 4),
+            "top": [[name, round(score, 4)] for name, score in self.top],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +50,14 @@ class Selection:
 
     tools: tuple[ToolSpec, ...]
     missing: tuple[str, ...] = ()
+    report: SelectionReport | None = None
+    temperature: float | None = None
+    """Lower than the agent's own where one tool clearly fits (SEL-08)."""
+    small_talk: bool = False
+    """Nothing is asked for that a tool could do, so none is ever demanded."""
+    limit: int = 25
+    others: tuple[ToolSpec, ...] = field(default=(), repr=False)
+    """What was not selected: the model may look for it with `search_tools`."""
 
     def spec(self, name: str) -> ToolSpec | None:
         return next((tool for tool in self.tools if tool.name == name), None)
@@ -22,21 +65,38 @@ class Selection:
     def names(self) -> list[str]:
         return [tool.name for tool in self.tools]
 
+    def with_found(self, names: Iterable[str]) -> Selection:
+        """The same with tools the model looked for, as many as the limit leaves room for."""
+        wanted = set(names)
+        room = max(0, self.limit - len(self.tools))
+        found = tuple(tool for tool in self.others if tool.name in wanted)[:room]
+        if not found:
+            return self
+        # Behind the others: what the model was given before stays the same prefix.
+        kept = tuple(tool for tool in self.others if tool not in found)
+        return replace(self, tools=(*self.tools, *found), others=kept)
+
 
 class Selector(Protocol):
     """Anything that narrows the hub's list for one turn. It can only narrow: the hub checks every call again."""
 
-    def select(self, brief: TurnBrief, available: ToolList) -> Selection: ...
+    async def select(self, ask: SelectionAsk) -> Selection: ...
 
 
 class AllAllowed:
     """Every tool the hub lists for this agent; with `required_tools`, exactly those and nothing else."""
 
-    def select(self, brief: TurnBrief, available: ToolList) -> Selection:
+    async def select(self, ask: SelectionAsk) -> Selection:
         # Sorted, so that the tool part of the prompt is the same prefix whatever order servers started in.
-        tools = sorted(available.tools, key=lambda tool: tool.name)
-        if brief.required_tools is None:
+        tools = sorted((*ask.available.tools, *ask.local), key=lambda tool: tool.name)
+        if ask.brief.required_tools is None:
             return Selection(tuple(tools))
-        wanted = set(brief.required_tools)
-        chosen = tuple(tool for tool in tools if tool.name in wanted)
-        return Selection(chosen, tuple(sorted(wanted - {tool.name for tool in chosen})))
+        return required_only(ask.brief.required_tools, tools)
+
+
+def required_only(required: Iterable[str], tools: Iterable[ToolSpec]) -> Selection:
+    """Exactly the tools that are required, and the names of those that are not there (SEL-01)."""
+    wanted = set(required)
+    chosen = tuple(tool for tool in tools if tool.name in wanted)
+    missing = tuple(sorted(wanted - {tool.name for tool in chosen}))
+    return Selection(chosen, missing, SelectionReport("required", len(chosen), len(chosen) + len(missing)))

@@ -13,8 +13,9 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from annabelle.core import jsonl
+from annabelle.core.contract import TurnBrief
 from annabelle.core.errors import InvalidArguments, StorageTrouble
-from annabelle.thinker.session.port import KEPT_TURNS
+from annabelle.thinker.session.port import KEPT_TURNS, SessionView
 from annabelle.thinker.session.records import Cleared, Header, TurnRecord, message_ids, turns_of
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,10 @@ class SessionFiles:
     def __init__(self, folder: Path, agent_id: str, *, synchronous: bool = False) -> None:
         self._folder, self._agent_id, self._synchronous = folder, agent_id, synchronous
         self._open: OrderedDict[str, _Session] = OrderedDict()
+
+    async def load(self, brief: TurnBrief) -> SessionView:
+        turns = await self.turns(brief.thread_id)
+        return SessionView([turn for turn in turns if turn.message_id != brief.message_id])
 
     async def turns(self, thread_id: str) -> list[TurnRecord]:
         session = self._session(thread_id)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlalchemy import Connection
 
+from annabelle.core.contract import TurnBrief
 from annabelle.core.tools import JsonObject
 from annabelle.store import sessions
 from annabelle.store.database import Database
-from annabelle.thinker.session.port import KEPT_TURNS
+from annabelle.thinker.session.port import KEPT_TURNS, SessionView
 from annabelle.thinker.session.records import Cleared, Header, TurnRecord, message_ids, turns_of
 
 
@@ -16,6 +17,10 @@ class SessionTables:
 
     def __init__(self, database: Database, agent_id: str) -> None:
         self._database, self._agent_id = database, agent_id
+
+    async def load(self, brief: TurnBrief) -> SessionView:
+        turns = await self.turns(brief.thread_id)
+        return SessionView([turn for turn in turns if turn.message_id != brief.message_id])
 
     async def turns(self, thread_id: str) -> list[TurnRecord]:
         return turns_of(await self._database.read(lambda connection: self._latest(connection, thread_id)))

@@ -1,0 +1,64 @@
+"""What is held back from budgets and spent of them, conversations that ended, and work that agents handed on."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from annabelle.store.columns import Json, Moment, Words
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("model_calls", sa.Column("reserved_usd", sa.Float(), nullable=True))
+    op.add_column("model_calls", sa.Column("price_known", sa.Boolean(), nullable=True))
+    op.create_index("ix_model_calls_agent_id_reserved_at", "model_calls", ["agent_id", "reserved_at"], unique=False)
+    op.create_index(
+        "ix_model_calls_open",
+        "model_calls",
+        ["reserved_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'reserved'"),
+        postgresql_where=sa.text("state = 'reserved'"),
+    )
+    op.create_table(
+        "spending",
+        sa.Column("period", sa.Text(), nullable=False),
+        sa.Column("settled_nano_usd", sa.BigInteger(), nullable=False),
+        sa.Column("reserved_nano_usd", sa.BigInteger(), nullable=False),
+        sa.Column("warned_at", Moment(), nullable=True),
+        sa.PrimaryKeyConstraint("period", name="pk_spending"),
+    )
+    op.create_table(
+        "archives",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=False),
+        sa.Column("thread_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("record", Json(), nullable=False),
+        sa.Column("ended_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_archives"),
+    )
+    op.create_index(
+        "ix_archives_agent_id_thread_id_ended_at", "archives", ["agent_id", "thread_id", "ended_at"], unique=False
+    )
+    op.create_table(
+        "tasks",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
+        sa.Column("agent_id", sa.Text(), nullable=True),
+        sa.Column("thread_id", sa.Text(), nullable=True),
+        sa.Column("message_id", sa.Text(), nullable=True),
+        sa.Column("name", Words(), nullable=False),
+        sa.Column("request", Json(), nullable=False),
+        sa.Column("result", Json(), nullable=True),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("finished_at", Moment(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name="pk_tasks"),
+    )
+    op.create_index("ix_tasks_message_id", "tasks", ["message_id"], unique=False)
+    op.create_index("ix_tasks_user_id_created_at", "tasks", ["user_id", "created_at"], unique=False)

@@ -1,0 +1,64 @@
+"""What the loop asks of the thinking phase before each request (CMP-02)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic_ai.messages import ModelMessage, ModelRequest
+
+from annabelle.core.contract import TurnBrief
+from annabelle.core.tools import JsonObject, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingAsk:
+    """The conversation so far, without the static layers: history, the user's message, and what followed it."""
+
+    brief: TurnBrief
+    step: int
+    messages: Sequence[ModelMessage]
+    goal: ModelRequest
+    """The user's message of this turn, one of `messages`. It is never left out or changed."""
+    workspace: str = ""
+    model: str = ""
+    """The chat model in force, by whose family tokens are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingResult:
+    """What goes to the model instead, and what was thought about it."""
+
+    compressed_history: list[ModelMessage]
+    summary: str = ""
+    current_state: str = ""
+    insights: tuple[str, ...] = ()
+    next_actions: str = ""
+    thinking_tokens: int = 0
+    context: str = ""
+    """What changed since the last cycle, as a short section of its own (CMP-10)."""
+    metrics: JsonObject = field(default_factory=dict[str, object])
+
+
+class Thinking(Protocol):
+    """Anything that thinks before a request. Whatever goes wrong in it, the loop gets messages it can send."""
+
+    async def think(self, ask: ThinkingAsk) -> ThinkingResult: ...
+
+
+class Workspace(Protocol):
+    """What the agent is working on: rendered anew for each request, never a part of the history (CMP-01)."""
+
+    async def render(self) -> str: ...
+
+    def observe(self, tool: str, arguments: JsonObject, result: ToolResult) -> None:
+        """Note what a tool call brought to light."""
+        ...
+
+
+class WholeHistory:
+    """Sends everything as it is."""
+
+    async def think(self, ask: ThinkingAsk) -> ThinkingResult:
+        return ThinkingResult(list(ask.messages))
