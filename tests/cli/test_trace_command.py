@@ -73,3 +73,27 @@ def test_a_trace_nobody_recorded_is_named(home: Home, trace_id: str):
     refused = run(environment(home), "trace", trace_id)
     assert refused.returncode == 2
     assert trace_id in refused.stderr
+
+
+@pytest.mark.req("TRC-04", "SEL-09", "CMP-06")
+def test_what_a_turn_was_made_of_is_told_below_the_waterfall(home: Home):
+    trace_id = new_id("tr")
+    traces = TraceFile(home.traces_file, "thinker", Redactor())
+    chosen = {"method": "hybrid", "selected": 7, "total": 139, "cutoff": 0.31, "top": [["filer_list_files", 0.81]]}
+    for event, data in (
+        ("context.built", {"tokens": {"persona": 410}, "history_messages": 6, "left_out": {"memories": 2}}),
+        ("tools.selected", chosen),
+        ("thinking.done", {"tokens_before": 14_000, "tokens_after": 7_000, "strategy": "adaptive", "latency_ms": 3}),
+        ("model.called", {"provider": "p", "model": "m", "input_tokens": 900, "output_tokens": 100, "cost_usd": 0.002}),
+        ("model.called", {"provider": "p", "model": "m", "input_tokens": 500, "cached_tokens": 400, "cost_usd": 0.001}),
+        ("tool.returned", {"tool": "filer_list_files", "error": None, "duration_ms": 2.5}),
+    ):
+        traces.write(event, data, trace_id)
+    shown = run(environment(home), "trace", trace_id)
+    assert shown.returncode == 0, shown.stderr
+    told = dict(line.split(maxsplit=1) for line in shown.stdout.partition("In this turn")[2].splitlines() if line)
+    assert told["Layers"] == "persona 410 tokens; 6 messages of history; left out: 2 of memories"
+    assert told["Tools"] == "7 of 139 by hybrid, cut at 0.31: filer_list_files 0.81"
+    assert told["Thinking"] == "14,000 → 7,000 tokens, adaptive, 3.0 ms"
+    assert told["Call"] == "filer_list_files, ok, 2.5 ms"
+    assert told["Total"] == "2 model calls, 1,500 tokens, $0.003000"

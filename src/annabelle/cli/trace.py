@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.text import Text
 
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json
+from annabelle.cli.output import print_json, print_line, print_table
 from annabelle.cli.screen import clean
+from annabelle.cli.trace_account import account
 from annabelle.core.errors import NotFound
 from annabelle.core.home import Home
 from annabelle.core.ids import is_id
@@ -56,6 +57,9 @@ def trace(
         print_json({"trace_id": trace_id, "events": records})
     else:
         draw(trace_id, spans)
+        if told := account(spans):
+            print_line("")
+            print_table(("", "In this turn"), told)
 
 
 def last_turn(path: Path) -> str | None:
