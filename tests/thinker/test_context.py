@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from annabelle.core.contract import AgentProfile, ToolList, TurnBrief
 from annabelle.core.errors import ConfigMistake
 from annabelle.thinker.context.clock import spoken, zone
-from annabelle.thinker.context.history import History, paired
+from annabelle.thinker.context.history import History
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext, Situation
 from annabelle.thinker.loop.model_step import dump_message
@@ -31,6 +31,7 @@ from annabelle.thinker.select.selector import AllAllowed, SelectionAsk
 from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
 from thinker.fake_hub import tool
+from thinker.test_context_repair import assert_valid
 from thinker.thinkers import brief
 
 NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
@@ -101,42 +102,12 @@ def test_of_one_turn_that_is_too_long_the_question_and_the_end_are_kept() -> Non
     assert 2 <= len(messages) <= 8
     assert "question 2" in str(messages[0])
     assert "answer 2" in str(messages[-1])
-    assert_paired(messages)
+    assert_valid(messages)
 
 
 def test_messages_that_can_not_be_read_leave_the_users_text() -> None:
     broken = record(1).model_copy(update={"messages": [{"kind": "nonsense"}]})
     assert "question 1" in str(History().latest([broken], 20))
-
-
-_ids = st.sampled_from(["a", "b", "c"])
-_responses = st.lists(
-    st.one_of(st.just(TextPart(content="t")), _ids.map(lambda i: ToolCallPart("look", {}, i))), max_size=3
-).map(lambda parts: ModelResponse(parts=parts))
-_requests = st.lists(
-    st.one_of(st.just(UserPromptPart(content="u")), _ids.map(lambda i: ToolReturnPart("look", "r", i))), max_size=3
-).map(lambda parts: ModelRequest(parts=parts))
-
-
-@given(st.lists(st.one_of(_responses, _requests), max_size=12))
-def test_whatever_a_session_holds_no_call_is_left_without_its_result(messages: list[ModelMessage]) -> None:
-    repaired = paired(messages)
-    assert_paired(repaired)
-    assert all(message.parts for message in repaired)
-
-
-def assert_paired(messages: list[ModelMessage]) -> None:
-    for index, message in enumerate(messages):
-        following = messages[index + 1] if index + 1 < len(messages) else None
-        calls = {part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)}
-        if calls:
-            assert isinstance(following, ModelRequest)
-            assert calls <= {p.tool_call_id for p in following.parts if isinstance(p, ToolReturnPart)}
-        returns = {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
-        if returns:
-            before = messages[index - 1]
-            assert isinstance(before, ModelResponse)
-            assert returns <= {p.tool_call_id for p in before.parts if isinstance(p, ToolCallPart)}
 
 
 @pytest.mark.req("LOOP-08")

@@ -21,8 +21,8 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trace import traced
 from annabelle.skills.playbook import Playbook
 from annabelle.thinker import failpoints
-from annabelle.thinker.context.history import paired
 from annabelle.thinker.context.prompt import Prompt, Situation
+from annabelle.thinker.context.repair import repaired
 from annabelle.thinker.live import LiveTurn
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.loop.loop import Loop, failure
@@ -180,7 +180,7 @@ def _summary(result: TurnResult) -> JsonObject:
 
 def _conversation(user: ModelRequest, progress: Progress, outcome: Outcome) -> list[ModelMessage]:
     """The turn as later turns read it. Where a limit spoke instead of the model, its sentence is the answer."""
-    messages: list[ModelMessage] = paired([user, *progress.messages])
+    messages: list[ModelMessage] = repaired([user, *progress.messages])
     if outcome.limit is not None and outcome.text:
         messages.append(ModelResponse(parts=[TextPart(content=outcome.text)]))
     return messages

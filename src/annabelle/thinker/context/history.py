@@ -14,12 +14,12 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     ThinkingPart,
-    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 
 from annabelle.thinker.context.harmless import harmless
+from annabelle.thinker.context.repair import repaired
 from annabelle.thinker.session.records import TurnRecord
 
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class History:
     def _messages(self, turn: TurnRecord) -> list[ModelMessage]:
         known = self._read.get(turn.message_id)
         if known is None:
-            known = self._read[turn.message_id] = paired(_parse(turn))
+            known = self._read[turn.message_id] = repaired(_parse(turn))
             if len(self._read) > _KEPT_TURNS:
                 self._read.popitem(last=False)
         else:
@@ -57,29 +57,12 @@ class History:
         return known
 
 
-def paired(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Drop calls without a result and results without a call: every provider refuses a history that has one."""
-    repaired: list[ModelMessage] = []
-    for index, message in enumerate(messages):
-        if isinstance(message, ModelResponse):
-            following = messages[index + 1] if index + 1 < len(messages) else None
-            answered = _returned(following)
-            parts = [p for p in message.parts if not isinstance(p, ToolCallPart) or p.tool_call_id in answered]
-        else:
-            before = messages[index - 1] if index else None
-            asked = _called(before)
-            parts = [p for p in message.parts if not isinstance(p, ToolReturnPart) or p.tool_call_id in asked]
-        if parts:
-            repaired.append(replace(message, parts=parts))  # pyright: ignore[reportArgumentType]
-    return repaired
-
-
 def _ends(messages: list[ModelMessage], room: int) -> list[ModelMessage]:
     """The user's message and the latest part of what followed, cut where no pair is split."""
     tail = messages[-(room - 1) :]
     while tail and isinstance(tail[0], ModelRequest):
         tail = tail[1:]
-    return paired([messages[0], *tail])
+    return repaired([messages[0], *tail])
 
 
 def _parse(turn: TurnRecord) -> list[ModelMessage]:
@@ -107,15 +90,3 @@ def _shorter(part: ToolReturnPart) -> ToolReturnPart:
             part, content=f"{content[:_OLD_RESULT_CHARS]}\n[{cut} more characters of this earlier result left out]"
         )
     return part
-
-
-def _returned(message: ModelMessage | None) -> set[str]:
-    if not isinstance(message, ModelRequest):
-        return set()
-    return {part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)}
-
-
-def _called(message: ModelMessage | None) -> set[str]:
-    if not isinstance(message, ModelResponse):
-        return set()
-    return {part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)}
