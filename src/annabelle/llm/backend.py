@@ -56,3 +56,7 @@ class Backend(Protocol):
 
 class ToolsNotSupported(ProviderRefused):
     """The server says that this model can not be given tools; it is asked again in another way (LLM-08)."""
+
+
+class KeyRefused(ProviderRefused):
+    """The provider takes neither this key nor this account; another provider may answer in its place (LLM-06)."""

@@ -54,33 +54,61 @@ class Chooser:
 
     def for_purpose(self, chat: Selection, purpose: Purpose) -> Selection:
         """The model for this purpose; `provider:model` in the setting may even name another provider (LLM-05)."""
+        wanted, reason = self._wanted(purpose)
+        if not wanted:
+            return chat
+        named = self._named(wanted, reason)
+        if named is not None:
+            return named
+        if chat.choice.provider == "embedded":
+            return self._embedded(reason, wanted)
+        return self._select(chat.place.provider, wanted, reason)
+
+    def fallbacks(self) -> list[Selection]:
+        """The models that stand in, in order, as LLM_FALLBACKS names them (LLM-06)."""
+        entries = [entry.strip() for entry in self._settings.llm_fallbacks.split(",")]
+        return [self._fallback(entry) for entry in entries if entry]
+
+    def _fallback(self, entry: str) -> Selection:
+        try:
+            selection = self._named(entry, "a fallback")
+        except ConfigMistake as mistake:
+            raise ConfigMistake(
+                f"LLM_FALLBACKS names {entry}, which can not be used: {mistake.message}",
+                hint=mistake.hint,
+                field="LLM_FALLBACKS",
+            ) from mistake
+        if selection is None:
+            raise ConfigMistake(
+                f"LLM_FALLBACKS names {entry}, which is not a provider and its model.",
+                hint=f"Write them as in ollama:llama3.2, with one of {', '.join(PROVIDERS)}.",
+                field="LLM_FALLBACKS",
+            )
+        return selection
+
+    def _wanted(self, purpose: Purpose) -> tuple[str, str]:
+        if purpose == "thinking" and self._agent.thinking.model:
+            return self._agent.thinking.model, f"set by the agent {self._agent.agent_id} for thinking"
         wanted = {
             "chat": "",
             "summary": self._settings.llm_summary_model,
             "thinking": self._settings.llm_thinking_model,
         }[purpose]
-        if not wanted:
-            return chat
-        prefix, colon, rest = wanted.partition(":")
-        reason = f"set by LLM_{purpose.upper()}_MODEL"
-        if colon and rest and prefix in PROVIDERS:
-            provider = PROVIDERS[prefix]
-            if provider.name == "embedded":
-                return self._embedded(reason, rest)
-            return self._select(provider, rest, reason)
-        if chat.choice.provider == "embedded":
-            return self._embedded(reason, wanted)
-        return self._select(chat.place.provider, wanted, reason)
+        return wanted, f"set by LLM_{purpose.upper()}_MODEL"
+
+    def _named(self, wanted: str, reason: str) -> Selection | None:
+        """What `provider:model` names; None when it does not begin with a provider, as llama3.2:3b does not."""
+        prefix, colon, model = wanted.partition(":")
+        if not (colon and model and prefix in PROVIDERS):
+            return None
+        if prefix == "embedded":
+            return self._embedded(reason, model)
+        return self._select(PROVIDERS[prefix], model, reason)
 
     async def _configured(self, provider: Provider, reason: str) -> Selection:
         if provider.name == "embedded":
             return self._embedded(reason, self._agent.model)
-        if provider.name == "compatible" and not self._settings.compatible_base_url:
-            raise ConfigMistake(
-                "The provider is compatible, but its address is not set.",
-                hint="Set COMPATIBLE_BASE_URL, as in http://127.0.0.1:8080/v1",
-                field="COMPATIBLE_BASE_URL",
-            )
+        self._require_address(provider)
         model = self._agent.model or model_of(self._settings, provider)
         if not model and not (provider.needs_key and key_of(self._settings, provider) is None):
             model = await self._first_listed(provider)
@@ -116,6 +144,7 @@ class Chooser:
         return None
 
     def _select(self, provider: Provider, model: str, reason: str) -> Selection:
+        self._require_address(provider)
         place = endpoint_of(self._settings, provider)
         if provider.needs_key and place.key is None:
             raise ConfigMistake(
@@ -131,6 +160,14 @@ class Chooser:
             )
         explanation = f"{model} at {provider.label} answers: {reason}."
         return Selection(ModelChoice(provider.name, model, self._mode("native"), explanation), place)
+
+    def _require_address(self, provider: Provider) -> None:
+        if provider.name == "compatible" and not self._settings.compatible_base_url:
+            raise ConfigMistake(
+                "The provider is compatible, but its address is not set.",
+                hint="Set COMPATIBLE_BASE_URL, as in http://127.0.0.1:8080/v1",
+                field="COMPATIBLE_BASE_URL",
+            )
 
     def _embedded(self, reason: str, name: str | None = None) -> Selection:
         weights = weights_for(name or self._settings.embedded_model, self._home)

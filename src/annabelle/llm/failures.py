@@ -13,7 +13,7 @@ from annabelle.core.errors import (
     ProviderTrouble,
 )
 from annabelle.core.redact import MASK, Redactor
-from annabelle.llm.backend import ToolsNotSupported
+from annabelle.llm.backend import KeyRefused, ToolsNotSupported
 from annabelle.llm.providers import Endpoint
 
 _LONGEST_REASON = 300
@@ -58,13 +58,13 @@ def refused_status(
     lowered = text.lower()
     if status in (401, 403):
         # What it says is left out: several providers repeat a part of the key there.
-        return ProviderRefused(
+        return KeyRefused(
             f"{begin} refused the API key (status {status}).",
             hint=f"Check {place.provider.key_variable} in the settings, and that the key may use {model}.",
             field=place.provider.key_variable,
         )
     if status == 402 or "insufficient_quota" in code or "credit balance is too low" in lowered:
-        return ProviderRefused(f"The credit at {label} is used up.{said}", hint=f"Top it up at {label}.")
+        return KeyRefused(f"The credit at {label} is used up.{said}", hint=f"Top it up at {label}.")
     if status == 429:
         wait = f" It asks to wait {retry_after} s." if retry_after else ""
         return ProviderRateLimited(f"{begin} is limiting requests.{wait}", hint="Send the message again in a while.")

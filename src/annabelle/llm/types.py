@@ -73,4 +73,19 @@ class Completed:
     call: ModelCall
 
 
-ModelEvent = TextDelta | ThinkDelta | Completed
+@dataclass(frozen=True, slots=True)
+class FellBack:
+    """Another model answers from here on; `reason` is the sentence that says what is wrong with the first (I-29)."""
+
+    failed: ModelChoice | None
+    answering: ModelChoice
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """What the person is told."""
+        where = "this machine" if self.answering.provider == "embedded" else self.answering.provider
+        return f"{self.reason} So {self.answering.model} ({where}) answers."
+
+
+ModelEvent = TextDelta | ThinkDelta | FellBack | Completed

@@ -41,7 +41,7 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
     except OSError as error:
         raise StorageTrouble(f"The folder {folder} can not be made: {error.strerror}.") from error
     hub = HubClient.at(boot.hub_url, boot.secret)
-    model = ModelService(settings, home, hub, profile)
+    model = ModelService(settings, home, hub, profile, trace)
     bench = Workbench(
         profile=profile,
         settings=settings,

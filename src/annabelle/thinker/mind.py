@@ -7,6 +7,7 @@ from typing import Protocol
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import Unavailable
+from annabelle.llm.health import ProviderHealth
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
@@ -16,14 +17,18 @@ from annabelle.thinker.turns import Turns
 _log = logging.getLogger(__name__)
 
 
-class Closable(Protocol):
+class OwnModel(Protocol):
+    """What a mind asks of its model service beside answers."""
+
+    def health(self) -> list[ProviderHealth]: ...
+
     async def close(self) -> None: ...
 
 
 class Mind:
     """What the endpoints work on. Not ready until `open` has returned, nor after `close` has begun."""
 
-    def __init__(self, bench: Workbench, turns: Turns, learning: Learning, model: Closable) -> None:
+    def __init__(self, bench: Workbench, turns: Turns, learning: Learning, model: OwnModel) -> None:
         self._bench, self._model = bench, model
         self.turns, self.learning = turns, learning
         self._ready = False
@@ -43,6 +48,10 @@ class Mind:
     @property
     def persona_source(self) -> str:
         return self._bench.context.persona_source()
+
+    @property
+    def providers(self) -> list[ProviderHealth]:
+        return self._model.health()
 
     @property
     def running(self) -> int:

@@ -14,7 +14,7 @@ from annabelle.core.contract import Usage
 from annabelle.core.errors import ProviderFailed
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
-from annabelle.llm.types import Completed, ModelRequest, TextDelta, ThinkDelta
+from annabelle.llm.types import Completed, FellBack, ModelRequest, TextDelta, ThinkDelta
 from annabelle.thinker import failpoints
 from annabelle.thinker.deltas import DeltaBuffer
 from annabelle.thinker.loop.bench import Workbench
@@ -64,6 +64,10 @@ async def ask_model(
                         deltas.add("text", text)
                     case ThinkDelta(text):
                         deltas.add("think", text)
+                    case FellBack(answering=other):
+                        told: JsonObject = {"text": event.sentence, "code": "model_fallback"}
+                        key = f"model-fallback:{other.provider}:{other.model}"
+                        scope.live.stream.fact("notice", key, told, step=step)
                     case Completed():
                         completed = event
     except TimeoutError:

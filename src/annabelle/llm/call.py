@@ -1,0 +1,136 @@
+"""One call of one model: spaced from the last one, booked before and after, bounded in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Literal
+
+from annabelle.core.contract import AgentProfile, ModelCall, Usage
+from annabelle.core.errors import AnnabelleError, ProviderFailed
+from annabelle.core.settings import Settings
+from annabelle.llm.backend import Answer, Ask, BackendEvent, ToolsNotSupported
+from annabelle.llm.backends import Backends
+from annabelle.llm.booking import Booking, Bookkeeper
+from annabelle.llm.choose import Selection, with_tool_mode
+from annabelle.llm.deadline import until
+from annabelle.llm.failures import timed_out
+from annabelle.llm.plain import PlainTalk
+from annabelle.llm.schema_tools import SchemaTools
+from annabelle.llm.spacing import Spacing, gap_for
+from annabelle.llm.types import Completed, ModelRequest, TextDelta, ThinkDelta
+
+_log = logging.getLogger(__name__)
+_NO_FUNCTION_CALLING = "It has no function calling, so tools are chosen step by step."
+
+CallEvent = TextDelta | ThinkDelta | Completed
+
+
+class Caller:
+    """Makes calls for one agent, and keeps connections open between them."""
+
+    def __init__(self, settings: Settings, agent: AgentProfile, books: Bookkeeper) -> None:
+        self._settings, self._agent, self._books = settings, agent, books
+        self._backends = Backends()
+        self._spacing = Spacing()
+        self._without_tools: set[tuple[str, str]] = set()
+
+    def as_known(self, selection: Selection) -> Selection:
+        """The selection, with its tools given the way its model was found to need."""
+        if _key(selection) in self._without_tools and selection.choice.tool_mode == "native":
+            return with_tool_mode(selection, "schema", _NO_FUNCTION_CALLING)
+        return selection
+
+    async def may_start(self, selection: Selection) -> None:
+        """Wait until the agent's last call began long enough ago."""
+        await self._spacing.wait(gap_for(self._settings, selection.place))
+
+    async def call(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[CallEvent]:
+        """Stream one call; whatever comes of it is in the ledger."""
+        booking = await self._books.open(request, selection.place, selection.choice.model)
+        try:
+            answer: Answer | None = None
+            async with aclosing(self._stream(request, self.as_known(selection))) as events:
+                async for event in events:
+                    if isinstance(event, Answer):
+                        answer = event
+                    else:
+                        booking.saw(event.text)
+                        yield event
+            if answer is None:
+                raise ProviderFailed(f"{selection.place.provider.label} gave no answer.")
+            usage = await asyncio.to_thread(booking.priced, _usage(answer), answer.cost_usd)
+        except AnnabelleError as error:
+            await self._books.settle(_lost(booking, "error", error.code))
+            raise
+        except (asyncio.CancelledError, GeneratorExit):
+            await self._books.settle(_lost(booking, "cancelled"))
+            raise
+        except BaseException:
+            await self._books.settle(_lost(booking, "error", AnnabelleError.code))
+            raise
+        call = booking.record(usage, "ok")
+        await self._books.settle(call)
+        yield Completed(answer.response, usage, call)
+
+    async def close(self) -> None:
+        await self._backends.close()
+
+    async def _stream(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[BackendEvent]:
+        summary = request.purpose == "summary"
+        seconds = self._settings.llm_summary_timeout_seconds if summary else self._settings.llm_timeout_seconds
+        deadline = asyncio.get_running_loop().time() + seconds
+        ask = Ask(
+            model=selection.choice.model,
+            messages=request.messages,
+            tools=request.tools,
+            tool_choice=request.tool_choice,
+            temperature=self._temperature(request),
+            max_tokens=request.max_tokens,
+            timeout=seconds,
+        )
+        try:
+            async with aclosing(self._asked(selection, ask, deadline)) as events:
+                async for event in events:
+                    yield event
+        except ToolsNotSupported as error:
+            if selection.choice.tool_mode != "native":
+                raise
+            _log.warning("%s Tools are given to it by constrained answers from now on.", error.message)
+            self._without_tools.add(_key(selection))
+            async with aclosing(self._asked(self.as_known(selection), ask, deadline)) as events:
+                async for event in events:
+                    yield event
+
+    async def _asked(self, selection: Selection, ask: Ask, deadline: float) -> AsyncGenerator[BackendEvent]:
+        backend = await self._backends.get(selection)
+        if selection.choice.tool_mode == "none":
+            backend = PlainTalk(backend)
+        elif selection.choice.tool_mode == "schema":
+            backend = SchemaTools(backend)
+        bounded = until(deadline, backend.stream(ask), lambda: timed_out(selection.place, ask.timeout))
+        async with aclosing(bounded) as events:
+            async for event in events:
+                yield event
+
+    def _temperature(self, request: ModelRequest) -> float:
+        for wish in (request.temperature, self._agent.temperature):
+            if wish is not None:
+                return wish
+        return self._settings.thinker_temperature
+
+
+def _key(selection: Selection) -> tuple[str, str]:
+    return selection.place.base_url, selection.choice.model
+
+
+def _usage(answer: Answer) -> Usage:
+    used = answer.response.usage
+    return Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cached_tokens=used.cache_read_tokens)
+
+
+def _lost(booking: Booking, outcome: Literal["error", "cancelled"], code: str | None = None) -> ModelCall:
+    """The record of a call that gave no answer; what was streamed of it is charged all the same."""
+    return booking.record(booking.priced(booking.usage_so_far()), outcome, code)
