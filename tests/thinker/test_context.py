@@ -22,7 +22,6 @@ from pydantic_ai.messages import (
 from annabelle.core.contract import AgentProfile, ToolList, TurnBrief
 from annabelle.core.errors import ConfigMistake
 from annabelle.thinker.context.clock import spoken, zone
-from annabelle.thinker.context.history import History
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext, Situation
 from annabelle.thinker.loop.model_step import dump_message
@@ -31,7 +30,6 @@ from annabelle.thinker.select.selector import AllAllowed, SelectionAsk
 from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
 from thinker.fake_hub import tool
-from thinker.test_context_repair import assert_valid
 from thinker.thinkers import brief
 
 NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
@@ -61,9 +59,9 @@ def situation(turns: list[TurnRecord], limit: int = 20) -> Situation:
 
 
 @pytest.mark.req("CTX-01", "CTX-08")
-def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
+async def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
     context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
-    prompt = context.build(situation([record(1)]))
+    prompt = await context.build(situation([record(1)]))
     messages = prompt.messages(prompt.conversation([]))
     assert isinstance(messages[0].parts[0], SystemPromptPart)
     assert "Tess" in messages[0].parts[0].content
@@ -74,9 +72,9 @@ def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path
     assert last == ["<now>Friday, 2026-07-03T14:00+02:00 (CEST)</now>", "what now?"]
 
 
-def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_path: Path) -> None:
+async def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_path: Path) -> None:
     context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), zone("UTC"))
-    one, two = context.build(situation([record(1)])), context.build(situation([record(1), record(2)]))
+    one, two = await context.build(situation([record(1)])), await context.build(situation([record(1), record(2)]))
     first, second = [one.static, *one.history], [two.static, *two.history]
     assert contents(second[: len(first)]) == contents(first)
     assert len(second) == len(first) + 2
@@ -87,27 +85,6 @@ def test_an_unknown_time_zone_is_named() -> None:
     with pytest.raises(ConfigMistake, match=r"USER_TIMEZONE.*Mars/Olympus"):
         zone("Mars/Olympus")
     assert spoken(NOON, zone("utc")) == "Friday, 2026-07-03T12:00+00:00 (UTC)"
-
-
-def test_history_is_the_last_messages_in_whole_turns() -> None:
-    turns = [record(number) for number in range(30)]
-    messages = History().latest(turns, 20)
-    assert len(messages) == 20
-    assert "question 20" in str(messages[0])
-    assert len(History().latest([*turns, record(30, calls=3)], 20)) == 20
-
-
-def test_of_one_turn_that_is_too_long_the_question_and_the_end_are_kept() -> None:
-    messages = History().latest([record(1), record(2, calls=30)], 8)
-    assert 2 <= len(messages) <= 8
-    assert "question 2" in str(messages[0])
-    assert "answer 2" in str(messages[-1])
-    assert_valid(messages)
-
-
-def test_messages_that_can_not_be_read_leave_the_users_text() -> None:
-    broken = record(1).model_copy(update={"messages": [{"kind": "nonsense"}]})
-    assert "question 1" in str(History().latest([broken], 20))
 
 
 @pytest.mark.req("LOOP-08")

@@ -56,6 +56,7 @@ class Turn:
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
             failpoint(failpoints.AFTER_TURN)
             self._live.finish(result)
+            self._bench.sessions.answered(self._brief.thread_id)
             return kept
 
     async def _answer(self) -> TurnResult:
@@ -87,7 +88,7 @@ class Turn:
             recalled = await recalling
         finally:
             recalling.cancel()
-        prompt = bench.context.build(
+        prompt = await bench.context.build(
             Situation(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
         )
         bench.trace.write("context.built", prompt.layers)
@@ -125,6 +126,7 @@ class Turn:
             usage=progress.usage,
             limit=outcome.limit,
             error=outcome.error,
+            task=not self._brief.conversational,
         )
         trouble = await self._append(record)
         failpoint(failpoints.AFTER_SESSION)

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+PERSONA_TOKENS: Final = 600
 PROFILE_TOKENS: Final = 300
+SUMMARY_TOKENS: Final = 400
+CHAT_TOKENS: Final = 25
+EARLIER_TOKENS: Final = 300
+PLAYBOOKS_TOKENS: Final = 500
+WORKSPACE_TOKENS: Final = 5_000
+THINKING_TOKENS: Final = 500
 MEMORIES_TOKENS: Final = 250
 _BYTES_PER_TOKEN = 4
 
@@ -22,6 +29,15 @@ def shortened(text: str, most: int) -> str:
         return text
     room = max(0, most * _BYTES_PER_TOKEN - len("…".encode()))
     return text.encode(errors="replace")[:room].decode(errors="ignore").rstrip() + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer as it goes into the prompt, and what had no room: so many pieces, or so many tokens of a single text."""
+
+    text: str = ""
+    shown: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)

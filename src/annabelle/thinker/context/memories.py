@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 
 from annabelle.core.memory import Trust
-from annabelle.thinker.context.budget import MEMORIES_TOKENS, fit, shortened, tokens
+from annabelle.thinker.context.budget import MEMORIES_TOKENS, Layer, fit, shortened, tokens
 from annabelle.thinker.context.clock import day
 from annabelle.thinker.context.remembered import Memory, Said
 from annabelle.thinker.context.tags import MEMORIES, element, escaped
@@ -20,14 +19,7 @@ _SOURCE_CHARS = 80
 _COMPARED_CHARS = 400
 
 
-@dataclass(frozen=True, slots=True)
-class MemoriesLayer:
-    text: str
-    shown: int = 0
-    left_out: int = 0
-
-
-def memories_layer(memories: Sequence[Memory], where: tzinfo, history: Collection[str] = ()) -> MemoriesLayer:
+def memories_layer(memories: Sequence[Memory], where: tzinfo, history: Collection[str] = ()) -> Layer:
     """`<memories>` with the best that have room, in their order; nothing at all when there are none.
 
     Facts come first, then exchanges, each whole or not at all. What room is left goes to their neighbours. An exchange
@@ -44,7 +36,7 @@ def memories_layer(memories: Sequence[Memory], where: tzinfo, history: Collectio
     plain = [_rendered(memory, where) for memory in (*facts, *said)]
     fitted = fit(plain, MEMORIES_TOKENS)
     if not fitted.pieces:
-        return MemoriesLayer("", 0, fitted.left_out)
+        return Layer("", 0, fitted.left_out)
     shown = dict.fromkeys(fitted.pieces)
     room = MEMORIES_TOKENS - sum(tokens(piece) + 1 for piece in shown)
     full = dict(zip(plain, (_rendered(memory, where, neighbours=True) for memory in (*facts, *said)), strict=True))
@@ -53,7 +45,7 @@ def memories_layer(memories: Sequence[Memory], where: tzinfo, history: Collectio
         more = tokens(full[piece]) - tokens(piece)
         pieces.append(full[piece] if more <= room else piece)
         room -= more if more <= room else 0
-    return MemoriesLayer(element(MEMORIES, "\n" + "\n".join(pieces) + "\n"), len(pieces), fitted.left_out)
+    return Layer(element(MEMORIES, "\n" + "\n".join(pieces) + "\n"), len(pieces), fitted.left_out)
 
 
 def _rendered(memory: Memory, where: tzinfo, *, neighbours: bool = False) -> str:

@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.persona import is_seeded, seeded_persona
+from annabelle.thinker.context.budget import PERSONA_TOKENS, shortened, tokens
 
 _log = logging.getLogger(__name__)
 _MAX_CHARS = 50_000
@@ -23,6 +24,8 @@ class PersonaInForce:
 
     text: str
     source: PersonaSource
+    cut: int = 0
+    """Tokens that had no room in the prompt."""
 
 
 class Persona:
@@ -34,14 +37,20 @@ class Persona:
         self._user_name = user_name
         self._read: tuple[tuple[int, int, int], str] | None = None
         self.last_source: PersonaSource | None = None
+        self._complained_of: PersonaInForce | None = None
 
     def in_force(self, remembered: Mapping[str, object]) -> PersonaInForce:
         """The persona now. `remembered` is what memory has for the user at hand: each may have their own."""
         found = self._found(remembered)
         self.last_source = found.source
-        if not self._user_name:
-            return found
-        return PersonaInForce(f"{found.text}\n\nThe user's name is {self._user_name}.", found.source)
+        cut = max(0, tokens(found.text) - PERSONA_TOKENS)
+        text = shortened(found.text, PERSONA_TOKENS)
+        if cut and self._complained_of != found:
+            self._complained_of = found
+            _log.warning("the persona (%s) is %d tokens too long for the prompt; its end is cut", found.source, cut)
+        if self._user_name:
+            text = f"{text}\n\nThe user's name is {self._user_name}."
+        return PersonaInForce(text, found.source, cut)
 
     def _found(self, remembered: Mapping[str, object]) -> PersonaInForce:
         if self._setting:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from annabelle.thinker.context.budget import PROFILE_TOKENS, Fitted, fit, shortened
+from annabelle.thinker.context.budget import PROFILE_TOKENS, Fitted, Layer, fit, shortened
 from annabelle.thinker.context.tags import USER_PROFILE, element, escaped
 
 _PERSONA = "persona"
@@ -42,20 +42,15 @@ class UserProfile:
         return {name: value for name, value in fields.items() if f"{_PERSONA}.{name}" not in self.untrusted}
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileLayer:
-    text: str
-    left_out: int = 0
-
-
-def profile_layer(profile: UserProfile) -> ProfileLayer:
+def profile_layer(profile: UserProfile) -> Layer:
     """`<user-profile>` with a line per field, and no empty one. What does not fit is left out, line by line."""
     about = {name: value for name, value in profile.content.items() if name != _PERSONA}
     lines = [_line(path, value, profile.untrusted) for path, value in _leaves(about)]
     fitted = fit(lines, PROFILE_TOKENS) if lines else Fitted(())
     if not fitted.pieces:
-        return ProfileLayer("", fitted.left_out)
-    return ProfileLayer(element(USER_PROFILE, "\n" + "\n".join(fitted.pieces) + "\n"), fitted.left_out)
+        return Layer("", 0, fitted.left_out)
+    text = element(USER_PROFILE, "\n" + "\n".join(fitted.pieces) + "\n")
+    return Layer(text, len(fitted.pieces), fitted.left_out)
 
 
 def _line(path: str, value: object, untrusted: frozenset[str]) -> str:
