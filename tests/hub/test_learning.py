@@ -90,10 +90,10 @@ async def open_flow(
     monkeypatch.setattr(learn_facts, "LONGEST_WAIT_SECONDS", 0.001)
     opened: list[Durable] = []
 
-    async def open_it(thinking: StandInThinking) -> tuple[LearnFacts, Durable]:
+    async def open_it(thinking: StandInThinking, **settings: float) -> tuple[LearnFacts, Durable]:
         durable = Durable(name="test", executor_id="hub", database_url=sqlite_url(home.flows_file), schema="flows")
         traces = TraceFile(home.traces_file, "hub", Redactor())
-        services = LearnServices(durable, MemoryTools(memory), thinking, traces, Settings(), _ready)  # type: ignore[arg-type]
+        services = LearnServices(durable, MemoryTools(memory), thinking, traces, Settings(**settings), _ready)  # type: ignore[arg-type]
         flow = LearnFacts(services)
         await durable.launch()
         opened.append(durable)
@@ -134,6 +134,16 @@ async def test_a_fact_is_learnt_with_its_words_its_message_and_its_trust(open_fl
     }  # fmt: skip
     assert (kept["trust"], memory.facts["owner", "annabelle", "Ada may be a spy."]["trust"]) == ("trusted", "untrusted")
     assert all(row["read"] for row in memory.conversations.values())
+
+
+@pytest.mark.req("MEM-07")
+async def test_how_sure_a_fact_must_be_is_what_the_settings_say(open_flow, memory: StandInMemory) -> None:
+    await told(memory, LONG)
+    thinking = StandInThinking([ExtractResult()])
+    flow, _ = await open_flow(thinking, fact_extraction_confidence=0.9)
+    await flow.begin(of_ada())
+    await flow.result("learn:msg_1", 10)
+    assert [brief.min_confidence for brief in thinking.briefs] == [0.9]
 
 
 @pytest.mark.req("MEM-07")

@@ -52,6 +52,22 @@ def test_every_file_of_the_right_shape_is_measured_whatever_its_dates_look_like(
     assert figures["search_p50_ms"] > 0
 
 
+@pytest.mark.req("MEM-10")
+def test_a_search_that_finds_less_than_its_goal_is_told_as_over_the_budget(root: Path, tmp_path: Path) -> None:
+    query = {"query": "Which dog did Nora adopt?", "gold": ["D1:1", "D3:1"]}  # nobody finds the sourdough
+    others = [{"id": f"D4:{n}", "text": f"Nora adopted dog number {n}."} for n in range(10)]
+    line = {"docs": [DOCS[0], DOCS[4], *others], "queries": [query]}
+    (tmp_path / "bfcl_memory.jsonl").write_text(json.dumps(line) + "\n")
+    done = subprocess.run(
+        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    (entry,) = json.loads(done.stdout.splitlines()[-1])["budget"]
+    assert entry["value"] <= 0.5
+    assert (entry["what"], entry["limit"], entry["ok"]) == ("bfcl_memory: recall@5", 0.98, False)
+    assert "OVER bfcl_memory: recall@5" in done.stdout
+
+
 def test_a_folder_without_conversations_is_named(root: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, root / "bench" / "recall.py", "--data", tmp_path], capture_output=True, text=True, timeout=100

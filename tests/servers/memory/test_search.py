@@ -162,6 +162,15 @@ async def test_an_answer_is_found_by_the_question_before_it_and_shown_with_what_
     assert "Tom: Smoked hake" in found.text()
 
 
+@pytest.mark.req("MEM-10")
+async def test_of_two_who_said_the_same_the_one_asked_about_comes_first(memory: Memory) -> None:
+    for number, speaker in enumerate(("Nora", "Tom", "Nora", "Tom")):
+        await tell(memory.as_(), [(speaker, "I painted the cliffs at dawn")], f"D{number}")
+    for asked in ("Nora", "Tom"):
+        found = await memory.as_()("search_conversations", query=f"What did {asked} paint?")
+        assert [turn.speaker for turn in found.conversations[:2]] == [asked, asked]
+
+
 async def test_who_is_asked_about_is_who_said_it_not_who_was_addressed(memory: Memory) -> None:
     await tell(memory.as_(), [("Tom", "Nora, Nora, what a day for painting, Nora!"), ("Nora", "I painted the cliffs")])
     found = await memory.as_()("search_conversations", query="What did Nora paint?")

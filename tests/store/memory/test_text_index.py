@@ -68,6 +68,19 @@ async def test_words_are_found_by_their_stem_the_rarest_first(memory_db: Databas
 
 
 @pytest.mark.req("MEM-03")
+@pytest.mark.parametrize("kind", ["fact", "conversation"])
+async def test_of_many_rows_with_a_word_the_best_are_found(memory_db: Database, ada: Owner, kind: Kind) -> None:
+    texts = dict.fromkeys(range(1, 40), "We talked about the garden for a very long time")
+    await fill(memory_db, ada, texts | {20: "The garden gate squeaks"}, kind)
+
+    def first(connection: Connection) -> list[int]:
+        wanted = text_index.terms(connection, kind, "garden gate")
+        return [row for row, _ in text_index.find(connection, kind, ada, wanted, 1)]
+
+    assert await memory_db.read(first) == [20]
+
+
+@pytest.mark.req("MEM-03")
 @pytest.mark.parametrize(
     ("kept", "asked"),
     [
