@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -28,12 +29,20 @@ class ModelService:
     """Chooses a model, streams its answers, and books every call: reserved before, settled after (CST-09)."""
 
     def __init__(
-        self, settings: Settings, home: Home, ledger: Ledger, agent: AgentProfile, trace: TraceFile | None = None
+        self,
+        settings: Settings,
+        home: Home,
+        ledger: Ledger,
+        agent: AgentProfile,
+        trace: TraceFile | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings, self._trace = settings, trace
         self._chooser = Chooser(settings, home, agent)
         self._books = Bookkeeper(ledger, agent.agent_id)
-        self._health = Health(settings.llm_breaker_errors, settings.llm_breaker_cooldown_seconds, self._tell_health)
+        self._health = Health(
+            settings.llm_breaker_errors, settings.llm_breaker_cooldown_seconds, self._tell_health, clock
+        )
         self._caller = Caller(settings, agent, self._books)
         # Read at the start: a mistake in it is told before anything depends on it.
         self._fallbacks = self._chooser.fallbacks()
