@@ -28,6 +28,7 @@ from annabelle.hub.agents.config_file import AgentsFile
 from annabelle.hub.agents.launcher import Launcher, LaunchRules
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.app import make_app
+from annabelle.hub.costs.announcer import Announcer
 from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
@@ -48,7 +49,7 @@ from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
 from annabelle.hub.security.token import owner_token
-from annabelle.hub.seed import seed_home
+from annabelle.hub.seed import ServerPlaybooks, seed_home
 from annabelle.hub.server import HttpServer
 from annabelle.hub.services import Hub, Progress
 from annabelle.hub.signals import StopSignal
@@ -157,16 +158,28 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
             Engines(home, durable, url), Snapshots(url), MemoryDoor(toolbox), agents, lanes, turns, quiet, notices,
         )
     )  # fmt: skip
+    ledger = StoredLedger(settings, database, agents, Announcer(events, settings), notices)
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, StoredLedger(database), gate, memory, people, forgetting,
+        fanout, events, turns, finished, ledger, gate, memory, people, forgetting,
     )  # fmt: skip
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
     toolbox.add_native([*own, *memory.native_tools()])
     tell_of_servers(toolbox, notices)
+    server_playbooks = ServerPlaybooks(home, lambda: [server.name for server in toolbox.servers()])
+    toolbox.on_change(lambda _: server_playbooks.look())
     http = HttpServer(make_app(hub), start.socket)
     # Stopped from the last to the first: flows, agents, servers, and only then the HTTP that they talk over.
-    for closing in (events.close, http.stop, toolbox.stop, agents.close, durable.close, memory.stop, people.stop):
+    for closing in (
+        events.close,
+        http.stop,
+        toolbox.stop,
+        agents.close,
+        durable.close,
+        memory.stop,
+        people.stop,
+        ledger.stop,
+    ):
         stack.push_async_callback(closing)
     return Machine(hub, durable, lanes, http)
 
@@ -186,6 +199,7 @@ async def _bring_up(machine: Machine) -> None:
     """Start the parts: servers beside the engine, HTTP as soon as it can answer."""
     hub = machine.hub
     await hub.agents.start()
+    await hub.ledger.start()
     hub.people.start()
     servers = asyncio.create_task(hub.toolbox.start())
     try:

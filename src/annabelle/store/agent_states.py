@@ -11,7 +11,7 @@ from annabelle.core.messages import now
 from annabelle.store.statements import InsertOrUpdate
 from annabelle.store.tables import agent_states
 
-_put_row = InsertOrUpdate(agent_states, ["agent_id"], ["paused", "reason", "paused_at"])
+_put_row = InsertOrUpdate(agent_states, ["agent_id"], ["paused", "reason", "paused_at", "window_from"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class AgentState:
     paused: bool = False
     reason: str | None = None
     paused_at: datetime | None = None
+    window_from: datetime | None = None
 
 
 def get(connection: Connection, agent_id: str) -> AgentState:
@@ -37,11 +38,13 @@ def listing(connection: Connection) -> dict[str, AgentState]:
 def pause(connection: Connection, agent_id: str, reason: str) -> AgentState:
     """Pause an agent; one that is paused keeps its first reason and time."""
     state = get(connection, agent_id)
-    return state if state.paused else _put(connection, AgentState(agent_id, True, reason, now()))
+    return state if state.paused else _put(connection, AgentState(agent_id, True, reason, now(), state.window_from))
 
 
-def resume(connection: Connection, agent_id: str) -> AgentState:
-    return _put(connection, AgentState(agent_id))
+def resume(connection: Connection, agent_id: str, *, reset_window: bool = False) -> AgentState:
+    """Let an agent go on; with `reset_window` what it spent until now is forgotten."""
+    window_from = now() if reset_window else get(connection, agent_id).window_from
+    return _put(connection, AgentState(agent_id, window_from=window_from))
 
 
 def _put(connection: Connection, state: AgentState) -> AgentState:

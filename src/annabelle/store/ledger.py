@@ -1,17 +1,27 @@
-"""The ledger: every model call, reserved before and settled after, counted once however often it is told (CST-09)."""
+"""The ledger: every model call, reserved before and settled after, counted once however often it is told (CST-09).
+
+A call that is never settled, because whoever made it died, is given up after a while and booked at what was reserved
+for it. If word of it comes later all the same, that word counts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
+from typing import Literal, cast
 
-from sqlalchemy import ColumnElement, Connection, Text, func, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, func, or_, select, update
 
 from annabelle.core.contract import ModelCall, Reserve, Usage
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.store import spending
+from annabelle.store.spending import NO_CAPS, Caps, Spent
 from annabelle.store.statements import InsertNew, InsertOrUpdate
 from annabelle.store.tables import model_calls
+
+UNKNOWN = "unknown"
+"""The outcome of a call that was given up: nobody knows what it cost, so it counts as what was reserved."""
 
 _SETTLED = [
     "state",
@@ -27,99 +37,172 @@ _SETTLED = [
     "error_code",
     "settled_at",
 ]
+_GIVEN_UP_AT_ONCE = 1000
 _insert = InsertNew(model_calls, ["call_id"])
-_settle = InsertOrUpdate(model_calls, ["call_id"], _SETTLED, only_if=model_calls.c.state == "reserved")
+_settle = InsertOrUpdate(
+    model_calls,
+    ["call_id"],
+    _SETTLED,
+    only_if=or_(model_calls.c.state == "reserved", model_calls.c.outcome == UNKNOWN),
+)
+_known = select(
+    model_calls.c.state, model_calls.c.outcome, model_calls.c.reserved_usd, model_calls.c.cost_usd,
+    model_calls.c.reserved_at,
+).where(model_calls.c.call_id == bindparam("call_id"))  # fmt: skip
+_abandoned = (
+    select(model_calls)
+    .where(model_calls.c.state == "reserved", model_calls.c.reserved_at < bindparam("before"))
+    .order_by(model_calls.c.reserved_at)
+    .limit(_GIVEN_UP_AT_ONCE)
+)
+_give_up = (
+    update(model_calls)
+    .where(model_calls.c.call_id == bindparam("given_up"))
+    .values(
+        state="settled",
+        outcome=UNKNOWN,
+        input_tokens=model_calls.c.estimated_input_tokens,
+        cost_usd=model_calls.c.reserved_usd,
+        settled_at=bindparam("moment", type_=model_calls.c.settled_at.type),
+    )
+)
 
-Grouping = Literal["day", "agent", "model"]
+Grouping = Literal["day", "agent", "model", "purpose", "user"]
+Standing = Literal["new", "open", "settled"]
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What one day, agent or model used. `open` calls are reserved and not settled yet."""
+    """What one day, agent, model, purpose or person used. `open` calls are reserved and not settled yet."""
 
     key: str
     calls: int
     open: int
+    unpriced: int
     usage: Usage
 
 
-def reserve(connection: Connection, request: Reserve) -> bool:
-    """Write down a call that is about to be made; whether it was new."""
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A settlement that counted, and the days and months that are worth a warning since."""
+
+    agent_id: str
+    usage: Usage
+    warnings: list[Spent]
+
+
+def reserve(connection: Connection, request: Reserve, caps: Caps = NO_CAPS, at: datetime | None = None) -> Standing:
+    """Write down a call that is about to be made, and hold back the most it can cost. Told again, it changes nothing.
+
+    Raises OverBudget when a cap would be passed; the transaction must then be given up.
+    """
+    at = at or now()
+    spending.lock(connection)
     values: JsonObject = {
         **request.model_dump(),
         "state": "reserved",
         "input_tokens": 0,
         "output_tokens": 0,
         "cached_tokens": 0,
-        "reserved_at": now(),
+        "reserved_at": at,
     }
-    return _insert.one(connection, values) is not None
+    if _insert.one(connection, values) is None:
+        row = connection.execute(_known, {"call_id": request.call_id}).mappings().one()
+        return "open" if row["state"] == "reserved" else "settled"
+    amount = spending.nano(request.reserved_usd)
+    if amount:
+        spending.hold(connection, at, amount, caps)
+    return "new"
 
 
-def settle(connection: Connection, call: ModelCall) -> None:
-    """Write down how a call ended, reserved or not; the first settlement stays."""
-    values: JsonObject = {
+def settle(connection: Connection, call: ModelCall, caps: Caps = NO_CAPS, at: datetime | None = None) -> Settled | None:
+    """Write down how a call ended, reserved or not. The first settlement stays; None when this one came later."""
+    at = at or now()
+    spending.lock(connection)
+    row = connection.execute(_known, {"call_id": call.call_id}).mappings().first()
+    if row is not None and row["state"] == "settled" and row["outcome"] != UNKNOWN:
+        return None
+    most = 0.0 if row is None else float(row["reserved_usd"] or 0.0)
+    # A cost nobody knows is the reserved one.
+    cost_usd = (most or None) if call.usage.cost_usd is None else call.usage.cost_usd
+    held, cost = spending.nano(most), spending.nano(cost_usd or 0.0)
+    given_up = row is not None and row["state"] == "settled"
+    booked = cost - held if given_up else cost
+    released = 0 if given_up else held
+    when = at if row is None else cast("datetime", row["reserved_at"])
+    _settle(connection, {**_values(call, at), "cost_usd": cost_usd})
+    warnings = spending.book(connection, when, booked, released, caps) if booked or released else []
+    return Settled(call.agent_id, call.usage, warnings)
+
+
+def give_up(connection: Connection, before: datetime, caps: Caps = NO_CAPS) -> list[Settled]:
+    """Book the calls that were reserved before this moment and can no longer be running."""
+    spending.lock(connection)
+    given_up: list[Settled] = []
+    for row in connection.execute(_abandoned, {"before": before}).mappings().all():
+        connection.execute(_give_up, {"given_up": row["call_id"], "moment": now()})
+        held = spending.nano(float(row["reserved_usd"] or 0.0))
+        warnings = spending.book(connection, row["reserved_at"], held, held, caps) if held else []
+        given_up.append(Settled(str(row["agent_id"]), Usage(input_tokens=row["estimated_input_tokens"]), warnings))
+    return given_up
+
+
+def _values(call: ModelCall, at: datetime) -> JsonObject:
+    return {
         "state": "settled",
         "trace_id": call.trace_id,
         "input_tokens": call.usage.input_tokens,
         "output_tokens": call.usage.output_tokens,
         "cached_tokens": call.usage.cached_tokens,
-        "cost_usd": call.usage.cost_usd,
         "provider": call.provider,
         "model": call.model,
         "duration_ms": call.duration_ms,
         "outcome": call.outcome,
         "error_code": call.error_code,
-        "settled_at": now(),
+        "settled_at": at,
         "call_id": call.call_id,
         "agent_id": call.agent_id,
         "user_id": call.user_id,
         "message_id": call.message_id,
         "purpose": call.purpose,
         "estimated_input_tokens": 0,
-        "reserved_at": now(),
+        "reserved_at": at,
     }
-    _settle(connection, values)
 
 
-def totals(connection: Connection, user_id: str, by: Grouping = "day") -> list[Total]:
-    """What a person's model calls used, grouped; days are UTC."""
+def totals(connection: Connection, user_id: str | None, by: Grouping = "day") -> list[Total]:
+    """What a person's model calls used, or everybody's, grouped; days are UTC."""
     key = _key(connection, by).label("key")
-    rows = connection.execute(
-        select(
-            key,
-            func.count().label("calls"),
-            func.count().filter(model_calls.c.state == "reserved").label("open"),
-            func.sum(model_calls.c.input_tokens).label("input_tokens"),
-            func.sum(model_calls.c.output_tokens).label("output_tokens"),
-            func.sum(model_calls.c.cached_tokens).label("cached_tokens"),
-            func.sum(model_calls.c.cost_usd).label("cost_usd"),
-        )
-        .where(model_calls.c.user_id == user_id)
-        .group_by(key)
-        .order_by(key)
-    ).mappings()
-    return [
-        Total(
-            key=str(row["key"]),
-            calls=int(row["calls"]),
-            open=int(row["open"]),
-            usage=Usage(
-                input_tokens=int(row["input_tokens"]),
-                output_tokens=int(row["output_tokens"]),
-                cached_tokens=int(row["cached_tokens"]),
-                cost_usd=row["cost_usd"],
-            ),
-        )
-        for row in rows
-    ]
+    query = select(
+        key,
+        func.count().label("calls"),
+        func.count().filter(model_calls.c.state == "reserved").label("open"),
+        func.count().filter(model_calls.c.price_known.is_(False)).label("unpriced"),
+        func.sum(model_calls.c.input_tokens).label("input_tokens"),
+        func.sum(model_calls.c.output_tokens).label("output_tokens"),
+        func.sum(model_calls.c.cached_tokens).label("cached_tokens"),
+        func.sum(model_calls.c.cost_usd).label("cost_usd"),
+    )
+    if user_id is not None:
+        query = query.where(model_calls.c.user_id == user_id)
+    return [_total(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
+
+
+def _total(row: RowMapping) -> Total:
+    usage = Usage(
+        input_tokens=int(row["input_tokens"]),
+        output_tokens=int(row["output_tokens"]),
+        cached_tokens=int(row["cached_tokens"]),
+        cost_usd=row["cost_usd"],
+    )
+    return Total(str(row["key"]), int(row["calls"]), int(row["open"]), int(row["unpriced"]), usage)
 
 
 def _key(connection: Connection, by: Grouping) -> ColumnElement[str]:
-    if by == "agent":
-        return model_calls.c.agent_id
     if by == "model":
         return model_calls.c.provider + "/" + model_calls.c.model
+    if by != "day":
+        return {"agent": model_calls.c.agent_id, "purpose": model_calls.c.purpose, "user": model_calls.c.user_id}[by]
     if connection.dialect.name == "sqlite":
         return func.substr(model_calls.c.reserved_at, 1, 10, type_=Text)
     return func.to_char(func.timezone("UTC", model_calls.c.reserved_at), "YYYY-MM-DD", type_=Text)

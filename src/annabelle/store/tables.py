@@ -181,6 +181,7 @@ agent_states = Table(
     Column("paused", Boolean, nullable=False),
     Column("reason", Words),
     Column("paused_at", Moment),
+    Column("window_from", Moment),  # what was spent before does not count for the next pause
 )
 
 deliveries = Table(

@@ -12,16 +12,19 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.errors import AgentPaused, AnnabelleError, NotFound
+from annabelle.core.messages import now
 from annabelle.core.settings import Settings
 from annabelle.hub.agents.client import ThinkerClient
-from annabelle.hub.agents.config import Agent, AgentsConfig
+from annabelle.hub.agents.config import Agent, AgentsConfig, CostControls
 from annabelle.hub.agents.config_file import AgentsFile
 from annabelle.hub.agents.launcher import Launcher
 from annabelle.hub.agents.restarts import Restarts
 from annabelle.hub.agents.runner import AgentRunner, RunnerPlan, RunnerState
+from annabelle.hub.costs.monitor import CostMonitor, CostWindow
 from annabelle.hub.notices import Notices
 from annabelle.hub.seed import seed_agent
-from annabelle.store import agent_states
+from annabelle.policy.costs.worst_case import worst_case_model_calls
+from annabelle.store import agent_states, recent_calls
 from annabelle.store.agent_states import AgentState
 from annabelle.store.database import Database
 from annabelle.toolbox.policy import AgentPolicy
@@ -50,6 +53,8 @@ class AgentStatus(BaseModel):
     last_activity_at: datetime | None
     llm_provider: str | None
     model: str | None
+    costs: CostWindow
+    worst_case_model_calls: int = Field(description="The most times a model can be asked for one message")
 
 
 class AgentManager:
@@ -64,6 +69,7 @@ class AgentManager:
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self.costs = CostMonitor(self.cost_controls)
 
     @property
     def config(self) -> AgentsConfig:
@@ -83,6 +89,7 @@ class AgentManager:
         self._apply(self._file.load())
         states = await self._database.read(agent_states.listing)
         self._paused = {agent_id: state for agent_id, state in states.items() if state.paused}
+        await self._restore_windows(states)
         self._tasks = [
             asyncio.create_task(self._repeat(self._settings.agent_idle_scan_seconds, self._stop_idle)),
             asyncio.create_task(self._repeat(_RELOAD_SECONDS, self._reload)),
@@ -101,13 +108,21 @@ class AgentManager:
             return AgentPolicy(allowed=())
         return AgentPolicy(allowed=agent.allowed_tools, denied=agent.denied_tools)
 
+    def cost_controls(self, agent_id: str) -> CostControls:
+        """What bounds an agent's spending; one that is gone from the config has the usual bounds."""
+        agent = self.config.agent(agent_id)
+        return CostControls() if agent is None else agent.cost_controls
+
+    def is_paused(self, agent_id: str) -> bool:
+        return agent_id in self._paused
+
     def check_paused(self, agent_id: str) -> None:
         """Raise the reason when the agent is paused (AGT-05)."""
         state = self._paused.get(agent_id)
         if state is not None:
             raise AgentPaused(
                 f"The agent {agent_id} is paused: {state.reason or 'no reason was given'}.",
-                hint=f"Resume it with POST /agents/{agent_id}/resume.",
+                hint=f"Let it go on with: annabelle costs resume {agent_id}",
             )
 
     @contextlib.asynccontextmanager
@@ -130,8 +145,10 @@ class AgentManager:
 
     async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
         self.agent(agent_id)
-        await self._database.write(lambda conn: agent_states.resume(conn, agent_id))
+        await self._database.write(lambda conn: agent_states.resume(conn, agent_id, reset_window=reset_window))
         self._paused.pop(agent_id, None)
+        if reset_window:
+            self.costs.forget(agent_id)
         self._notices.clear(f"agent_paused:{agent_id}")
         client = self.running(agent_id)
         if client is not None:
@@ -176,6 +193,8 @@ class AgentManager:
             last_activity_at=runner.last_activity,
             llm_provider=profile.provider,
             model=profile.model,
+            costs=self.costs.status(agent_id),
+            worst_case_model_calls=worst_case_model_calls(profile, self._settings),
         )
 
     def statuses(self) -> list[AgentStatus]:
@@ -188,6 +207,15 @@ class AgentManager:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=5)
         await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
+
+    async def _restore_windows(self, states: dict[str, AgentState]) -> None:
+        for agent in self.config.agents:
+            agent_id = agent.agent_id
+            forgotten = states[agent_id].window_from if agent_id in states else None
+            calls = await self._database.read(
+                lambda conn, who=agent_id, until=forgotten: recent_calls.last_hour(conn, who, now(), until)
+            )
+            self.costs.restore(agent_id, calls)
 
     def _apply(self, config: AgentsConfig) -> None:
         for agent in config.agents:

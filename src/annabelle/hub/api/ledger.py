@@ -8,8 +8,16 @@ from starlette.routing import Route
 
 from annabelle.core.contract import ModelCall, Reserve
 from annabelle.hub.api.documented import read_body
+from annabelle.hub.costs.monitor import CostWindow
 from annabelle.hub.security.identities import Identity
 from annabelle.hub.services import Hub
+
+
+class CostStatus(CostWindow):
+    """How an agent's spending stands."""
+
+    paused: bool
+    pause_reason: str | None
 
 
 async def reserve(request: Request) -> Response:
@@ -28,6 +36,14 @@ async def settle(request: Request) -> Response:
     return Response(status_code=204)
 
 
+async def status(request: Request) -> Response:
+    """How fast the agent spends, and whether it is paused; its thinker shows it as its own."""
+    hub: Hub = request.app.state.hub
+    agent = hub.agents.status(_agent(request))
+    state = CostStatus(paused=agent.paused, pause_reason=agent.pause_reason, **agent.costs.model_dump())
+    return Response(state.model_dump_json(by_alias=True), media_type="application/json")
+
+
 def _agent(request: Request) -> str:
     # The door lets only agents come here; the book names the one that asked, not the one it claims to be.
     caller: Identity = request.state.identity
@@ -39,4 +55,5 @@ def _agent(request: Request) -> str:
 ROUTES = (
     Route("/internal/ledger/reserve", reserve, methods=["POST"], include_in_schema=False),
     Route("/internal/ledger/settle", settle, methods=["POST"], include_in_schema=False),
+    Route("/internal/ledger/status", status, methods=["GET"], include_in_schema=False),
 )

@@ -14,6 +14,7 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("model_calls", sa.Column("reserved_usd", sa.Float(), nullable=True))
     op.add_column("model_calls", sa.Column("price_known", sa.Boolean(), nullable=True))
+    op.add_column("agent_states", sa.Column("window_from", Moment(), nullable=True))
     op.create_index("ix_model_calls_agent_id_reserved_at", "model_calls", ["agent_id", "reserved_at"], unique=False)
     op.create_index(
         "ix_model_calls_open",

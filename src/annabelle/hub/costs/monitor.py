@@ -1,0 +1,88 @@
+"""The last hour of every agent, fed by settlements (CST-01). It judges; whoever asks it does the pausing."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from annabelle.core.contract import Usage
+from annabelle.hub.agents.config import CostControls
+from annabelle.policy.costs.judge import Limits, read, reason_to_pause
+from annabelle.policy.costs.window import Window
+from annabelle.store.recent_calls import RecentCall
+
+
+class CostWindow(BaseModel):
+    """How fast an agent spends. Rates are tokens per minute."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    enabled: bool = Field(description="Whether too much of it pauses the agent")
+    current_hour_tokens: int
+    current_hour_calls: int
+    short_window_tokens_per_minute: float
+    baseline_tokens_per_minute: float
+    hard_cap: int = Field(description="Tokens within an hour that pause the agent")
+    active_buckets: int = Field(description="Minutes of the last sixty in which a model was asked")
+
+
+def current_minute() -> int:
+    """Minutes of a clock that nobody can set, and that goes on while the machine sleeps where the system has one."""
+    clock = cast("int | None", getattr(time, "CLOCK_BOOTTIME", None))
+    return int(time.monotonic() if clock is None else time.clock_gettime(clock)) // 60
+
+
+class CostMonitor:
+    """One window per agent."""
+
+    def __init__(self, controls: Callable[[str], CostControls], minute: Callable[[], int] = current_minute) -> None:
+        self._controls, self._minute = controls, minute
+        self._windows: defaultdict[str, Window] = defaultdict(Window)
+
+    def restore(self, agent_id: str, calls: Sequence[RecentCall]) -> None:
+        """Make the window of an agent anew from what the ledger says of its last hour."""
+        window, minute = Window(), self._minute()
+        for call in calls:
+            window.add(minute - call.minutes_ago, call.input_tokens, call.output_tokens)
+        self._windows[agent_id] = window
+
+    def count(self, agent_id: str, usage: Usage) -> str | None:
+        """Count a call; why the agent has to be paused, if it has to be."""
+        window, controls, minute = self._windows[agent_id], self._controls(agent_id), self._minute()
+        window.add(minute, usage.input_tokens, usage.output_tokens)
+        if not controls.enabled:
+            return None
+        limits = _limits(controls)
+        return reason_to_pause(read(window, minute, limits), limits)
+
+    def forget(self, agent_id: str) -> None:
+        """Begin the agent's hour anew."""
+        self._windows[agent_id].clear()
+
+    def status(self, agent_id: str) -> CostWindow:
+        controls = self._controls(agent_id)
+        reading = read(self._windows[agent_id], self._minute(), _limits(controls))
+        return CostWindow(
+            enabled=controls.enabled,
+            current_hour_tokens=reading.hour_tokens,
+            current_hour_calls=reading.hour_calls,
+            short_window_tokens_per_minute=round(reading.short_rate, 1),
+            baseline_tokens_per_minute=round(reading.baseline_rate, 1),
+            hard_cap=controls.hard_cap_tokens_per_hour,
+            active_buckets=reading.active_buckets,
+        )
+
+
+def _limits(controls: CostControls) -> Limits:
+    return Limits(
+        hard_cap_tokens=controls.hard_cap_tokens_per_hour,
+        short_minutes=controls.short_window_minutes,
+        multiplier=controls.spike_multiplier,
+        minimum_baseline_tokens=controls.minimum_baseline_tokens,
+        minimum_rate=controls.minimum_baseline_rate,
+    )
