@@ -108,7 +108,7 @@ def of_ada() -> ToLearn:
     return of_thread("thr_1", "owner", "annabelle", "msg_1")
 
 
-@pytest.mark.req("MEM-07", "MEM-09")
+@pytest.mark.req("MEM-07", "MEM-09", "TRU-03")
 async def test_a_fact_is_learnt_with_its_words_its_message_and_its_trust(open_flow, memory: StandInMemory) -> None:
     await told(memory, LONG)
     await memory.call(

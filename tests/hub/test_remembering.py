@@ -83,7 +83,7 @@ async def all_kept(keeper: Keeper) -> None:
     assert await keeper.all_stored(10)
 
 
-@pytest.mark.req("MEM-12")
+@pytest.mark.req("MEM-12", "TRU-03")
 async def test_a_delivered_turn_is_stored_with_who_said_it_when_and_with_what(
     keeper: Keeper, memory: StandInMemory, database: Database, say: Say
 ) -> None:

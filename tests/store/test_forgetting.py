@@ -84,6 +84,7 @@ async def test_a_text_is_gone_from_every_table_and_the_rest_stays(db: Database, 
     assert await db.write(lambda c: forgetting.forget(c, sweep())) == {}
 
 
+@pytest.mark.req("TRU-09")
 async def test_a_sentence_a_model_said_in_pieces_is_emptied_as_a_whole(db: Database, thread: Thread, receive):
     said: Received = await receive("hello")
     pieces = ["The code is Zür", "ich Va", "ult 47", "11."]

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, update
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.messages import now
 from annabelle.embeddings import EmbeddingConfig
+from annabelle.embeddings.embedder import ModelName
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.store.memory import facts, text_index
+from annabelle.servers.memory.search import Search
+from annabelle.store.memory import facts, text_index, vectors
 from annabelle.store.memory.facts import NewFact
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import conversations as turns_table
@@ -305,6 +310,32 @@ async def test_vectors_of_another_model_are_not_compared(open_memory: MakeMemory
     found = await again.as_()("search_conversations", query="What did the vet say?")
     assert found.tier == "text"
     assert "vet" in found.conversations[0].user_message
+
+
+@pytest.mark.req("EMB-01")
+async def test_a_model_whose_name_is_known_with_its_first_answer_finds_its_own_vectors(memory: Memory) -> None:
+    """As a local server does, which says only then what it has loaded."""
+    (home,) = await know(memory, "Ada's flat is near the harbour")
+    library = await memory.library()
+    row = await library.vector(["Ada's flat is near the harbour"])
+    assert row is not None
+    model, data = str(library.embedder.model), row.astype("<f4").tobytes()
+    await library.database.write(lambda c: vectors.put(c, "fact", OWNER, home, model, data, row.shape[1]))
+
+    class Late:
+        model = ModelName(library.embedder.model.provider, "")
+
+        async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+            self.model = library.embedder.model
+            return await library.embedder.embed(texts, query=query)
+
+        async def close(self) -> None:
+            pass
+
+    search = Search(library.database, Late())
+    await search.load()
+    found = await search.facts(OWNER, "harbour flat", 5)
+    assert (found.tier, [hit.row_id for hit in found.hits]) == ("hybrid", [home])
 
 
 async def test_what_is_stored_while_the_search_is_loaded_anew_is_found(memory: Memory) -> None:
