@@ -16,6 +16,7 @@ from annabelle.core.redact import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import TraceFile
+from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose, TextDelta, ToolMode
 from annabelle.skills.playbook import NoPlaybooks
 from annabelle.thinker.compress.port import WholeHistory
@@ -30,6 +31,8 @@ from annabelle.thinker.live import LiveTurn
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.select.selector import AllAllowed
 from annabelle.thinker.session.files import SessionFiles
+from annabelle.thinker.session.make import conversations
+from annabelle.thinker.session.summariser import Summariser
 from annabelle.thinker.turn import Turn
 from thinker.fake_hub import tool
 from thinker.thinkers import brief
@@ -158,11 +161,20 @@ class Bench:
 
     def __init__(self, folder: Path, model: ListedModel, tools: DictTools, **limits: Any) -> None:
         self.model, self.tools, self.engine = model, tools, MemoryEngine()
-        self.sessions = SessionFiles(folder / "sessions", "tess")
+        trace, costs = TraceFile(folder / "traces.jsonl", "thinker", Redactor()), CostMeter()
+        settings = Settings(retry_base_seconds=10, thinker_input_max_chars=200)
+        self.sessions = conversations(
+            SessionFiles(folder / "sessions", "tess"),
+            self.engine,
+            Summariser(model, costs),
+            make_embedder(EmbeddingConfig(), None),
+            settings,
+            trace,
+        )
         profile = AgentProfile(agent_id="tess", limits=TurnLimits(**limits))
         self.parts = Workbench(
             profile=profile,
-            settings=Settings(retry_base_seconds=10, thinker_input_max_chars=200),
+            settings=settings,
             generation=1,
             engine=self.engine,
             model=model,
@@ -173,8 +185,8 @@ class Bench:
             selector=AllAllowed(),
             playbooks=NoPlaybooks(),
             thinking=WholeHistory(),
-            trace=TraceFile(folder / "traces.jsonl", "thinker", Redactor()),
-            costs=CostMeter(),
+            trace=trace,
+            costs=costs,
         )
         self.live = self.new_live("msg_none")
 

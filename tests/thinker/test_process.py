@@ -80,7 +80,8 @@ def test_the_conversation_is_remembered_until_it_is_cleared(start: Start, model:
     assert "I am Ada." in json.dumps(model.requests[-1].body)
     assert thinker.client.post("/clear-session", json={"thread_id": "thr_one"}).status_code == 200
     thinker.ask(brief("And now?"))
-    assert "I am Ada." not in json.dumps(model.requests[-1].body)
+    assert [turn.text for turn in model.requests[-1].conversation.turns if turn.kind == "user"] != []
+    assert "Who am I?" not in [turn.text for turn in model.requests[-1].conversation.turns]
     thinker.ask(brief("Elsewhere", thread_id="thr_two"))
     assert "And now?" not in json.dumps(model.requests[-1].body)
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from annabelle.core import jsonl
 from annabelle.core.contract import Usage
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.thinker.session import files as session_files
 from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.session.records import Cleared, TurnRecord
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
@@ -37,7 +38,7 @@ async def filled(folder: Path, count: int) -> Path:
 
 
 async def read(folder: Path) -> list[str]:
-    return [record.message_id for record in await SessionFiles(folder, "tess").turns("thr_1")]
+    return [record.message_id for record in (await SessionFiles(folder, "tess").session("thr_1")).turns]
 
 
 def copies(folder: Path) -> list[bytes]:
@@ -82,7 +83,7 @@ async def test_a_file_torn_anywhere_in_its_last_turn_keeps_every_turn_before(tmp
     last = len(blob.splitlines()[-1])
     path.write_bytes(blob[: -min(cut, last)])
     files = SessionFiles(tmp_path, "tess")
-    before = [record.message_id for record in await files.turns("thr_1")]
+    before = [record.message_id for record in (await files.session("thr_1")).turns]
     assert before[:2] == ["msg_0", "msg_1"]
     repaired = path.read_bytes()
     assert repaired.endswith(b"\n")
@@ -102,11 +103,12 @@ async def test_of_a_damaged_file_what_is_readable_is_used_and_the_rest_kept_asid
     assert copies(tmp_path) == [damaged]
 
 
-async def test_a_cleared_session_starts_empty_and_deletes_nothing(tmp_path: Path) -> None:
+async def test_a_session_with_a_mark_where_it_was_cleared_starts_behind_it(tmp_path: Path) -> None:
     path = await filled(tmp_path, 2)
+    jsonl.append(path, [Cleared().line()])
     files = SessionFiles(tmp_path, "tess")
-    await files.clear("thr_1")
-    assert await files.turns("thr_1") == []
+    assert (await files.session("thr_1")).turns == []
+    await files.append("thr_1", turn(0))
     await files.append("thr_1", turn(5))
     assert await read(tmp_path) == ["msg_5"]
     assert "q0" in path.read_text()
@@ -119,13 +121,13 @@ async def test_a_long_session_is_held_in_memory_only_in_part(tmp_path: Path) -> 
 
 async def test_a_thread_id_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidArguments):
-        await SessionFiles(tmp_path, "tess").turns("../../etc/passwd")
+        await SessionFiles(tmp_path, "tess").session("../../etc/passwd")
 
 
 @pytest.mark.req("SES-01")
 async def test_a_session_that_can_not_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
     files = SessionFiles(tmp_path, "tess")
-    await files.turns("thr_1")
+    await files.session("thr_1")
     files.path("thr_1").mkdir()
     with pytest.raises(StorageTrouble, match=r"thr_1\.jsonl could not be written"):
         await files.append("thr_1", turn(0))
@@ -147,13 +149,13 @@ async def test_as_many_threads_stay_open_as_may_and_the_rest_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[str] = []
-    read_file = session_files._read
-    monkeypatch.setattr(session_files, "_read", lambda path, into: loaded.append(path.stem) or read_file(path, into))
+    read_file = session_files._records
+    monkeypatch.setattr(session_files, "_records", lambda path: loaded.append(str(path)) or read_file(path))
     files = SessionFiles(tmp_path, "tess")
     for number in range(session_files._OPEN_THREADS):
-        await files.turns(f"thr_{number}")
-    await files.turns("thr_0")
-    assert loaded.count("thr_0") == 1
-    await files.turns("thr_one_more")
-    await files.turns("thr_1")
-    assert loaded.count("thr_1") == 2
+        await files.session(f"thr_{number}")
+    await files.session("thr_0")
+    assert loaded.count(str(files.path("thr_0"))) == 1
+    await files.session("thr_one_more")
+    await files.session("thr_1")
+    assert loaded.count(str(files.path("thr_1"))) == 2

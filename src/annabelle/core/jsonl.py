@@ -17,7 +17,7 @@ Record = dict[str, object]
 
 def append(path: Path, records: Iterable[Record], *, durable: bool = True) -> None:
     """Add records in one write. A crash leaves all of them, or one torn line at the end that `load` repairs."""
-    blob = "".join(json.dumps(record, ensure_ascii=False, default=str) + "\n" for record in records).encode()
+    blob = _blob(records)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -38,6 +38,34 @@ def append(path: Path, records: Iterable[Record], *, durable: bool = True) -> No
             f"{path.name} could not be written: {error.strerror}.",
             hint="Free some disk space; nothing before it was lost.",
         ) from error
+
+
+def rewrite(path: Path, records: Iterable[Record]) -> None:
+    """Put these records in the place of all that were there. A crash leaves the old file or the new one, whole."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(_blob(records))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageTrouble(
+            f"{path.name} could not be rewritten: {error.strerror}.",
+            hint="Free some disk space; the file is as it was.",
+        ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk: a file that was just made or renamed is found after a power cut too."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def load(path: Path) -> list[Record]:
@@ -61,6 +89,17 @@ def load(path: Path) -> list[Record]:
     elif blob and not blob.endswith(b"\n"):
         append(path, [], durable=False)
     return records
+
+
+def _blob(records: Iterable[Record]) -> bytes:
+    return b"".join(_line(record) for record in records)
+
+
+def _line(record: Record) -> bytes:
+    try:
+        return json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can stand for
+        return json.dumps(record, default=str).encode() + b"\n"
 
 
 def _parse(line: bytes) -> Record | None:

@@ -10,6 +10,7 @@ from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
+from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.llm.service import ModelService
 from annabelle.skills.playbook import NoPlaybooks
 from annabelle.store.database import Database, sqlite_url
@@ -27,7 +28,9 @@ from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.mind import Mind
 from annabelle.thinker.select.selector import AllAllowed
 from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.port import Sessions
+from annabelle.thinker.session.make import conversations
+from annabelle.thinker.session.port import SessionStore
+from annabelle.thinker.session.summariser import Summariser
 from annabelle.thinker.session.tables import SessionTables
 from annabelle.thinker.turns import Turns
 
@@ -42,21 +45,24 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         raise StorageTrouble(f"The folder {folder} can not be made: {error.strerror}.") from error
     hub = HubClient.at(boot.hub_url, boot.secret)
     model = ModelService(settings, home, hub, profile, trace)
+    engine, costs = DurableEngine(_durable(profile, home, settings)), CostMeter()
+    embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache)
+    store = await _sessions(profile, home, settings)
     bench = Workbench(
         profile=profile,
         settings=settings,
         generation=next_generation(folder),
-        engine=DurableEngine(_durable(profile, home, settings)),
+        engine=engine,
         model=model,
         hub=hub,
-        sessions=await _sessions(profile, home, settings),
+        sessions=conversations(store, engine, Summariser(model, costs), embedder, settings, trace),
         context=LayeredContext(Persona(folder, profile, settings.user_name), where),
         recollection=Recollection(hub),
         selector=AllAllowed(),
         playbooks=NoPlaybooks(),
         thinking=WholeHistory(),
         trace=trace,
-        costs=CostMeter(),
+        costs=costs,
     )
     turns = Turns(bench)
     hub.tell = turns.tell_all
@@ -76,7 +82,7 @@ def _durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:
     )
 
 
-async def _sessions(profile: AgentProfile, home: Home, settings: Settings) -> Sessions:
+async def _sessions(profile: AgentProfile, home: Home, settings: Settings) -> SessionStore:
     if settings.database_url is not None:
         database = await Database.open(settings.database_url.get_secret_value())
         return SessionTables(database, profile.agent_id)

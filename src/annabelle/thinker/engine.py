@@ -10,6 +10,7 @@ from annabelle.core.tools import JsonObject
 TURN_WORKFLOW: Final = "turn"
 EXTRACT_WORKFLOW: Final = "extract-facts"
 TIDY_WORKFLOW: Final = "tidy-facts"
+COMPACT_WORKFLOW: Final = "compact-session"
 CANCEL_TOPIC: Final = "cancel"
 
 Work = Callable[[], Awaitable[JsonObject]]

@@ -13,6 +13,12 @@ BEFORE_SESSION: Final = "thinker.before_session"
 AFTER_SESSION: Final = "thinker.after_session"
 AFTER_TURN: Final = "thinker.after_turn"
 
+OLDER_KEPT: Final = "thinker.older_kept"
+COMPACTED: Final = "thinker.compacted"
+ARCHIVED: Final = "thinker.archived"
+STARTED_AFRESH: Final = "thinker.started_afresh"
+SUMMED_UP: Final = "thinker.summed_up"
+
 FAILPOINTS: Final = (
     AFTER_ACCEPT,
     BEFORE_MODEL,
@@ -23,3 +29,6 @@ FAILPOINTS: Final = (
     AFTER_SESSION,
     AFTER_TURN,
 )
+
+SESSION_FAILPOINTS: Final = (SUMMED_UP, OLDER_KEPT, COMPACTED, ARCHIVED, STARTED_AFRESH)
+"""Passed when a conversation is summed up or archived, not in every turn."""

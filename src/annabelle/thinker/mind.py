@@ -64,6 +64,7 @@ class Mind:
     async def open(self) -> None:
         """Start the durable engine: turns an earlier process left unfinished go on from here."""
         await self._bench.engine.launch()
+        await self._bench.sessions.open()
         self._ready = True
 
     async def close(self, grace: float) -> None:

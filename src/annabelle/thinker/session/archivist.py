@@ -1,0 +1,129 @@
+"""Archives conversations that have rested, or that somebody cleared (SES-03, SES-07)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from annabelle.core.errors import AnnabelleError, StorageTrouble
+from annabelle.core.messages import now
+from annabelle.core.trace import TraceFile, traced
+from annabelle.thinker.session.port import Ending, SessionStore
+from annabelle.thinker.session.records import Archive, ArchiveReason, TurnRecord
+from annabelle.thinker.session.state import Session
+from annabelle.thinker.session.summariser import Summariser, Summary, extracted
+
+_WAITED_FOR_SECONDS: Final = 10.0
+"""What a message that finds an old conversation gives the model to sum it up."""
+
+_SCAN_SECONDS: Final = 60.0
+_LEAST_SCAN_SECONDS: Final = 0.5
+
+_log = logging.getLogger(__name__)
+
+
+class Archivist:
+    """One per thinker. Two that archive one conversation at once archive it once: its id is its last message."""
+
+    def __init__(self, store: SessionStore, summariser: Summariser, idle_minutes: float, trace: TraceFile) -> None:
+        self._store, self._summariser, self._trace = store, summariser, trace
+        self._idle = timedelta(minutes=idle_minutes)
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._touched: dict[str, datetime] = {}
+        self._seen: dict[str, tuple[str, Session]] = {}
+
+    def touch(self, thread_id: str) -> None:
+        """Somebody is talking in this thread right now, even if nothing of it is written yet."""
+        self._touched[thread_id] = max(now(), self._touched.get(thread_id, now()))
+
+    @property
+    def scan_seconds(self) -> float:
+        """How often to look: about each minute, and more often where conversations end sooner."""
+        return min(_SCAN_SECONDS, max(_LEAST_SCAN_SECONDS, self._idle.total_seconds() / 2))
+
+    async def before(self, thread_id: str, message_id: str) -> Session:
+        """At a new message: archive what rested until it came. It waits a bounded time. The session it finds then."""
+        session = await self._store.session(thread_id)
+        if session.last_message_id != message_id and self._rested(thread_id, session):
+            try:
+                await self.archive(thread_id, "session_timeout", patience=_WAITED_FOR_SECONDS)
+            except StorageTrouble as error:
+                # A full disk: the conversation goes on, and is archived when there is room.
+                _log.warning("%s could not be archived: %s", thread_id, error.message)
+            session = await self._store.session(thread_id)
+        self.touch(thread_id)
+        return session
+
+    async def scan(self) -> None:
+        """Archive every conversation that has rested. What can not be read or written is tried again next time."""
+        stamps = await self._store.threads()
+        self._seen = {thread: seen for thread, seen in self._seen.items() if thread in stamps}
+        for thread_id, stamp in stamps.items():
+            try:
+                if self._rested(thread_id, await self._session(thread_id, stamp)):
+                    await self.archive(thread_id, "session_timeout")
+            except AnnabelleError as error:
+                _log.warning("%s could not be archived: %s", thread_id, error.message)
+
+    async def archive(self, thread_id: str, reason: ArchiveReason, patience: float | None = None) -> Archive | None:
+        """Store the conversation with its summary; None when there is none, or somebody went on with it meanwhile."""
+        lock = self._locks[thread_id]
+        try:
+            async with asyncio.timeout(patience):
+                await lock.acquire()
+        except TimeoutError:
+            # Another is at it with a slow model: whoever stores it first ends it for both.
+            return await self._store_it(thread_id, reason, patience=0)
+        try:
+            return await self._store_it(thread_id, reason, patience)
+        finally:
+            lock.release()
+
+    async def _store_it(self, thread_id: str, reason: ArchiveReason, patience: float | None) -> Archive | None:
+        session = await self._store.session(thread_id)
+        if session.last_message_id is None or (reason == "session_timeout" and not self._rested(thread_id, session)):
+            return None
+        turns = await self._store.open_turns(thread_id)
+        with traced(turns[-1].trace_id):
+            before = session.compaction.summary if session.compaction is not None else ""
+            summary = await self._summary(turns, before, patience)
+            archive = await self._store.archive(thread_id, Ending(turns[-1].message_id, reason, summary.text))
+            if archive is not None:
+                self._touched.pop(thread_id, None)
+                told = {"thread_id": thread_id, "reason": reason, "messages": archive.message_count}
+                self._trace.write("session.archived", {**told, "by_model": summary.by_model})
+            return archive
+
+    async def _summary(self, turns: Sequence[TurnRecord], before: str, patience: float | None) -> Summary:
+        try:
+            async with asyncio.timeout(patience):
+                return await self._summariser.of_conversation(turns, before)
+        except (AnnabelleError, TimeoutError) as error:
+            reason = error.message if isinstance(error, AnnabelleError) else "it took too long"
+            _log.info("a conversation is summed up by what the user wrote: %s", reason)
+            return Summary(extracted(turns, before), by_model=False)
+
+    async def _session(self, thread_id: str, stamp: str) -> Session:
+        """A session that has not changed since it was last looked at is not read again."""
+        known = self._seen.get(thread_id)
+        if known is None or known[0] != stamp:
+            known = self._seen[thread_id] = stamp, _outline(await self._store.session(thread_id))
+        return known[1]
+
+    def _rested(self, thread_id: str, session: Session) -> bool:
+        """Tasks are no conversation. The latest time anybody saw counts: a clock that goes back makes nothing old."""
+        if session.last_at is None or not session.conversational:
+            return False
+        last = max(session.last_at, self._touched.get(thread_id, session.last_at))
+        return now() - last >= self._idle
+
+
+def _outline(session: Session) -> Session:
+    """What tells when it rested, without what was said."""
+    last = [turn for turn in session.turns if not turn.task][-1:]
+    bare = [turn.model_copy(update={"messages": [], "user": "", "assistant": ""}) for turn in last]
+    return Session(turns=bare, last_at=session.last_at)
