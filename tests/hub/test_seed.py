@@ -10,7 +10,7 @@ import pytest
 from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
 from annabelle.hub import seed
-from annabelle.hub.seed import seed_agent, seed_home
+from annabelle.hub.seed import ServerPlaybooks, seed_agent, seed_home
 
 
 @pytest.mark.req("HUB-07")
@@ -50,3 +50,39 @@ def test_a_disk_that_fills_up_leaves_no_half_made_file_behind(home: Home, monkey
             seed_home(home)
     seed_home(home)
     assert "agents.json" in (home.root / "README.md").read_text()
+
+
+@pytest.mark.req("PLB-01")
+def test_playbooks_are_there_after_the_first_start_and_an_edited_one_stays(home: Home) -> None:
+    seed_home(home)
+    playbook = home.playbooks / "email-triage.md"
+    assert len(list(home.playbooks.glob("*.md"))) == 15
+    playbook.write_text("mine")
+    seed_home(home)
+    assert playbook.read_text() == "mine"
+
+
+@pytest.mark.req("PLB-01")
+def test_a_server_that_appears_brings_its_playbooks_once(home: Home) -> None:
+    seed_home(home)
+    servers = ["filer"]
+    playbooks = ServerPlaybooks(home, lambda: servers)
+    playbooks.look()
+    assert not (home.playbooks / "vercel-deployments.md").exists()
+    servers += ["vercel", "github"]
+    playbooks.look()
+    assert (home.playbooks / "vercel-deployments.md").exists()
+    (home.playbooks / "project-source-linking.md").unlink()
+    ServerPlaybooks(home, lambda: servers).look()
+    assert not (home.playbooks / "project-source-linking.md").exists()
+
+
+@pytest.mark.req("PLB-01")
+def test_playbooks_that_can_not_be_written_stop_a_start_and_nothing_that_runs(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    home.playbooks.write_text("in the way")
+    with pytest.raises(OperatorMistake, match="playbooks"):
+        seed_home(home)
+    ServerPlaybooks(home, lambda: ["vercel"]).look()
+    assert "can not be written" in caplog.text

@@ -64,6 +64,11 @@ class Home:
         return self.root / "skills"
 
     @property
+    def playbooks(self) -> Path:
+        """How Annabelle goes about kinds of requests, as Markdown the person may edit."""
+        return self.root / "playbooks"
+
+    @property
     def models(self) -> Path:
         return self.root / "models"
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
 from annabelle.core.persona import seeded_persona
+from annabelle.skills.seeding import SERVERS_WITH_PLAYBOOKS, seed_playbooks
 
+_log = logging.getLogger(__name__)
 _GUIDE = Path(__file__).parent / "seeds" / "README.md"
 
 
 def seed_home(home: Home) -> None:
-    """The folders and the guide of a new home."""
+    """The folders, the guide and the playbooks of a new home; playbooks nobody changed are brought up to date."""
     for folder in (home.skills, home.workspace):
         _make(folder)
     _write(_GUIDE.read_text(encoding="utf-8"), home.root / "README.md")
+    try:
+        seed_playbooks(home.playbooks, ())
+    except OSError as error:
+        raise _unwritable(home.playbooks, error) from error
 
 
 def seed_agent(home: Home, agent_id: str) -> None:
@@ -25,6 +33,28 @@ def seed_agent(home: Home, agent_id: str) -> None:
     folder = home.agent(agent_id)
     _make(folder)
     _write(seeded_persona(agent_id), folder / "instructions.md")
+
+
+class ServerPlaybooks:
+    """Adds the playbooks that are for a certain server once it is there (PLB-01)."""
+
+    def __init__(self, home: Home, servers: Callable[[], Iterable[str]]) -> None:
+        self._home, self._servers = home, servers
+        self._known: frozenset[str] = frozenset()
+
+    def look(self) -> None:
+        """Look which servers there are now; to be called whenever the tools change, so it never raises."""
+        present = SERVERS_WITH_PLAYBOOKS & frozenset(self._servers())
+        if present <= self._known:
+            return
+        try:
+            written = seed_playbooks(self._home.playbooks, present)
+        except OSError as error:
+            _log.warning("the playbooks for %s can not be written: %s", ", ".join(sorted(present)), error.strerror)
+            return
+        self._known = present
+        if written:
+            _log.info("New playbooks: %s", ", ".join(written))
 
 
 def _make(folder: Path) -> None:

@@ -16,6 +16,9 @@ class Playbook:
     required_tools: tuple[str, ...] = ()
     priority: int = 0
     max_steps: int | None = None
+    description: str = ""
+    servers: tuple[str, ...] = ()
+    """Servers it is for: a default with some is made when the first of them is there (PLB-01)."""
 
 
 class Playbooks(Protocol):
