@@ -158,6 +158,21 @@ async def test_a_plan_with_one_wrong_id_changes_nothing(memory: Memory) -> None:
     assert (await hub("apply_tidy", actions=[])).text() == "There was nothing to do."
 
 
+@pytest.mark.incident("I-30")
+async def test_nobody_sees_or_undoes_a_change_of_somebody_elses_facts(memory: Memory) -> None:
+    ids = await _store(memory.as_(), "Likes tea", "Enjoys tea a lot")
+    done = await memory.as_hub()("apply_tidy", actions=[{"kind": "merge", "fact_ids": ids, "fact": "Loves tea"}])
+    after = await _current(memory)
+    for other in (memory.as_person("bob"), memory.as_person("owner", "muse")):
+        assert (await other("list_changes")).changes == []
+        with pytest.raises(NotFound, match=f"There is no change {done.change_id}"):
+            await other("undo_change", change_id=done.change_id)
+        with pytest.raises(NotFound, match="There is no change to undo"):
+            await other("undo_change")
+    assert await _current(memory) == after
+    assert (await memory.as_person()("undo_change")).change_id == done.change_id
+
+
 async def test_a_text_that_is_known_already_is_not_made_twice(memory: Memory) -> None:
     hub, person = memory.as_hub(), memory.as_person()
     a, b, known = await _store(memory.as_(), "Likes tea", "Enjoys tea a lot", "Loves tea")
