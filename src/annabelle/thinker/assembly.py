@@ -12,10 +12,11 @@ from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.llm.service import ModelService
-from annabelle.skills.playbook import NoPlaybooks
+from annabelle.skills.library import PlaybookFolder
 from annabelle.store.database import Database, sqlite_url
 from annabelle.thinker.compress.port import WholeHistory
 from annabelle.thinker.context.clock import zone
+from annabelle.thinker.context.closeness import Closeness
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext
 from annabelle.thinker.context.recollection import Recollection
@@ -56,10 +57,15 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         model=model,
         hub=hub,
         sessions=conversations(store, engine, Summariser(model, costs), embedder, settings, trace),
-        context=LayeredContext(Persona(folder, profile, settings.user_name), where),
+        context=LayeredContext(
+            Persona(folder, profile, settings.user_name),
+            where,
+            Closeness(embedder),
+            settings.history_relevance_threshold,
+        ),
         recollection=Recollection(hub),
         selector=AllAllowed(),
-        playbooks=NoPlaybooks(),
+        playbooks=PlaybookFolder(home.playbooks),
         thinking=WholeHistory(),
         trace=trace,
         costs=costs,

@@ -50,18 +50,19 @@ class Closeness:
     async def _compare(self, text: str, turns: Sequence[TurnRecord]) -> dict[str, float]:
         missing = [turn for turn in turns if turn.message_id not in self._vectors]
         if missing:
-            rows = await self._embedder.embed([_said(turn) for turn in missing])
-            self._vectors.update((turn.message_id, row) for turn, row in zip(missing, rows, strict=True))
+            rows = await self._embedder.embed([text for turn in missing for text in _said(turn)])
+            self._vectors.update((turn.message_id, rows[2 * n : 2 * n + 2]) for n, turn in enumerate(missing))
         found = {turn.message_id: self._vectors[turn.message_id] for turn in turns}
         while len(self._vectors) > _KEPT:
             self._vectors.popitem(last=False)
         asked = (await self._embedder.embed([text[: 2 * _CHARS]], query=True))[0]
-        if any(vector.shape != asked.shape for vector in found.values()):
+        if any(vectors.shape[1] != len(asked) for vectors in found.values()):
             _log.warning("vectors of two lengths came from %s; all are made anew", self._embedder.model)
             self._vectors.clear()
             raise EmbeddingsUnavailable("The vectors do not fit together.")
-        return {name: float(vector @ asked) for name, vector in found.items()}
+        return {name: float((vectors @ asked).max()) for name, vectors in found.items()}
 
 
-def _said(turn: TurnRecord) -> str:
-    return f"{turn.user[:_CHARS]}\n{turn.assistant[:_CHARS]}"
+def _said(turn: TurnRecord) -> tuple[str, str]:
+    """The question alone, and with its answer: a long answer blurs what was asked, a short question says little."""
+    return turn.user[:_CHARS], f"{turn.user[:_CHARS]}\n{turn.assistant[:_CHARS]}"
