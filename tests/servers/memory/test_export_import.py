@@ -170,7 +170,7 @@ async def test_lines_that_are_gone_from_a_page_of_another_memory_retire_nothing(
     assert len(await facts(call)) == len(before) + 5
 
 
-@pytest.mark.req("CTX-06")
+@pytest.mark.req("CTX-06", "MEM-08")
 async def test_an_edited_profile_page_takes_effect_and_keeps_what_happened_since(memory: Memory) -> None:
     call = await fill(memory)
     await call("export_memory")

@@ -346,6 +346,7 @@ async def test_only_the_hub_may_say_where_a_fact_was_read(memory: Memory) -> Non
     assert explained.source.quote == "password: «redacted» in Berlin"
 
 
+@pytest.mark.req("MEM-02")
 async def test_facts_are_listed_page_by_page(memory: Memory) -> None:
     call = memory.as_()
     for number in range(5):

@@ -66,6 +66,17 @@ async def test_a_rollback_is_a_version_that_can_be_rolled_back(memory: Memory) -
         await call("rollback_profile", version=77)
 
 
+@pytest.mark.req("MEM-02")
+async def test_the_oldest_version_shown_is_compared_with_the_one_before_it(memory: Memory) -> None:
+    person = memory.as_person()
+    for updates in ({"user": {"city": "Lisbon"}}, {"user": {"pet": "cat"}}, {"user": {"pet": "dog"}}):
+        await person("update_profile", updates=updates)
+    shown = (await person("profile_history", limit=2)).versions
+    assert [(past.version, past.changed) for past in shown] == [(3, ["user.pet"]), (2, ["user.pet"])]
+    (latest,) = (await person("profile_history", limit=1)).versions
+    assert latest.changed == ["user.pet"]
+
+
 @pytest.mark.incident("I-13")
 async def test_foreign_content_never_changes_who_the_agent_is(memory: Memory) -> None:
     told, read = memory.as_(), memory.as_(trust="untrusted", origins=("web_fetch",))
