@@ -31,7 +31,12 @@ def rules(model: ScriptedServer) -> Iterator[ScriptedServer]:
 @pytest.fixture(scope="session")
 def house(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
     """A running hub for tests that leave it as they found it."""
-    hub = HubProcess(fresh_home(tmp_path_factory.mktemp("house")), model.openai_url, LLM_TIMEOUT_SECONDS="1").start()
+    hub = HubProcess(
+        fresh_home(tmp_path_factory.mktemp("house")),
+        model.openai_url,
+        LLM_TIMEOUT_SECONDS="1",
+        LLM_BREAKER_ERRORS="1000",
+    ).start()
     yield hub
     hub.end()
 

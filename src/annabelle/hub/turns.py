@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 from sqlalchemy import Connection
 
@@ -37,6 +37,7 @@ class Turns:
         self._database = database
         self._contexts: dict[str, CallContext] = {}
         self._cancelled: set[str] = set()
+        self._on_cancel: list[Callable[[str], None]] = []
         self._busy = 0
         self._changed = asyncio.Event()
 
@@ -65,9 +66,24 @@ class Turns:
             del self._contexts[context.message_id]
             self._cancelled.discard(context.message_id)
 
+    @contextlib.contextmanager
+    def lend(self, turn_id: str, context: CallContext) -> Generator[None]:
+        """While inside, the turn of a subagent acts for the message of the agent it works for."""
+        self._contexts[turn_id] = context
+        try:
+            yield
+        finally:
+            self._contexts.pop(turn_id, None)
+
     def cancel(self, message_id: str) -> None:
         """Note that a claimed message is not wanted any more, begun or not; whoever follows its turn looks here."""
         self._cancelled.add(message_id)
+        for listener in self._on_cancel:
+            listener(message_id)
+
+    def on_cancel(self, listener: Callable[[str], None]) -> None:
+        """Be told of every message that is not wanted any more."""
+        self._on_cancel.append(listener)
 
     def cancelled(self, message_id: str) -> bool:
         return message_id in self._cancelled

@@ -23,9 +23,15 @@ class AgentPolicy:
 
     allowed: tuple[str, ...] | None = None
     denied: tuple[str, ...] = ()
+    within: AgentPolicy | None = None
+    """What this one lies inside of: asked about every name, so it is never wider, whatever its globs say (AGT-04)."""
+
+    def narrowed(self, allowed: tuple[str, ...] | None, denied: tuple[str, ...]) -> AgentPolicy:
+        """A policy for somebody who works for the one with this policy."""
+        return AgentPolicy(allowed, denied, within=self)
 
     def permits(self, name: str) -> bool:
         """Whether a tool of this exposed name may be seen and called."""
-        if _matches(name, self.denied):
+        if _matches(name, self.denied) or (self.within is not None and not self.within.permits(name)):
             return False
         return self.allowed is None or _matches(name, self.allowed)

@@ -12,7 +12,7 @@ from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.environment import bare_environment, thinker_environment
 from annabelle.hub.agents.process import ThinkerProcess
 from annabelle.hub.agents.spare import WarmSpare
-from annabelle.hub.security.identities import Identities
+from annabelle.hub.security.identities import Errand, Identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,22 @@ class Launcher:
     def admit(self, agent_id: str) -> str:
         return self._identities.admit(agent_id)
 
+    def for_errand(self, agent_id: str, errand: Errand) -> ErrandLauncher:
+        """Launches a subagent of this agent."""
+        return ErrandLauncher(self, self._identities, agent_id, errand)
+
     def dismiss(self, secret: str) -> None:
         self._identities.dismiss(secret)
 
-    async def launch(self, profile: AgentProfile, port: int, secret: str) -> tuple[ThinkerProcess, ThinkerClient]:
+    async def launch(
+        self, profile: AgentProfile, port: int, secret: str, log: str | None = None
+    ) -> tuple[ThinkerProcess, ThinkerClient]:
         """A thinker that is ready for messages, or the reason why there is none."""
         try:
             self._rules.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"The folder of {profile.agent_id} can not be made: {error.strerror}.") from error
-        process = self.spare.take() or await self._spawn(profile.agent_id)
+        process = self.spare.take() or await self._spawn(log or profile.agent_id)
         boot = ThinkerBoot(
             agent=profile,
             hub_url=self._rules.hub_url,
@@ -77,3 +83,24 @@ class Launcher:
     async def _spawn(self, name: str) -> ThinkerProcess:
         log_file = self._rules.home.logs / f"thinker-{name}.log"
         return await ThinkerProcess.spawn(bare_environment(self._rules.environment), log_file)
+
+
+class ErrandLauncher:
+    """Starts the processes of one subagent: they speak for the agent it works for, and for no more than its errand."""
+
+    def __init__(self, launcher: Launcher, identities: Identities, agent_id: str, errand: Errand) -> None:
+        self._launcher, self._identities = launcher, identities
+        self._agent_id, self._errand = agent_id, errand
+
+    @property
+    def stop_grace_seconds(self) -> float:
+        return self._launcher.stop_grace_seconds
+
+    def admit(self, agent_id: str) -> str:
+        return self._identities.admit(self._agent_id, self._errand)
+
+    def dismiss(self, secret: str) -> None:
+        self._identities.dismiss(secret)
+
+    async def launch(self, profile: AgentProfile, port: int, secret: str) -> tuple[ThinkerProcess, ThinkerClient]:
+        return await self._launcher.launch(profile, port, secret, log="subagents")

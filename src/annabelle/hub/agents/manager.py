@@ -55,6 +55,8 @@ class AgentStatus(BaseModel):
     model: str | None
     costs: CostWindow
     worst_case_model_calls: int = Field(description="The most times a model can be asked for one message")
+    parent_agent_id: str | None = Field(default=None, description="The agent a subagent works for")
+    is_subagent: bool = False
 
 
 class AgentManager:

@@ -9,19 +9,31 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.messages import now
 from annabelle.hub.agents.client import ThinkerClient
-from annabelle.hub.agents.launcher import Launcher
 from annabelle.hub.agents.process import ThinkerProcess
 from annabelle.hub.agents.restarts import Restarts
 
 _log = logging.getLogger(__name__)
 _DYING_SECONDS = 1.0
 RunnerState = Literal["stopped", "starting", "running", "stopping"]
+
+
+class Launching(Protocol):
+    """What a runner needs to get a process."""
+
+    @property
+    def stop_grace_seconds(self) -> float: ...
+
+    def admit(self, agent_id: str) -> str: ...
+
+    def dismiss(self, secret: str) -> None: ...
+
+    async def launch(self, profile: AgentProfile, port: int, secret: str) -> tuple[ThinkerProcess, ThinkerClient]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,7 @@ class AgentRunner:
     """Keeps at most one thinker process for one agent."""
 
     def __init__(
-        self, plan: RunnerPlan, launcher: Launcher, restarts: Restarts, on_flapping: Callable[[], None]
+        self, plan: RunnerPlan, launcher: Launching, restarts: Restarts, on_flapping: Callable[[], None]
     ) -> None:
         self.plan, self.restarts = plan, restarts
         self._launcher, self._on_flapping = launcher, on_flapping
@@ -135,6 +147,12 @@ class AgentRunner:
             if self._life is not None:
                 await self._end(self._life)
             yield
+
+    async def kill(self) -> None:
+        """Stop for good and at once, with everything the process started."""
+        if self._life is not None:
+            await self._life.process.kill()
+        await self.close()
 
     async def close(self) -> None:
         """Stop for good."""

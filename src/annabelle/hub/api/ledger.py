@@ -24,7 +24,7 @@ async def reserve(request: Request) -> Response:
     """Whether a model call may be made."""
     hub: Hub = request.app.state.hub
     asked = await read_body(request, Reserve)
-    reservation = await hub.ledger.reserve(asked.model_copy(update={"agent_id": _agent(request)}))
+    reservation = await hub.ledger.reserve(asked.model_copy(update=_whose(request)))
     return Response(reservation.model_dump_json(), media_type="application/json")
 
 
@@ -32,7 +32,7 @@ async def settle(request: Request) -> Response:
     """What a model call used."""
     hub: Hub = request.app.state.hub
     call = await read_body(request, ModelCall)
-    await hub.ledger.settle(call.model_copy(update={"agent_id": _agent(request)}))
+    await hub.ledger.settle(call.model_copy(update=_whose(request)))
     return Response(status_code=204)
 
 
@@ -42,6 +42,13 @@ async def status(request: Request) -> Response:
     agent = hub.agents.status(_agent(request))
     state = CostStatus(paused=agent.paused, pause_reason=agent.pause_reason, **agent.costs.model_dump())
     return Response(state.model_dump_json(by_alias=True), media_type="application/json")
+
+
+def _whose(request: Request) -> dict[str, str]:
+    """Whose call it is: a subagent's is its parent's, made for the message that its parent answers (AGT-04)."""
+    caller: Identity = request.state.identity
+    errand = {} if caller.errand is None else {"message_id": caller.errand.message_id}
+    return {"agent_id": _agent(request), **errand}
 
 
 def _agent(request: Request) -> str:

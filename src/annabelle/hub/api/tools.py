@@ -69,8 +69,9 @@ def _json(text: str, tools_version: str) -> Response:
 
 def _usable(hub: Hub, caller: Identity) -> ToolList:
     """What this caller may use: all for the owner, what is theirs for other people, what its policy allows an agent."""
-    if caller.agent_id is not None:
-        return hub.toolbox.tools(hub.agents.policy(caller.agent_id))
+    policy = _agents_policy(hub, caller)
+    if policy is not None:
+        return hub.toolbox.tools(policy)
     if caller.kind == "owner":
         return hub.toolbox.tools()
     return hub.toolbox.tools(hub.people.policy(caller.user_id, hub.toolbox.tools().tools, in_turn=False), "api")
@@ -87,7 +88,15 @@ def _policy(hub: Hub, caller: Identity, context: CallContext, name: str) -> Agen
         theirs = hub.people.policy(context.user_id, there, in_turn=caller.kind == "agent")
         if not theirs.permits(name) and any(spec.name == name for spec in there):
             raise refusal(context.user_id, name)
-    return hub.agents.policy(caller.agent_id) if caller.agent_id is not None else None
+    return _agents_policy(hub, caller)
+
+
+def _agents_policy(hub: Hub, caller: Identity) -> AgentPolicy | None:
+    """An agent's own policy, by the config in force; a subagent's lies inside that of the agent it works for."""
+    if caller.agent_id is None:
+        return None
+    policy, errand = hub.agents.policy(caller.agent_id), caller.errand
+    return policy if errand is None else policy.narrowed(errand.allowed, errand.denied)
 
 
 async def _context(hub: Hub, caller: Identity, call: ToolCall, client: str | None) -> CallContext:
@@ -105,6 +114,8 @@ async def _context(hub: Hub, caller: Identity, call: ToolCall, client: str | Non
         )
     if call.message_id is None:
         raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
+    if caller.errand is not None and call.message_id != caller.errand.turn_id:
+        raise NotAllowed("A subagent acts for its own task only.", field="message_id")
     # An agent's call ids belong to its own turns, so that it can not ask for the result of another's call.
     if call.call_id is not None and not call.call_id.startswith(f"{call.message_id}:"):
         raise InvalidArguments("call_id does not belong to this message.", field="call_id")

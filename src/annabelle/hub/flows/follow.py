@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from annabelle.core.contract import TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, StorageTrouble, TurnCancelled, Unavailable
@@ -14,7 +15,6 @@ from annabelle.core.failpoints import failpoint
 from annabelle.hub.agents.client import ThinkerClient, ThinkerRefused
 from annabelle.hub.agents.process import ThinkerFailed
 from annabelle.hub.agents.runner import AgentRunner
-from annabelle.hub.events.log import EventLog
 
 _log = logging.getLogger(__name__)
 _DEATHS = 20
@@ -43,10 +43,19 @@ class _Progress:
             self.deaths = self.refusals = 0
 
 
+class Listener(Protocol):
+    """Whoever writes down what happens in a turn; the hub's event log is one."""
+
+    @property
+    def crowded(self) -> bool: ...
+
+    def add(self, thread_id: str, user_id: str, event: TurnEvent) -> asyncio.Future[None]: ...
+
+
 class Follower:
     """Posts a brief and reads its events into the log until the turn has a result."""
 
-    def __init__(self, brief: TurnBrief, runner: AgentRunner, log: EventLog, cancelled: Callable[[], bool]) -> None:
+    def __init__(self, brief: TurnBrief, runner: AgentRunner, log: Listener, cancelled: Callable[[], bool]) -> None:
         self._brief, self._runner, self._log, self._cancelled = brief, runner, log, cancelled
 
     async def follow(self) -> TurnResult:

@@ -19,12 +19,23 @@ _PEOPLES_PLACES = frozenset({"/message", "/threads", "/events", "/memory/tidy", 
 
 
 @dataclass(frozen=True, slots=True)
+class Errand:
+    """What a subagent was sent for: its one turn, the message that turn is for, and what it may use at most."""
+
+    turn_id: str
+    message_id: str
+    allowed: tuple[str, ...] | None = None
+    denied: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
-    """An authenticated caller."""
+    """An authenticated caller. A subagent has the id of the agent it works for, and an errand."""
 
     kind: Literal["owner", "user", "agent"]
     user_id: str = OWNER
     agent_id: str | None = None
+    errand: Errand | None = None
 
 
 class Identities:
@@ -41,10 +52,10 @@ class Identities:
         """The people beside the owner, from now on."""
         self._people = {user.token_sha256.encode(): Identity("user", user.id) for user in users.users}
 
-    def admit(self, agent_id: str) -> str:
+    def admit(self, agent_id: str, errand: Errand | None = None) -> str:
         """A fresh secret for a thinker process that is about to start."""
         secret = secrets.token_urlsafe(32)
-        self._agents[secret.encode()] = Identity("agent", agent_id=agent_id)
+        self._agents[secret.encode()] = Identity("agent", agent_id=agent_id, errand=errand)
         return secret
 
     def dismiss(self, secret: str) -> None:

@@ -30,7 +30,7 @@ from annabelle.thinker.hub.wire import HubWire, Reply
 TOOLS_CACHE_SECONDS = 600.0
 _SHORT_SECONDS = 30.0
 # The hub bounds a call by the server's own timeout; this only catches a hub that is stuck.
-_CALL_SECONDS = 900.0
+_CALL_SECONDS = 1_900.0
 
 _log = logging.getLogger(__name__)
 

@@ -1,0 +1,156 @@
+"""Tasks: work an agent handed on, from the moment it was asked for to its result (RTR-05, I-26)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, cast
+
+from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
+
+from annabelle.core.errors import NotFound, TooManyRequests
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.statements import InsertNew
+from annabelle.store.tables import tasks
+
+TaskKind = Literal["tool_call", "subagent"]
+TaskState = Literal["queued", "running", "done", "failed", "unknown"]
+_OPEN = ("queued", "running")
+
+_insert = InsertNew(tasks, ["id"], whole_rows=True)
+_by_id = select(tasks).where(tasks.c.id == bindparam("id"))
+_begin = (
+    update(tasks).where(tasks.c.id == bindparam("task"), tasks.c.state == "queued").values(state=bindparam("new_state"))
+)
+_finish = (
+    update(tasks)
+    .where(tasks.c.id == bindparam("task"), tasks.c.state.in_(_OPEN))
+    .values(state=bindparam("new_state"), result=bindparam("new_result"), finished_at=bindparam("at"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task about to be taken on, and on whose behalf."""
+
+    id: str
+    kind: TaskKind
+    user_id: str
+    name: str
+    request: JsonObject
+    agent_id: str | None = None
+    thread_id: str | None = None
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    id: str
+    kind: TaskKind
+    state: TaskState
+    user_id: str
+    agent_id: str | None
+    thread_id: str | None
+    message_id: str | None
+    name: str
+    request: JsonObject
+    result: JsonObject | None
+    created_at: datetime
+    finished_at: datetime | None
+
+    @property
+    def open(self) -> bool:
+        return self.state in _OPEN
+
+
+def create(connection: Connection, new: NewTask, at_once: int | None = None) -> Task:
+    """Write a task down. The same id again is the same task; `at_once` bounds the open ones of this agent and kind."""
+    known = connection.execute(_by_id, {"id": new.id}).mappings().first()
+    if known is not None:
+        return _task(known)
+    if at_once is not None and _open_of(connection, new) >= at_once:
+        raise TooManyRequests(
+            f"{new.agent_id} has {at_once} at work already, which is the most.", hint="Wait until one has ended."
+        )
+    values: JsonObject = {
+        "id": new.id,
+        "kind": new.kind,
+        "state": "queued",
+        "user_id": new.user_id,
+        "agent_id": new.agent_id,
+        "thread_id": new.thread_id,
+        "message_id": new.message_id,
+        "name": new.name,
+        "request": new.request,
+        "created_at": now(),
+    }
+    inserted = _insert.one(connection, values)
+    return load(connection, new.id) if inserted is None else _task(inserted)
+
+
+def begin(connection: Connection, task_id: str) -> bool:
+    """Note that a queued task is being worked on; whether it was queued."""
+    return connection.execute(_begin, {"task": task_id, "new_state": "running"}).rowcount == 1
+
+
+def finish(connection: Connection, task_id: str, state: TaskState, result: JsonObject) -> bool:
+    """Keep how a task ended; the first end stays. Whether this was it."""
+    change: JsonObject = {"task": task_id, "new_state": state, "new_result": result, "at": now()}
+    return connection.execute(_finish, change).rowcount == 1
+
+
+def get(connection: Connection, task_id: str, user_id: str) -> Task:
+    """A person's own task; another person's is not found either."""
+    task = load(connection, task_id)
+    if task.user_id != user_id:
+        raise NotFound(f"There is no task {task_id}.")
+    return task
+
+
+def load(connection: Connection, task_id: str) -> Task:
+    """A task by its id alone, for the flow that works on it."""
+    row = connection.execute(_by_id, {"id": task_id}).mappings().first()
+    if row is None:
+        raise NotFound(f"There is no task {task_id}.")
+    return _task(row)
+
+
+def unfinished(connection: Connection) -> list[Task]:
+    """Every open task, oldest first."""
+    rows = connection.execute(
+        select(tasks).where(tasks.c.state.in_(_OPEN)).order_by(tasks.c.created_at, tasks.c.id)
+    ).mappings()
+    return [_task(row) for row in rows]
+
+
+def listing(connection: Connection, user_id: str, limit: int = 50) -> list[Task]:
+    """A person's tasks, newest first."""
+    rows = connection.execute(
+        select(tasks).where(tasks.c.user_id == user_id).order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit)
+    ).mappings()
+    return [_task(row) for row in rows]
+
+
+def _open_of(connection: Connection, new: NewTask) -> int:
+    query = select(func.count()).where(
+        tasks.c.agent_id == new.agent_id, tasks.c.kind == new.kind, tasks.c.state.in_(_OPEN)
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def _task(row: RowMapping) -> Task:
+    return Task(
+        id=str(row["id"]),
+        kind=cast("TaskKind", row["kind"]),
+        state=cast("TaskState", row["state"]),
+        user_id=str(row["user_id"]),
+        agent_id=cast("str | None", row["agent_id"]),
+        thread_id=cast("str | None", row["thread_id"]),
+        message_id=cast("str | None", row["message_id"]),
+        name=str(row["name"]),
+        request=cast("JsonObject", row["request"]),
+        result=cast("JsonObject | None", row["result"]),
+        created_at=cast("datetime", row["created_at"]),
+        finished_at=cast("datetime | None", row["finished_at"]),
+    )
