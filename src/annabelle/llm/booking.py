@@ -7,18 +7,23 @@ import logging
 import time
 from collections import deque
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from annabelle.core.contract import ModelCall, Reserve, Usage
-from annabelle.core.errors import AgentPaused, AnnabelleError, HubUnreachable
+from annabelle.core.errors import AgentPaused, AnnabelleError, HubUnreachable, ProviderTrouble
 from annabelle.core.ports import Ledger
 from annabelle.llm.estimate import estimated_tokens
-from annabelle.llm.prices import cost_of
+from annabelle.llm.failures import AnswerLost
+from annabelle.llm.prices import Price, most_of, price_of
 from annabelle.llm.providers import Endpoint
 from annabelle.llm.types import ModelRequest
 
 _log = logging.getLogger(__name__)
 _LEDGER_SECONDS = 30.0
+# An estimate may be off by half of it; a few tokens more are the protocol's own.
+_MARGIN = 2
+_SPARE_TOKENS = 200
 _T = TypeVar("_T")
 
 
@@ -30,21 +35,23 @@ class Bookkeeper:
         self._owed: deque[ModelCall] = deque(maxlen=1000)
         self._settling: set[asyncio.Task[None]] = set()
 
-    async def open(self, request: ModelRequest, place: Endpoint, model: str) -> Booking:
+    async def open(self, request: ModelRequest, place: Endpoint, model: str, effort: Effort | None = None) -> Booking:
         """Reserve; a ledger that says no, or can not be asked, means no call."""
         while self._owed:
             await _bounded(self._ledger.settle(self._owed[0]))
             self._owed.popleft()
         booking = Booking(self._agent_id, request, place, model)
+        # The first look at the price table reads it from disk.
+        wanted = await asyncio.to_thread(booking.reserve, effort or Effort())
         try:
-            reservation = await _bounded(self._ledger.reserve(booking.reserve()))
+            reservation = await _bounded(self._ledger.reserve(wanted))
         except asyncio.CancelledError:
-            await self.settle(booking.record(Usage(), "cancelled"))  # it may have been reserved already
+            await self.settle(booking.record(Usage(cost_usd=0.0), "cancelled"))  # it may have been reserved already
             raise
         if not reservation.allowed:
             raise AgentPaused(
                 reservation.reason or "The cost limit is reached, so the model was not asked.",
-                hint="Look at the costs, and resume the agent when it may go on.",
+                hint=reservation.hint or "Look at the costs: annabelle costs",
             )
         return booking
 
@@ -76,6 +83,14 @@ async def _bounded(action: Awaitable[_T]) -> _T:
         raise HubUnreachable(f"The ledger did not answer within {_LEDGER_SECONDS:g} s.") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How often the request goes to the provider within one call, and what it may write beside the answer."""
+
+    requests: int = 1
+    extra_output_tokens: int = 0
+
+
 class Booking:
     """One call from its reservation to its record."""
 
@@ -84,9 +99,14 @@ class Booking:
         self._began = time.perf_counter()
         self._estimate = estimated_tokens(request.messages, request.tools)
         self._streamed = 0
+        self._most = Price(0.0)
 
-    def reserve(self) -> Reserve:
+    def reserve(self, effort: Effort) -> Reserve:
+        """What is asked of the ledger: leave to spend the most the call can cost."""
         request = self._request
+        most_input = (self._estimate * _MARGIN + _SPARE_TOKENS) * effort.requests
+        most_output = (request.max_tokens or 0) + effort.extra_output_tokens
+        self._most = most_of(self._place, self._model, most_input, most_output)
         return Reserve(
             call_id=request.call_id,
             agent_id=self._agent_id,
@@ -97,21 +117,32 @@ class Booking:
             model=self._model,
             estimated_input_tokens=self._estimate,
             max_output_tokens=request.max_tokens,
+            reserved_usd=self._most.usd,
+            price_known=self._most.known,
         )
 
     def saw(self, text: str) -> None:
         """Count what was streamed: of a call that breaks off, it is all that is known of its cost."""
         self._streamed += len(text)
 
-    def usage_so_far(self) -> Usage:
-        """Zero as long as the provider said nothing; else an estimate of what it will charge."""
-        if not self._streamed:
-            return Usage()
-        return Usage(input_tokens=self._estimate, output_tokens=self._streamed // 4 + 1)
-
-    def priced(self, usage: Usage, stated: float | None = None) -> Usage:
-        cost = stated if stated is not None else cost_of(self._place, self._model, usage)
+    def priced(self, usage: Usage, stated: float | None = None, cache_written: int = 0) -> Usage:
+        """What was used, with its price: the one the provider states, else the table's."""
+        cost = price_of(self._place, self._model, usage, cache_written).usd if stated is None else stated
         return usage.model_copy(update={"cost_usd": cost})
+
+    def lost(self, outcome: Literal["error", "cancelled"], error: AnnabelleError | None = None) -> ModelCall:
+        """The record of a call that gave no whole answer.
+
+        A provider that refused it charges nothing. Whatever else broke off may have been paid for to its end, so it
+        counts as the most it can have cost; its tokens are those that were seen.
+        """
+        refused = isinstance(error, ProviderTrouble) and not isinstance(error, AnswerLost) and not self._streamed
+        usage = Usage(cost_usd=0.0 if refused else self._most.usd)
+        if self._streamed:
+            seen = {"input_tokens": self._estimate, "output_tokens": self._streamed // 4 + 1}
+            usage = usage.model_copy(update=seen)
+        code = None if outcome == "cancelled" else (error or AnnabelleError).code
+        return self.record(usage, outcome, code)
 
     def record(
         self, usage: Usage, outcome: Literal["ok", "error", "cancelled"], error_code: str | None = None

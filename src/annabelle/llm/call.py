@@ -6,19 +6,18 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Literal
 
-from annabelle.core.contract import AgentProfile, ModelCall, Usage
+from annabelle.core.contract import AgentProfile, Usage
 from annabelle.core.errors import AnnabelleError, ProviderFailed
 from annabelle.core.settings import Settings
 from annabelle.llm.backend import Answer, Ask, BackendEvent, ToolsNotSupported
 from annabelle.llm.backends import Backends
-from annabelle.llm.booking import Booking, Bookkeeper
+from annabelle.llm.booking import Bookkeeper
 from annabelle.llm.choose import Selection, with_tool_mode
 from annabelle.llm.deadline import until
 from annabelle.llm.failures import timed_out
 from annabelle.llm.plain import PlainTalk
-from annabelle.llm.schema_tools import SchemaTools
+from annabelle.llm.schema_tools import SCHEMA_EFFORT, SchemaTools
 from annabelle.llm.spacing import Spacing, gap_for
 from annabelle.llm.types import Completed, ModelRequest, TextDelta, ThinkDelta
 
@@ -49,10 +48,12 @@ class Caller:
 
     async def call(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[CallEvent]:
         """Stream one call; whatever comes of it is in the ledger."""
-        booking = await self._books.open(request, selection.place, selection.choice.model)
+        selection = self.as_known(selection)
+        effort = SCHEMA_EFFORT if selection.choice.tool_mode == "schema" and request.tools else None
+        booking = await self._books.open(request, selection.place, selection.choice.model, effort)
         try:
             answer: Answer | None = None
-            async with aclosing(self._stream(request, self.as_known(selection))) as events:
+            async with aclosing(self._stream(request, selection)) as events:
                 async for event in events:
                     if isinstance(event, Answer):
                         answer = event
@@ -61,15 +62,16 @@ class Caller:
                         yield event
             if answer is None:
                 raise ProviderFailed(f"{selection.place.provider.label} gave no answer.")
-            usage = await asyncio.to_thread(booking.priced, _usage(answer), answer.cost_usd)
+            written = answer.response.usage.cache_write_tokens
+            usage = await asyncio.to_thread(booking.priced, _usage(answer), answer.cost_usd, written)
         except AnnabelleError as error:
-            await self._books.settle(_lost(booking, "error", error.code))
+            await self._books.settle(booking.lost("error", error))
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            await self._books.settle(_lost(booking, "cancelled"))
+            await self._books.settle(booking.lost("cancelled"))
             raise
         except BaseException:
-            await self._books.settle(_lost(booking, "error", AnnabelleError.code))
+            await self._books.settle(booking.lost("error"))
             raise
         call = booking.record(usage, "ok")
         await self._books.settle(call)
@@ -129,8 +131,3 @@ def _key(selection: Selection) -> tuple[str, str]:
 def _usage(answer: Answer) -> Usage:
     used = answer.response.usage
     return Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cached_tokens=used.cache_read_tokens)
-
-
-def _lost(booking: Booking, outcome: Literal["error", "cancelled"], code: str | None = None) -> ModelCall:
-    """The record of a call that gave no answer; what was streamed of it is charged all the same."""
-    return booking.record(booking.priced(booking.usage_so_far()), outcome, code)

@@ -92,12 +92,16 @@ def unreachable(place: Endpoint, detail: str) -> ProviderDown:
     return ProviderDown(f"{_at_start(place.provider.label)} can not be reached ({_masked(detail, place)}).", hint=hint)
 
 
-def broken_off(place: Endpoint, detail: str) -> ProviderDown:
-    return ProviderDown(f"The answer of {place.provider.label} broke off ({_masked(detail, place)}).")
+class AnswerLost(ProviderDown):
+    """The request may have reached the provider, which may charge for an answer nobody got."""
 
 
-def timed_out(place: Endpoint, seconds: float) -> ProviderDown:
-    return ProviderDown(
+def broken_off(place: Endpoint, detail: str) -> AnswerLost:
+    return AnswerLost(f"The answer of {place.provider.label} broke off ({_masked(detail, place)}).")
+
+
+def timed_out(place: Endpoint, seconds: float) -> AnswerLost:
+    return AnswerLost(
         f"{_at_start(place.provider.label)} did not answer within {seconds:g} s.",
         hint="Raise LLM_TIMEOUT_SECONDS if the model needs longer.",
     )

@@ -1,20 +1,45 @@
-"""What a model call costs, from the price table that comes with the install; an unknown price is None, not zero."""
+"""What a model call costs, from the price table that comes with the install; nothing is fetched from anywhere.
+
+A model the table does not know counts as the dearest it knows: a cap that guesses low is no cap (TRU-01).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, lru_cache
+
 from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
+from genai_prices import calc_price, data_snapshot
+from genai_prices.types import ModelPrice, TieredPrices
 
 from annabelle.core.contract import Usage
-from annabelle.llm.providers import Endpoint
+from annabelle.llm.providers import PROVIDERS, Endpoint
+from annabelle.llm.types import ProviderName
+
+_MILLION = Decimal(1_000_000)
 
 
-def cost_of(place: Endpoint, model: str, usage: Usage) -> float | None:
-    """The price in US dollars. Models on the own machine cost nothing; nothing is fetched from anywhere."""
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What something costs in US dollars, and whether that is the model's own price."""
+
+    usd: float
+    known: bool = True
+
+
+def price_of(place: Endpoint, model: str, usage: Usage, cache_written: int = 0) -> Price:
+    """The price of what was used. Models on the own machine cost nothing.
+
+    `cache_written` are those input tokens that were put into the provider's cache, which some charge more for.
+    """
     if place.provider.local or not (usage.input_tokens or usage.output_tokens):
-        return 0.0
+        return Price(0.0)
     priced = PricedUsage(
-        input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cache_read_tokens=usage.cached_tokens
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=cache_written,
     )
     try:
         if place.provider.name == "compatible":
@@ -22,13 +47,62 @@ def cost_of(place: Endpoint, model: str, usage: Usage) -> float | None:
         else:
             price = calc_price(priced, model, provider_id=place.provider.name)
     except (LookupError, ValueError):
-        return None
-    return float(price.total_price)
+        dearest = dearest_known()
+        return Price(
+            float((usage.input_tokens * dearest.input_mtok + usage.output_tokens * dearest.output_mtok) / _MILLION),
+            known=False,
+        )
+    return Price(float(price.total_price))
 
 
-def warm() -> None:
-    """Read the table now: the first look costs a fifth of a second that no answer should wait for."""
-    try:
-        calc_price(PricedUsage(input_tokens=1), "gpt-5-mini", provider_id="openai")
-    except LookupError:
-        return
+def most_of(place: Endpoint, model: str, input_tokens: int, output_tokens: int) -> Price:
+    """The most a call of this size can cost: in the dearest tier, and all of it put into the provider's cache."""
+    units = _units(place.provider.name, place.base_url, model)
+    return Price(input_tokens * units.input + output_tokens * units.output, units.known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """Dollars for one token at most. Looked up once, because a look costs a quarter of a millisecond."""
+
+    input: float
+    output: float
+    known: bool
+
+
+@lru_cache(maxsize=256)
+def _units(provider: ProviderName, base_url: str, model: str) -> _Units:
+    place, many = Endpoint(PROVIDERS[provider], base_url), int(_MILLION)
+    asked, answered = Usage(input_tokens=many), Usage(input_tokens=many, output_tokens=many)
+    plain = price_of(place, model, asked)
+    cached = price_of(place, model, asked, cache_written=many) if plain.known else plain
+    both = price_of(place, model, answered)
+    return _Units(max(plain.usd, cached.usd) / many, (both.usd - plain.usd) / many, plain.known)
+
+
+@dataclass(frozen=True, slots=True)
+class Dearest:
+    """Dollars for a million tokens."""
+
+    input_mtok: Decimal
+    output_mtok: Decimal
+
+
+@cache
+def dearest_known() -> Dearest:
+    """The highest prices of the whole table, for text in and text out."""
+    prices = [price for provider in data_snapshot.get_snapshot().providers for price in _prices(provider.models)]
+    return Dearest(max(_top(price.input_mtok) for price in prices), max(_top(price.output_mtok) for price in prices))
+
+
+def _prices(models: list[data_snapshot.types.ModelInfo]) -> list[ModelPrice]:
+    found: list[ModelPrice] = []
+    for model in models:
+        found += [model.prices] if isinstance(model.prices, ModelPrice) else [one.prices for one in model.prices]
+    return found
+
+
+def _top(price: Decimal | TieredPrices | None) -> Decimal:
+    if isinstance(price, TieredPrices):
+        return max(price.base, *(tier.price for tier in price.tiers))
+    return price or Decimal(0)

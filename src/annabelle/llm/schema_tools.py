@@ -22,6 +22,7 @@ from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.llm.as_text import with_system, without_tool_parts
 from annabelle.llm.backend import Answer, AnswerSchema, Ask, Backend, BackendEvent
+from annabelle.llm.booking import Effort
 from annabelle.llm.schemas import inlined, signature
 
 CHOOSE, ARGUMENTS, NONE = "choose_tool", "tool_arguments", "none"
@@ -29,6 +30,8 @@ _TRIES = 2
 _CHOICE_TOKENS = 60
 _ARGUMENT_TOKENS = 1000
 _LONGEST_DESCRIPTION = 160
+SCHEMA_EFFORT = Effort(2 * _TRIES + 1, _TRIES * (_CHOICE_TOKENS + _ARGUMENT_TOKENS))
+"""What one call is at most: every question asked twice, and then the answer."""
 
 
 class SchemaTools:
