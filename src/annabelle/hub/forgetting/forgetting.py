@@ -138,10 +138,8 @@ class Forgetting:
         parts.lanes.hold()
         parts.quiet.hold()
         try:
-            async with asyncio.timeout(2 * self._still_seconds):
-                turns_over = await parts.turns.all_over(self._still_seconds)
-                at_rest = turns_over and await parts.quiet.still(self._still_seconds)
-            if not at_rest:
+            turns_over = await parts.turns.all_over(self._still_seconds)
+            if not (turns_over and await parts.quiet.still(self._still_seconds)):
                 raise Unavailable(
                     "Annabelle is still working on a message, so nothing was forgotten.",
                     hint="Try again when the answer is there, or stop the turn.",
