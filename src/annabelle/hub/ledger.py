@@ -43,7 +43,7 @@ class StoredLedger:
         self.caps = budgets.caps_of(settings)
         longest = max(settings.llm_timeout_seconds, settings.llm_summary_timeout_seconds)
         self._patience = timedelta(seconds=longest + _SLACK_SECONDS)
-        self._unpriced: set[tuple[str, str]] = set()
+        self._told: set[str] = set()
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -72,12 +72,16 @@ class StoredLedger:
             return _refused(request, paused.message, paused.hint)
         except OverBudget as over:
             message, hint = budgets.refusal(over)
-            self._notices.add(f"budget_reached:{over.spent.period}", message, level="warning")
+            self._tell_once(f"budget_reached:{over.spent.period}", message)
             return _refused(request, message, hint)
         if standing == "settled":
             return _refused(request, "This model call was made and booked before.", None)
         if not request.price_known:
-            self._tell_of_price(request.provider, request.model)
+            self._tell_once(
+                f"price_unknown:{request.provider}/{request.model}",
+                f"The price of {request.model} at {request.provider} is not known, so its calls count as those of the"
+                " dearest model known.",
+            )
         return Reservation(call_id=request.call_id, allowed=True)
 
     async def settle(self, call: ModelCall) -> None:
@@ -129,15 +133,10 @@ class StoredLedger:
         self._notices.add(f"budget:{spent.period}", text, level="warning")
         await self._announcer.say(f"budget:{spent.period}", text, agent_id, self._controls(agent_id))
 
-    def _tell_of_price(self, provider: str, model: str) -> None:
-        if (provider, model) in self._unpriced:
-            return
-        self._unpriced.add((provider, model))
-        self._notices.add(
-            f"price_unknown:{provider}/{model}",
-            f"The price of {model} at {provider} is not known, so its calls count as the dearest model known.",
-            level="warning",
-        )
+    def _tell_once(self, topic: str, text: str) -> None:
+        if topic not in self._told:
+            self._told.add(topic)
+            self._notices.add(topic, text, level="warning")
 
     def _controls(self, agent_id: str) -> CostControls:
         return self._agents.cost_controls(agent_id)

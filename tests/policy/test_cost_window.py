@@ -1,0 +1,152 @@
+"""The window of an hour, the pause it leads to, and what a person is told about budgets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from annabelle.core.contract import AgentProfile, ThinkingSettings, TurnLimits
+from annabelle.core.settings import Settings
+from annabelle.policy.costs import budgets
+from annabelle.policy.costs.judge import Limits, read, reason_to_pause
+from annabelle.policy.costs.window import BUCKETS, Window
+from annabelle.policy.costs.worst_case import worst_case_model_calls
+from annabelle.store.spending import Caps, OverBudget, Spent, nano
+
+LIMITS = Limits()
+
+
+def settings(**fields: object) -> Settings:
+    return Settings.model_validate(fields)
+
+
+def judged(window: Window, minute: int, limits: Limits = LIMITS) -> str | None:
+    return reason_to_pause(read(window, minute, limits), limits)
+
+
+@pytest.mark.req("CST-01")
+def test_the_window_holds_sixty_minutes_of_prompt_tokens_completion_tokens_and_calls() -> None:
+    window = Window()
+    for minute in range(100, 200):
+        window.add(minute, 10, 5)
+    total = window.total(199)
+    assert (total.prompt_tokens, total.completion_tokens, total.calls) == (600, 300, 60)
+    assert window.active == 60
+    assert window.total(229).calls == 30
+    assert window.total(300).calls == 0
+
+
+@pytest.mark.req("CST-01")
+@given(
+    st.lists(st.tuples(st.integers(-200, 200), st.integers(0, 10_000), st.integers(0, 10_000)), max_size=200),
+    st.integers(0, 10**7),
+)
+def test_a_clock_that_goes_back_neither_empties_nor_doubles_the_window(
+    calls: list[tuple[int, int, int]], start: int
+) -> None:
+    window, clock = Window(), start
+    believed: list[tuple[int, int]] = []
+    latest = None
+    for step, prompt, completion in calls:
+        clock += step
+        window.add(clock, prompt, completion)
+        latest = clock if latest is None else max(latest, clock)
+        believed.append((latest, prompt + completion))
+    total = window.total(clock)
+    if latest is not None:
+        within = [tokens for at, tokens in believed if at > latest - BUCKETS]
+        assert total.tokens == sum(within)
+        assert total.calls == len(within)
+    assert window.short(clock, 2).tokens + sum(one.tokens for one in window.baseline(clock, 2)) == total.tokens
+
+
+@pytest.mark.req("CST-02")
+def test_the_hour_ends_an_agent_exactly_at_its_cap() -> None:
+    window = Window()
+    for minute in range(50):
+        window.add(minute, 4_000, 999)
+    assert judged(window, 49) is None
+    window.add(50, 50, 0)
+    reason = judged(window, 50)
+    assert reason is not None
+    assert "250,000 tokens within an hour" in reason
+    assert judged(window, 50, Limits(hard_cap_tokens=250_001)) is None
+    assert judged(window, 60) is None, "the first minute is over an hour ago"
+
+
+@pytest.mark.req("CST-03")
+@pytest.mark.parametrize(("burst", "paused"), [(90_000, False), (90_002, True)])
+def test_a_spike_over_three_times_the_usual_rate_pauses(burst: int, paused: bool) -> None:
+    window, limits = Window(), Limits(hard_cap_tokens=10**9)
+    for minute in (0, 7, 20):  # quiet minutes do not count into the mean
+        window.add(minute, 15_000, 0)
+    window.add(30, burst, 0)
+    assert (judged(window, 30, limits) is not None) is paused
+
+
+@pytest.mark.req("CST-03")
+def test_there_is_no_spike_without_a_baseline_nor_below_the_least_rate() -> None:
+    window, limits = Window(), Limits(hard_cap_tokens=10**9)
+    window.add(0, 999, 0)
+    window.add(10, 200_000, 0)
+    assert judged(window, 10, limits) is None, "fewer than 1000 tokens are no habit"
+    busy = Window()
+    busy.add(0, 3_000, 0)
+    busy.add(10, 50_000, 0)
+    assert judged(busy, 10, limits) is None, "a working minute after small talk is no spike"
+    assert judged(busy, 10, Limits(hard_cap_tokens=10**9, minimum_rate=0)) is not None
+
+
+@pytest.mark.req("CST-04")
+def test_a_window_that_is_cleared_begins_anew() -> None:
+    window = Window()
+    window.add(10, 300_000, 0)
+    assert judged(window, 10) is not None
+    window.clear()
+    assert judged(window, 10) is None
+    window.add(11, 10, 0)
+    assert window.total(11).tokens == 10
+
+
+@pytest.mark.req("TRU-01")
+def test_a_refusal_names_the_budget_what_is_spent_when_it_ends_and_how_to_raise_it() -> None:
+    message, hint = budgets.refusal(OverBudget(Spent("2026-12-31", nano(0.9), nano(0.05)), nano(1.0), nano(0.06)))
+    assert message == (
+        "The budget of the day 2026-12-31 does not allow another model call: $0.90 of $1.00 is spent and $0.0500 is"
+        " held back for calls that run, and this call may cost up to $0.0600."
+        " The next day begins at 2027-01-01 00:00 UTC."
+    )
+    assert "BUDGET_DAY_USD" in hint
+    month, hint = budgets.refusal(OverBudget(Spent("2026-12", nano(10.0)), nano(10.0), nano(0.5)))
+    assert "The next month begins at 2027-01-01 00:00 UTC." in month
+    assert "BUDGET_MONTH_USD" in hint
+
+
+@pytest.mark.req("CST-05")
+def test_a_warning_says_how_much_is_left_and_until_when() -> None:
+    text = budgets.warning(Spent("2026-02", nano(8.5)), nano(10.0))
+    assert "85% of the budget of the month 2026-02: $8.50 of $10.00" in text
+    assert "2026-03-01 00:00 UTC" in text
+    assert budgets.resets_at("2026-02-28") == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.req("TRU-01")
+def test_budgets_come_from_the_settings_as_whole_numbers() -> None:
+    assert budgets.caps_of(settings()) == Caps(None, None, 0.8)
+    assert budgets.caps_of(settings(budget_day_usd=0.1, budget_month_usd=0, budget_warning_share=0.5)) == Caps(
+        100_000_000, 0, 0.5
+    )
+
+
+@pytest.mark.req("CST-10")
+def test_the_worst_case_of_a_message_is_a_number_that_follows_from_the_limits() -> None:
+    profile = AgentProfile(agent_id="a", limits=TurnLimits(max_steps=3), thinking=ThinkingSettings(model=""))
+    tries = 1 + 2 + 5
+    assert worst_case_model_calls(profile, settings()) == (3 + 1) * tries + 2
+    fallbacks = settings(llm_fallbacks="groq:a, ollama:b")
+    assert worst_case_model_calls(profile, fallbacks) == (3 + 1) * tries * 3 + 2 * 3
+    thinking = profile.model_copy(update={"thinking": ThinkingSettings(model="small")})
+    assert worst_case_model_calls(thinking, settings()) == (3 + 1) * tries + (3 + 1) + 2
