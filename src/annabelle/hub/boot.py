@@ -53,9 +53,15 @@ from annabelle.hub.seed import ServerPlaybooks, seed_home
 from annabelle.hub.server import HttpServer
 from annabelle.hub.services import Hub, Progress
 from annabelle.hub.signals import StopSignal
+from annabelle.hub.subagents.background import BackgroundCalls, BackgroundParts
+from annabelle.hub.subagents.subagents import SubagentParts, Subagents
+from annabelle.hub.subagents.tasks import TaskParts, Tasks
+from annabelle.hub.tools.get_job_status import get_job_status_tool
 from annabelle.hub.tools.get_status import get_status_tool
 from annabelle.hub.tools.get_tool_catalog import get_tool_catalog_tool
+from annabelle.hub.tools.queue_task import queue_task_tool
 from annabelle.hub.tools.send_message import send_message_tools
+from annabelle.hub.tools.spawn_subagent import spawn_subagent_tool
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database, sqlite_url
 from annabelle.toolbox.config import ToolboxConfig
@@ -149,6 +155,15 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         tools_version=lambda agent_id: toolbox.tools(agents.policy(agent_id)).version,
         rest_seconds=memory.rest_seconds, on_delivered=memory.delivered,
     )  # fmt: skip
+    subagents = Subagents(
+        SubagentParts(
+            home, settings, database, agents, launcher, turns,
+            tools_version=lambda policy: toolbox.tools(policy).version, ready=progress.wait_ready,
+        )
+    )  # fmt: skip
+    calls = BackgroundCalls(BackgroundParts(database, toolbox, agents, people, progress.wait_ready))
+    task_parts = TaskParts(database, durable, events, agents, traces, closing=lambda: progress.phase == "stopping")
+    tasks = Tasks(task_parts, subagents, calls.run)
     flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
     gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
@@ -161,10 +176,11 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     ledger = StoredLedger(settings, database, agents, Announcer(events, settings), notices)
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, ledger, gate, memory, people, forgetting,
+        fanout, events, turns, finished, ledger, gate, memory, people, forgetting, tasks,
     )  # fmt: skip
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
-    toolbox.add_native([*own, *memory.native_tools()])
+    handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
+    toolbox.add_native([*own, *handing_on, *memory.native_tools()])
     tell_of_servers(toolbox, notices)
     server_playbooks = ServerPlaybooks(home, lambda: [server.name for server in toolbox.servers()])
     toolbox.on_change(lambda _: server_playbooks.look())
@@ -174,6 +190,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         events.close,
         http.stop,
         toolbox.stop,
+        tasks.stop,
         agents.close,
         durable.close,
         memory.stop,
@@ -207,6 +224,7 @@ async def _bring_up(machine: Machine) -> None:
             # Before anything can carry on what was to be forgotten.
             await servers
             await hub.forgetting.resume()
+        await hub.tasks.tidy()
         await machine.durable.launch()
         await machine.http.start()
         await servers
@@ -220,6 +238,7 @@ async def _bring_up(machine: Machine) -> None:
     gc.freeze()
     gc.enable()
     await machine.lanes.resume()
+    await hub.tasks.resume()
     await hub.memory.start()
     hub.agents.prepare_spare()
 

@@ -26,6 +26,7 @@ from annabelle.hub.notices import Notices
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
 from annabelle.hub.status import HubStatus, Phase
+from annabelle.hub.subagents.tasks import Tasks
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database
 from annabelle.toolbox.facade import Toolbox
@@ -80,6 +81,7 @@ class Hub:
     memory: HubMemory
     people: People
     forgetting: Forgetting
+    tasks: Tasks
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()
@@ -96,6 +98,6 @@ class Hub:
             turns_running=self.turns.running,
             warm_spare=self.agents.spare_ready,
             servers=self.toolbox.servers(),
-            agents=self.agents.statuses(),
+            agents=[*self.agents.statuses(), *self.tasks.subagents.statuses()],
             notices=self.notices.all(),
         )

@@ -1,0 +1,61 @@
+"""Makes one tool call in the background, under the policy and for the person it was asked for (RTR-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import cast
+
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.messages import OWNER
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.provenance import labelled
+from annabelle.hub.security.people import People, refusal
+from annabelle.store.database import Database
+from annabelle.store.tasks import Task
+from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.policy import AgentPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundParts:
+    """What a call needs."""
+
+    database: Database
+    toolbox: Toolbox
+    agents: AgentManager
+    people: People
+    ready: Callable[[], Awaitable[None]]
+
+
+class BackgroundCalls:
+    """Goes through the same doors as every other call, by the rules in force when it is made."""
+
+    def __init__(self, parts: BackgroundParts) -> None:
+        self._parts = parts
+
+    def policy(self, context: CallContext) -> AgentPolicy | None:
+        if context.caller != "agent":
+            return None
+        return self._parts.agents.policy(context.agent_id or "")
+
+    async def run(self, task: Task) -> ToolResult:
+        """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""
+        parts = self._parts
+        name, arguments = str(task.request["tool"]), cast("JsonObject", task.request["arguments"])
+        context = CallContext.model_validate(task.request["context"]).model_copy(update={"call_id": f"{task.id}:call"})
+        await parts.ready()
+        try:
+            policy = self.policy(context)
+            there = parts.toolbox.tools().tools
+            if context.user_id != OWNER:
+                theirs = parts.people.policy(context.user_id, there, in_turn=context.caller == "agent")
+                if not theirs.permits(name):
+                    raise refusal(context.user_id, name)
+            if parts.toolbox.wants_provenance(name):
+                spec = next((one for one in there if one.name == name), None)
+                context = await labelled(parts.database, context, spec, arguments)
+            return await parts.toolbox.call(name, arguments, context, policy)
+        except AnnabelleError as error:
+            return ToolResult.failure(error.body(context.trace_id)).model_copy(update={"trust": "trusted"})

@@ -1,0 +1,197 @@
+"""The durable flow of a task: taken on once, done to its end over any crash, and told once (I-26)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AgentPaused, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
+from annabelle.core.events import TurnEvent
+from annabelle.core.ids import new_id
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.trace import TraceFile, traced
+from annabelle.durable.durable import Durable
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.events.log import EventLog, Written
+from annabelle.hub.subagents.brief import subagent_id
+from annabelle.hub.subagents.subagents import Subagents
+from annabelle.store import events, messages, tasks
+from annabelle.store.database import Database
+from annabelle.store.tasks import NewTask, Task, TaskKind, TaskState
+
+_log = logging.getLogger(__name__)
+RUN_TASK: Final = "run_task"
+_PAUSE_SECONDS: Final = 1.0
+_DISK_SECONDS: Final = 1.0
+_TOLD_CHARS: Final = 4_000
+
+Work = Callable[[Task], Awaitable[ToolResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """What the flow works with."""
+
+    database: Database
+    durable: Durable
+    events: EventLog
+    agents: AgentManager
+    traces: TraceFile
+    closing: Callable[[], bool]
+
+
+class Interrupted(Exception):
+    """The hub stops while somebody waits for a task. No answer is written down, so the same call finds the task again.
+
+    Not one of the errors of `core.errors`, because those are kept as the call's result.
+    """
+
+
+def task_id_of(context: CallContext) -> str:
+    """The same call has the same task, however often it is made."""
+    if context.call_id is None:
+        return new_id("task")
+    digest = hashlib.sha256(f"{context.user_id}:{context.call_id}".encode()).hexdigest()
+    return f"task_{digest[:26]}"
+
+
+class Tasks:
+    """Takes tasks on and sees them through. `subagents` is there for who shows what is at work."""
+
+    def __init__(self, parts: TaskParts, subagents: Subagents, call_tool: Work) -> None:
+        self._parts, self.subagents = parts, subagents
+        self._work: dict[TaskKind, Work] = {"subagent": subagents.run, "tool_call": call_tool}
+        self._stopped = asyncio.Event()
+        parts.durable.workflow(RUN_TASK)(self._run)
+
+    async def begin(self, new: NewTask, at_once: int | None = None) -> Task:
+        """Take a task on; it is on disk when this returns. The same id again finds the same task."""
+        task = await self._parts.database.write(lambda conn: tasks.create(conn, new, at_once))
+        if task.open:
+            await self._start(task)
+        return task
+
+    async def result(self, task: Task, timeout: float) -> ToolResult:
+        """What came of a task, when it is over; Unavailable when it takes longer, Interrupted when the hub stops."""
+        try:
+            await self._parts.durable.result(task.id, timeout)
+        except Unavailable as error:
+            if not self._parts.closing():
+                raise
+            await self._stopped.wait()  # whoever asked is stopped first, and must not be told of a failure
+            raise Interrupted from error
+        ended = await self._parts.database.read(lambda conn: tasks.load(conn, task.id))
+        return ToolResult.model_validate(ended.result)
+
+    async def status(self, task_id: str, user_id: str) -> Task:
+        return await self._parts.database.read(lambda conn: tasks.get(conn, task_id, user_id))
+
+    async def stop(self) -> None:
+        """Let go of those who wait; after the agents are stopped."""
+        self._stopped.set()
+
+    async def tidy(self) -> None:
+        """Before anything runs: remove what subagents of an earlier life left behind."""
+        unfinished = await self._parts.database.read(tasks.unfinished)
+        await asyncio.to_thread(self.subagents.tidy, unfinished)
+
+    async def resume(self) -> None:
+        """After a start: begin what was written down and not begun, and end what can not go on."""
+        for task in await self._parts.database.read(tasks.unfinished):
+            state = await self._parts.durable.status(task.id)
+            if state is None:
+                await self._start(task)
+            elif state != "running":
+                lost = OutcomeUnknown("It was interrupted, and how far it came is not known.")
+                await self._end(task, ToolResult.failure(lost.body()))
+
+    async def _start(self, task: Task) -> None:
+        trace_id = cast("JsonObject", task.request["context"]).get("trace_id")
+        await self._parts.durable.start(RUN_TASK, task.id, {"task_id": task.id, "trace_id": trace_id})
+
+    async def _run(self, argument: JsonObject) -> JsonObject:
+        parts, task_id = self._parts, str(argument["task_id"])
+        with traced(cast("str | None", argument["trace_id"])):
+            task = await parts.database.read(lambda conn: tasks.load(conn, task_id))
+            await self._while_paused(task)
+            await parts.database.write(lambda conn: tasks.begin(conn, task_id))
+            parts.traces.write("task.started", {"task_id": task_id, "kind": task.kind})
+
+            async def work() -> JsonObject:
+                return (await self._work[task.kind](task)).model_dump(mode="json")
+
+            result = ToolResult.model_validate(await parts.durable.step("work", work))
+            state = await self._insist(task, result)
+            parts.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
+            if task.kind == "subagent":
+                await asyncio.to_thread(self.subagents.remove, subagent_id(task.agent_id or "", task.id))
+            return {"state": state}
+
+    async def _while_paused(self, task: Task) -> None:
+        """A paused agent's calls wait; its subagents are told at once, because somebody waits for them."""
+        while task.kind == "tool_call" and task.agent_id is not None:
+            try:
+                self._parts.agents.check_paused(task.agent_id)
+            except AgentPaused:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            else:
+                return
+
+    async def _insist(self, task: Task, result: ToolResult) -> TaskState:
+        while True:
+            try:
+                return await self._end(task, result)
+            except (StorageTrouble, Unavailable) as trouble:
+                # A result is never given up: a full disk is waited for, and a restart begins here again.
+                _log.error("The end of %s could not be written yet: %s", task.id, trouble.message)
+                await asyncio.sleep(_DISK_SECONDS)
+
+    async def _end(self, task: Task, result: ToolResult) -> TaskState:
+        """Keep the result and, when nobody waits for it, say it in the thread: one transaction, once."""
+        state = _state(result)
+        kept: JsonObject = result.model_dump(mode="json")  # whole: a trust that is left out would be read as ours
+
+        def write(conn: Connection) -> Written[None]:
+            first = tasks.finish(conn, task.id, state, kept)
+            if not first or task.thread_id is None or _awaited(conn, task):
+                return Written(None, task.user_id)
+            said = messages.add_agent_message(
+                conn, task.thread_id, _told(task, state, result), f"{task.id}:told",
+                metadata={"task_id": task.id, "state": state, "trust": result.trust},
+            )  # fmt: skip
+            data: JsonObject = {"message_id": said.id, "text": said.content, "task_id": task.id}
+            event = TurnEvent(message_id=said.id, key="task", type="message", data=data)
+            return Written(None, task.user_id, events.append(conn, task.thread_id, [event]))
+
+        await self._parts.events.transact(write)
+        return state
+
+
+def _awaited(conn: Connection, task: Task) -> bool:
+    """Whether the turn that sent a subagent still waits for it. A queued call is awaited by nobody."""
+    if task.kind != "subagent" or task.message_id is None:
+        return False
+    try:
+        return messages.load(conn, task.message_id).state == "running"
+    except NotFound:
+        return False
+
+
+def _state(result: ToolResult) -> TaskState:
+    if not result.is_error:
+        return "done"
+    unknown = result.error is not None and result.error.code == OutcomeUnknown.code
+    return "unknown" if unknown else "failed"
+
+
+def _told(task: Task, state: TaskState, result: ToolResult) -> str:
+    """The end of a task, for the person in whose thread it was asked for."""
+    ended = {"done": "is done", "unknown": "was interrupted, and whether it took effect is not known"}
+    text = result.text if len(result.text) <= _TOLD_CHARS else f"{result.text[: _TOLD_CHARS - 1]}…"
+    return f"The task “{task.name}” {ended.get(state, 'failed')}. {text}".strip()
