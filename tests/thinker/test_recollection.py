@@ -96,17 +96,12 @@ class MemoryHub:
         self.answers, self.calls = answers, list[tuple[ToolCall, str]]()
         names = [f"memory_{name}" for name in answers] + ["other_tool"]
         self.specs = [tool(n).model_copy(update={"server": n.partition("_")[0]}) for n in names]
-        self.running = self.most_running = 0
 
     async def tools(self) -> ToolList:
         return ToolList(version="1", tools=tuple(self.specs))
 
     async def call(self, call: ToolCall, user_id: str) -> ToolResult:
         self.calls.append((call, user_id))
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        await asyncio.sleep(0)
-        self.running -= 1
         answer = self.answers[call.name.removeprefix("memory_")]
         if asyncio.iscoroutine(answer):
             answer = await answer
@@ -299,17 +294,26 @@ def test_fields_that_others_may_have_written_are_marked_and_are_no_persona() -> 
     assert profile_layer(unlisted).text.count("[untrusted]") == 3
 
 
-async def test_profile_and_memories_are_asked_for_at_once_and_leave_no_record() -> None:
-    hub = MemoryHub(get_profile=PROFILE, retrieve_memories={"facts": [FACT]})
+async def test_profile_and_memories_are_one_question_and_leave_no_record() -> None:
+    hub = MemoryHub(get_profile=PROFILE, retrieve_memories={"facts": [FACT], "profile": PROFILE})
     asked = brief("Where do I live?", user_id="ada")
     found = await Recollection(hub).recall(asked, asked.text)
     assert found.profile.persona() == {"name": "Nell"}
     assert [memory.fact for memory in found.memories] == ["The user lives in Lisbon."]
-    assert hub.most_running == 2
+    about = {"query": "Where do I live?", "limit": 5, "fill": True, "include_profile": True}
     assert [(c.name, c.arguments, c.call_id, c.message_id, u) for c, u in hub.calls] == [
-        (GET_PROFILE, {}, None, asked.message_id, "ada"),
-        (RETRIEVE, {"query": "Where do I live?", "limit": 5, "fill": True}, None, asked.message_id, "ada"),
+        (RETRIEVE, about, None, asked.message_id, "ada"),
     ]
+
+
+@pytest.mark.req("MEM-09", "CTX-08")
+async def test_the_labels_of_a_profile_that_came_with_memories_hold_for_each_field() -> None:
+    marked = {**PROFILE, "trust": "untrusted", "untrusted_fields": ["persona.name", "user.city"]}
+    hub = MemoryHub(get_profile=PROFILE, retrieve_memories={"facts": [FACT], "profile": marked, "trust": "untrusted"})
+    found = await Recollection(hub).recall(brief("hello"), "hello")
+    assert found.profile.persona() == {}
+    assert found.profile.untrusted == {"persona.name", "user.city"}
+    assert found.memories[0].trust == "trusted"
 
 
 async def test_a_message_without_a_word_asks_for_no_memories_and_a_long_one_for_its_beginning() -> None:
@@ -321,9 +325,10 @@ async def test_a_message_without_a_word_asks_for_no_memories_and_a_long_one_for_
 
 
 async def test_an_agent_that_may_not_use_memory_is_not_told_what_is_in_it() -> None:
-    hub = MemoryHub(retrieve_memories={"facts": [FACT]})
+    hub = MemoryHub(retrieve_memories={"facts": [FACT], "profile": PROFILE})
     found = await Recollection(hub).recall(brief("hello"), "hello")
     assert (found.profile.content, len(found.memories), len(hub.calls)) == ({}, 1, 1)
+    assert "include_profile" not in hub.calls[0][0].arguments
     impostor = MemoryHub(get_profile=PROFILE)
     impostor.specs = [spec.model_copy(update={"server": "evil"}) for spec in impostor.specs]
     assert await Recollection(impostor).recall(brief("hello"), "hello") == Recalled()
@@ -350,9 +355,12 @@ async def test_a_memory_in_trouble_costs_only_what_it_would_have_told(
 
 
 async def test_a_slow_memory_is_not_waited_for() -> None:
-    hub = MemoryHub(get_profile=asyncio.sleep(60), retrieve_memories={"facts": [FACT]})
+    hub = MemoryHub(get_profile=PROFILE, retrieve_memories=asyncio.sleep(60))
     found = await Recollection(hub, 0.05, 0.05).recall(brief("hello"), "hello")
-    assert (found.trouble, len(found.memories)) == ((f"{GET_PROFILE}: too slow",), 1)
+    assert (found.trouble, found.profile.content, len(hub.calls)) == ((f"{RETRIEVE}: too slow",), {}, 1)
+    hub = MemoryHub(get_profile=asyncio.sleep(60))
+    found = await Recollection(hub, 0.05, 0.05).recall(brief("hello"), "hello")
+    assert found.trouble == (f"{GET_PROFILE}: too slow",)
 
 
 async def test_a_memory_that_opens_is_given_more_time_once() -> None:
@@ -381,7 +389,7 @@ def test_a_turn_is_given_what_is_remembered_and_its_session_keeps_only_what_was_
 ) -> None:
     hub.tools += [tool(name).model_copy(update={"server": "memory"}) for name in (GET_PROFILE, RETRIEVE)]
     hub.handlers[GET_PROFILE] = lambda _: ToolResult(text="", structured=PROFILE)
-    hub.handlers[RETRIEVE] = lambda _: ToolResult(text="", structured={"facts": [FACT]})
+    hub.handlers[RETRIEVE] = lambda _: ToolResult(text="", structured={"facts": [FACT], "profile": PROFILE})
     model.rules(Rule(reply=Reply(text="By the river.")))
     thinker = start()
     assert thinker.client.get("/health").json()["persona"] == "default"

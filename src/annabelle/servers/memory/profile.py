@@ -112,13 +112,7 @@ class ProfileTools:
         owner = owner_of(current_call(), agent_id)
         library = await self._opening.library()
         found = await library.database.read(lambda c: profiles.get(c, owner))
-        return ProfileShown(
-            profile=found.content,
-            version=found.version,
-            updated_at=found.updated_at,
-            trust="untrusted" if found.untrusted else "trusted",
-            untrusted_fields=sorted(found.untrusted),
-        )
+        return shown_profile(found)
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def update_profile(
@@ -210,6 +204,17 @@ def _changed(held: profiles.Profile, now: profiles.Profile) -> ProfileChanged:
         profile=now.content,
         trust="untrusted" if now.untrusted else "trusted",
         untrusted_fields=sorted(now.untrusted),
+    )
+
+
+def shown_profile(found: profiles.Profile) -> ProfileShown:
+    """A profile as the tools show it."""
+    return ProfileShown(
+        profile=found.content,
+        version=found.version,
+        updated_at=found.updated_at,
+        trust="untrusted" if found.untrusted else "trusted",
+        untrusted_fields=sorted(found.untrusted),
     )
 
 

@@ -13,6 +13,7 @@ from annabelle.core.memory import FactCategory, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.ownership import owner_of
+from annabelle.servers.memory.profile import ProfileShown, shown_profile
 from annabelle.servers.memory.recalled import FoundFact, FoundTurn, Tier, found_facts, found_turns
 from annabelle.servers.memory.wording import trust_of
 
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from annabelle.servers.memory.library import Library
-    from annabelle.store.memory import facts
+    from annabelle.store.memory import facts, profiles
     from annabelle.store.memory.owner import Owner
 else:
     facts = deferred_module("annabelle.store.memory.facts")
+    profiles = deferred_module("annabelle.store.memory.profiles")
 
 NOTED_EVERY_SECONDS = 60.0
 """When facts were last looked at is written in batches: a write for each search would cost more than the search."""
@@ -36,12 +38,14 @@ class Recalled(Result):
     facts_tier: Tier = Field(description="How facts were found: by meaning and words, by words, or as written")
     conversations: list[FoundTurn]
     conversations_tier: Tier | None = Field(description="The same for conversations; null when they were not asked for")
+    profile: ProfileShown | None = Field(default=None, description="The profile, when it was asked for too")
     trust: Trust
 
     def text(self) -> str:
         known = [f"Facts:\n{_lines(self.facts)}"] if self.facts else []
         said = [f"Said earlier:\n{_lines(self.conversations)}"] if self.conversations else []
-        return "\n".join([*known, *said]) or "Nothing is known about it."
+        profile = [self.profile.text()] if self.profile is not None else []
+        return "\n".join([*profile, *(known + said or ["Nothing is known about it."])])
 
 
 class RecallTools:
@@ -64,6 +68,7 @@ class RecallTools:
         fill: Annotated[
             bool, Field(description="When few facts have to do with it, add the closest of the others up to the limit")
         ] = False,
+        include_profile: Annotated[bool, Field(description="Also the profile, as get_profile shows it")] = False,
         agent_id: Annotated[
             str | None, Field(description="The agent whose memory is meant; leave it out for your own")
         ] = None,
@@ -82,8 +87,12 @@ class RecallTools:
         else:
             known = await library.search.facts(owner, query, limit, category=category, fill=fill)
             said = None
-        rows, turns = await library.database.read(
-            lambda c: (found_facts(c, owner, known), [] if said is None else found_turns(c, owner, said))
+        rows, turns, profile = await library.database.read(
+            lambda c: (
+                found_facts(c, owner, known),
+                [] if said is None else found_turns(c, owner, said),
+                shown_profile(profiles.get(c, owner)) if include_profile else None,
+            )
         )
         await self._note(library, owner, [fact.id for fact in rows])
         return Recalled(
@@ -91,7 +100,12 @@ class RecallTools:
             facts_tier=known.tier,
             conversations=turns,
             conversations_tier=None if said is None else said.tier,
-            trust=trust_of(*(fact.trust for fact in rows), *(turn.least_trust() for turn in turns)),
+            profile=profile,
+            trust=trust_of(
+                *(fact.trust for fact in rows),
+                *(turn.least_trust() for turn in turns),
+                *(() if profile is None else (profile.trust,)),
+            ),
         )
 
     async def _note(self, library: Library, owner: Owner, ids: list[int]) -> None:

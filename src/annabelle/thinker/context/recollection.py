@@ -1,8 +1,9 @@
 """Asks memory, at the start of a turn, for the profile and for what belongs to this message (CTX-01).
 
-Both questions go out at once and have two seconds, the first ones of a process a little more: memory opens its database
-when it is first asked, and the first message after a restart is the one that needs it most. A memory that is down, slow
-or not allowed to this agent costs the turn what it would have known, and nothing else; the trace says so.
+Both are one question where the agent may ask for both. It has two seconds, the first one of a process a little more:
+memory opens its database when it is first asked, and the first message after a restart is the one that needs it most. A
+memory that is down, slow or not allowed to this agent costs the turn what it would have known, and nothing else; the
+trace says so.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from annabelle.core.contract import ToolCall, ToolList, TurnBrief
 from annabelle.core.errors import AnnabelleError
@@ -25,6 +26,7 @@ MOST_MEMORIES: Final = 5
 _SECONDS: Final = 2.0
 _FIRST_SECONDS: Final = 6.0
 _QUERY_CHARS: Final = 1_000
+_TOO_SLOW: Final = "too slow"
 _WORD = re.compile(r"\w")
 
 
@@ -56,18 +58,19 @@ class Recollection:
         """Everything memory has for this message; never an error."""
         trouble: list[str] = []
         allowed = await self._allowed(trouble)
-        wanted: list[tuple[str, JsonObject]] = []
-        if GET_PROFILE in allowed:
-            wanted.append((GET_PROFILE, {}))
+        profile: object = None
+        found: Mapping[str, object] | None = None
         if RETRIEVE in allowed and _WORD.search(text) is not None:
-            wanted.append((RETRIEVE, {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True}))
-        answers = await asyncio.gather(*(self._ask(brief, name, arguments, trouble) for name, arguments in wanted))
-        if wanted:
-            self._patience = self._seconds
-        found = dict(zip((name for name, _ in wanted), answers, strict=True))
+            about: JsonObject = {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True}
+            with_profile: JsonObject = {"include_profile": True} if GET_PROFILE in allowed else {}
+            found = await self._ask(brief, RETRIEVE, about | with_profile, trouble)
+            profile = found.get("profile") if found is not None and with_profile else None
+        # A search that failed is no reason to forget who one is. But one that took too long would take as long again.
+        if found is None and GET_PROFILE in allowed and f"{RETRIEVE}: {_TOO_SLOW}" not in trouble:
+            profile = await self._ask(brief, GET_PROFILE, {}, trouble)
         return Recalled(
-            profile=UserProfile.read(found.get(GET_PROFILE, {})),
-            memories=read_memories(found.get(RETRIEVE, {})),
+            profile=UserProfile.read(cast("Mapping[str, object]", profile) if isinstance(profile, Mapping) else {}),
+            memories=read_memories(found or {}),
             trouble=tuple(trouble),
         )
 
@@ -83,19 +86,21 @@ class Recollection:
 
     async def _ask(
         self, brief: TurnBrief, name: str, arguments: JsonObject, trouble: list[str]
-    ) -> Mapping[str, object]:
+    ) -> Mapping[str, object] | None:
         call = ToolCall(name=name, arguments=arguments, message_id=brief.message_id)
         try:
             async with asyncio.timeout(self._patience):
                 result = await self._hub.call(call, brief.user_id)
         except (AnnabelleError, TimeoutError) as error:
             trouble.append(f"{name}: {_reason(error)}")
-            return {}
+            return None
+        finally:
+            self._patience = self._seconds
         if result.is_error or result.structured is None:
             trouble.append(f"{name}: {result.error.code if result.error is not None else 'no structured result'}")
-            return {}
+            return None
         return result.structured
 
 
 def _reason(error: AnnabelleError | TimeoutError) -> str:
-    return error.code if isinstance(error, AnnabelleError) else "too slow"
+    return error.code if isinstance(error, AnnabelleError) else _TOO_SLOW
