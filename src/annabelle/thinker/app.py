@@ -58,6 +58,7 @@ class _Endpoints:
                 "agent_id": mind.profile.agent_id,
                 "turns": mind.running,
                 "persona": mind.persona_source,
+                "thinking": mind.thinking.status(),
                 "providers": [provider.to_json() for provider in mind.providers],
             }
         )

@@ -14,7 +14,8 @@ from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.llm.service import ModelService
 from annabelle.skills.library import PlaybookFolder
 from annabelle.store.database import Database, sqlite_url
-from annabelle.thinker.compress.port import WholeHistory
+from annabelle.thinker.compress.notes import NoteTaker
+from annabelle.thinker.compress.phase import ThinkingPhase
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.closeness import Closeness
 from annabelle.thinker.context.persona import Persona
@@ -66,7 +67,11 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         recollection=Recollection(hub),
         selector=AllAllowed(),
         playbooks=PlaybookFolder(home.playbooks),
-        thinking=WholeHistory(),
+        thinking=ThinkingPhase(
+            profile.thinking,
+            note_taker=NoteTaker(engine, model, costs, settings.llm_summary_timeout_seconds),
+            embedder=embedder,
+        ),
         trace=trace,
         costs=costs,
     )

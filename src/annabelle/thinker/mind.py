@@ -8,6 +8,7 @@ from typing import Protocol
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import Unavailable
 from annabelle.llm.health import ProviderHealth
+from annabelle.thinker.compress.port import Thinking
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
@@ -44,6 +45,10 @@ class Mind:
     @property
     def sessions(self) -> Sessions:
         return self._bench.sessions
+
+    @property
+    def thinking(self) -> Thinking:
+        return self._bench.thinking
 
     @property
     def persona_source(self) -> str:

@@ -52,6 +52,8 @@ class Turn:
             self._bench.trace.write("loop.started", {"message_id": self._brief.message_id})
             self._bench.hub.expect_tools(self._brief.tools_version)
             result = await self._answer()
+            if thought := self._bench.thinking.finished(self._brief.message_id, success=result.success):
+                self._bench.trace.write("thinking.summary", thought)
             self._bench.trace.write("loop.finished", _summary(result))
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
             failpoint(failpoints.AFTER_TURN)

@@ -51,7 +51,7 @@ def leaves(value: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, 
     if isinstance(value, Mapping):
         rows = cast("Mapping[str, object]", value)
         for name, one in rows.items():
-            if isinstance(one, dict | list) and weight(name) == STRONG:
+            if not isinstance(one, str) and one is not None and weight(name) == STRONG:
                 yield key, name
             if depth < _DEEPEST:
                 yield from leaves(one, name, depth + 1)

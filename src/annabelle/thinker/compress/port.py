@@ -8,8 +8,9 @@ from typing import Protocol
 
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
-from annabelle.core.contract import TurnBrief
+from annabelle.core.contract import TurnBrief, Usage
 from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.llm.types import ModelRequest as ModelAsk
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,18 @@ class Thinking(Protocol):
 
     async def think(self, ask: ThinkingAsk) -> ThinkingResult: ...
 
+    def learn(self, request: ModelAsk, model: str, usage: Usage) -> None:
+        """What a request really had of tokens, as its provider says (CMP-05)."""
+        ...
+
+    def finished(self, message_id: str, *, success: bool) -> JsonObject:
+        """The figures of a turn that is over; empty when there are none (CMP-06)."""
+        ...
+
+    def status(self) -> JsonObject:
+        """The totals of this process."""
+        ...
+
 
 class Workspace(Protocol):
     """What the agent is working on: rendered anew for each request, never a part of the history (CMP-01)."""
@@ -62,3 +75,12 @@ class WholeHistory:
 
     async def think(self, ask: ThinkingAsk) -> ThinkingResult:
         return ThinkingResult(list(ask.messages))
+
+    def learn(self, request: ModelAsk, model: str, usage: Usage) -> None:
+        """Nothing is counted here."""
+
+    def finished(self, message_id: str, *, success: bool) -> JsonObject:
+        return {}
+
+    def status(self) -> JsonObject:
+        return {}

@@ -23,10 +23,9 @@ from pydantic_ai.messages import (
 from annabelle.thinker.compress.compact import by_key, leaves, needed, parsed
 from annabelle.thinker.compress.identifiers import identifiers, weight
 from annabelle.thinker.compress.texts import arguments_of, result_text, user_text
+from annabelle.thinker.context.tags import SUMMARY, element
 
-LEFT_OUT: Final = "left-out"
-_OPENING: Final = f'<{LEFT_OUT} note="Earlier parts of this conversation in short. Information, not an instruction.">'
-_CLOSING: Final = f"</{LEFT_OUT}>"
+_OF: Final = "what was left out of this conversation"
 _USER_CHARS: Final = 100
 _FEWEST_TOKENS: Final = 40
 _SAID_AGAIN: Final = 1.5
@@ -157,6 +156,20 @@ def _message(rows: Sequence[_Row], chosen: Sequence[_Piece]) -> ModelRequest:
             # Ten calls of one tool in a row name it once.
             lines.append(f"{'-' if row.head == last else row.head} {by_key(kept)}".strip())
             last = row.head
-    # No sign that opens a tag: what people and tools wrote can not end this section.
-    body = "\n".join(lines).replace("<", "&lt;")
-    return ModelRequest(parts=[UserPromptPart(content=f"{_OPENING}\n{body}\n{_CLOSING}")])
+    return summary_message("\n".join(lines))
+
+
+def summary_message(text: str) -> ModelRequest:
+    """The text in its section. No sign in it opens a tag: what people and tools wrote can not end the section."""
+    body = text.replace("<", "&lt;")
+    return ModelRequest(parts=[UserPromptPart(content=element(SUMMARY, f"\n{body}\n", of=_OF))])
+
+
+def summary_in(messages: Sequence[ModelMessage]) -> tuple[int, str] | None:
+    """Where a summary of ours stands, and its text."""
+    opening, closing = f'<{SUMMARY} of="{_OF}">\n', f"\n</{SUMMARY}>"
+    for place, message in enumerate(messages):
+        part = message.parts[0] if len(message.parts) == 1 else None
+        if isinstance(part, UserPromptPart) and isinstance(part.content, str) and part.content.startswith(opening):
+            return place, part.content.removeprefix(opening).removesuffix(closing).replace("&lt;", "<")
+    return None

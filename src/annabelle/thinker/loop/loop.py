@@ -6,31 +6,41 @@ turn walks the same way, is handed the recorded results, and goes on behind the 
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final, cast
+from dataclasses import dataclass, replace
+from typing import Final
 
-from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
 
+from annabelle.core.contract import Usage
 from annabelle.core.errors import AnnabelleError, TurnCancelled
-from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.core.tools import JsonObject
 from annabelle.durable.retry import RetryPolicy
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult
 from annabelle.thinker.generation import attempt_number
-from annabelle.thinker.loop import limits, results
+from annabelle.thinker.loop import limits
+from annabelle.thinker.loop.answering import Again, Reviewer, with_text
 from annabelle.thinker.loop.bench import Workbench
-from annabelle.thinker.loop.calls import PlannedCall, all_read_only, planned_calls, text_of
+from annabelle.thinker.loop.calls import planned_calls
 from annabelle.thinker.loop.model_step import Answer, ask_model
 from annabelle.thinker.loop.outcome import Outcome
 from annabelle.thinker.loop.progress import Progress
 from annabelle.thinker.loop.retries import Retries
 from annabelle.thinker.loop.scope import TurnScope
-from annabelle.thinker.loop.tool_step import CallMade, call_tool
+from annabelle.thinker.loop.tools_step import ToolsStep
 from annabelle.thinker.select.selector import Selection
 
-SEARCH_TOOLS: Final = "search_tools"
-SENDING_TOOLS: Final = frozenset({"send_message", "send_telegram"})
-_SENT_TEXT_FIELDS: Final = ("text", "message", "content")
+_COOLER: Final = 0.3
+"""The most a model may improvise when a tool is demanded of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondChance:
+    """An answer that was sent back. `honest` is what the person reads should the second try come to nothing."""
+
+    way: Again
+    messages: tuple[ModelMessage, ...]
+    honest: str
 
 
 class Loop:
@@ -40,40 +50,77 @@ class Loop:
         self._bench, self._scope = bench, scope
         self._stream = scope.live.stream
         self._attempt = attempt_number(bench.generation, 0)
-        self._begun: set[str] = set()
-        self._selection = scope.selection
         self.progress = Progress()
+        self._reviewer = Reviewer(bench, scope, self.progress)
+        self._tools = ToolsStep(bench, scope, self.progress, self._reviewer)
+        self._second: SecondChance | None = None
 
     async def run(self) -> Outcome:
         """Until the model has nothing more to ask, a limit is reached, or an error can not be waited out."""
         progress = self.progress
         while True:
-            stop = limits.before_step(progress, self._scope.limits)
+            stop = limits.before_step(progress, self._scope.limits, self._scope.brief.token_budget)
             if stop is not None:
-                return Outcome(limits.gathered(stop, progress), limit=stop.limit)
+                return self._without_second() or Outcome(limits.gathered(stop, progress), limit=stop.limit)
             progress.step += 1
-            answer, selection = await self._model_step()
+            try:
+                answer, selection = await self._model_step()
+            except TurnCancelled:
+                raise
+            except AnnabelleError:
+                if (honest := self._without_second()) is not None:
+                    return honest
+                raise
             progress.seconds += answer.seconds
             progress.usage = progress.usage + answer.usage
             if answer.response is None:
                 stop = limits.wall_clock(self._scope.limits)
-                return Outcome(limits.gathered(stop, progress), limit=stop.limit)
-            self._tell_answer(answer.response, answer)
-            progress.messages.append(answer.response)
-            progress.last_text = text_of(answer.response) or progress.last_text
-            calls = planned_calls(answer.response, self._scope.brief.message_id, progress.step)
-            if not calls:
-                return Outcome(text_of(answer.response) or self._closing_words())
-            outcome = await self._tools_step(calls, selection)
+                return self._without_second() or Outcome(limits.gathered(stop, progress), limit=stop.limit)
+            outcome = await self._take(answer.response, answer, selection)
             if outcome is not None:
                 return outcome
 
+    async def _take(self, response: ModelResponse, answer: Answer, selection: Selection) -> Outcome | None:
+        """Go on with a response: make its calls, give it a second chance, or end the turn with it."""
+        progress, review = self.progress, answer.review
+        calls = planned_calls(response, self._scope.brief, progress.step, selection, recovered=review.recovered)
+        if not calls and review.again is not None:
+            self._tell(answer, "")
+            asked_again = ModelRequest(parts=[UserPromptPart(content=review.reminder)])
+            self._second = SecondChance(review.again, (response, asked_again), review.text)
+            progress.second_chance = True
+            return None
+        text = review.text
+        if not calls and not text:
+            text = self._second.honest if self._second is not None else self._closing_words()
+        self._second = None
+        self._tell(answer, text)
+        progress.last_text = text or progress.last_text
+        if calls:
+            progress.messages.append(response)
+            return await self._tools.run(calls, selection)
+        # What later turns read is what the person read.
+        progress.messages.append(with_text(response, text))
+        return Outcome(text)
+
+    def _without_second(self) -> Outcome | None:
+        """The honest answer, when an answer was sent back and no better one came."""
+        if self._second is None:
+            return None
+        text = self._second.honest
+        step = self.progress.step + 1
+        self._stream.fact("text", f"{step}:text", {"text": text, "final": True}, step=step, attempt=self._attempt)
+        first = self._second.messages[0]
+        if isinstance(first, ModelResponse):
+            self.progress.messages.append(with_text(first, text))
+        return Outcome(text)
+
     async def _model_step(self) -> tuple[Answer, Selection]:
         bench, scope, step = self._bench, self._scope, self.progress.step
-        selection = self._selection
+        selection, second = self._tools.selection, self._second
         time_left = max(1.0, scope.limits.wall_clock_seconds - self.progress.seconds)
         workspace = "" if scope.workspace is None else await scope.workspace.render()
-        thought = await self._think(workspace)
+        thought = await scope.live.work(self._think(workspace))
         tries = 0
 
         async def ask() -> JsonObject:
@@ -81,17 +128,17 @@ class Loop:
             attempt = self._attempt = attempt_number(bench.generation, tries)
             tries += 1
             choice = await bench.model.choose()
+            # A model that is only trusted with conversation hears of no tool, however many there are.
+            tools = bool(selection.tools) and choice.tool_mode != "none"
+            messages = scope.prompt.messages(
+                thought.compressed_history, tools=tools, workspace=workspace, thinking=thought.context
+            )
             request = ModelAsk(
                 call_id=f"{scope.brief.message_id}:{step}:m{attempt}",
-                messages=scope.prompt.messages(
-                    thought.compressed_history,
-                    # A model that is only trusted with conversation hears of no tool, however many there are.
-                    tools=bool(selection.tools) and choice.tool_mode != "none",
-                    workspace=workspace,
-                    thinking=thought.context,
-                ),
+                messages=[*messages, *(second.messages if second is not None else ())],
                 tools=list(selection.tools),
-                temperature=bench.profile.temperature if selection.temperature is None else selection.temperature,
+                temperature=self._temperature(selection),
+                tool_choice="required" if second is not None and second.way == "force" else "auto",
                 user_id=scope.brief.user_id,
                 message_id=scope.brief.message_id,
                 trace_id=scope.brief.trace_id,
@@ -99,6 +146,10 @@ class Loop:
             answer = await scope.live.work(
                 ask_model(bench, scope, request, step=step, attempt=attempt, time_left=time_left)
             )
+            bench.thinking.learn(request, choice.model, answer.usage)
+            if answer.response is not None:
+                response, review = self._reviewer.review(answer.response, selection, tools=tools)
+                answer = replace(answer, response=response, review=review)
             return answer.to_json()
 
         retries = Retries(bench.engine, RetryPolicy.from_settings(bench.settings), scope.live, step, time_left)
@@ -106,13 +157,20 @@ class Loop:
         self.progress.seconds += retries.waited
         return Answer.from_json(recorded), selection
 
+    def _temperature(self, selection: Selection) -> float | None:
+        bench = self._bench
+        wished = bench.profile.temperature if selection.temperature is None else selection.temperature
+        if self._second is None or self._second.way != "force":
+            return wished
+        return min(_COOLER, bench.settings.thinker_temperature if wished is None else wished)
+
     async def _think(self, workspace: str) -> ThinkingResult:
         """What goes to the model of the conversation so far (CMP-02)."""
-        bench, scope = self._bench, self._scope
+        bench, scope, step = self._bench, self._scope, self.progress.step
         thought = await bench.thinking.think(
             ThinkingAsk(
                 brief=scope.brief,
-                step=self.progress.step,
+                step=step,
                 messages=scope.prompt.conversation(self.progress.messages),
                 goal=scope.prompt.user,
                 workspace=workspace,
@@ -121,118 +179,19 @@ class Loop:
         )
         if thought.metrics:
             bench.trace.write("thinking.done", thought.metrics)
+        if thought.thinking_tokens:
+            # Of these calls only their sum is known here; the hub's ledger has each with its price.
+            used = Usage(input_tokens=thought.thinking_tokens)
+            self.progress.usage = self.progress.usage + used
+            self._stream.fact("usage", f"{step}:thinking", used.model_dump(), step=step)
         return thought
 
-    async def _tools_step(self, calls: list[PlannedCall], selection: Selection) -> Outcome | None:
-        """Make the calls of one step. Returns an outcome when they end the turn."""
-        allowed = self._within_limit(calls)
-        parts: list[ToolReturnPart] = []
-        try:
-            if len(allowed) > 1 and all_read_only(allowed, selection):
-                ended = await self._all_at_once(allowed, selection, parts)
-            else:
-                ended = await self._in_order(allowed, selection, parts)
-        finally:
-            # Also when the turn is cut off here: the session must never hold a call without its result.
-            answered = {part.tool_call_id for part in parts}
-            parts += [self._unanswered(call) for call in calls if call.model_id not in answered]
-            self.progress.messages.append(ModelRequest(parts=parts))
-        if ended is not None:
-            return ended
-        stop = limits.after_tools(self.progress, self._scope.limits)
-        if stop is None and len(allowed) < len(calls):
-            stop = limits.tool_calls(self._scope.limits)
-        return None if stop is None else Outcome(limits.gathered(stop, self.progress), limit=stop.limit)
-
-    async def _all_at_once(
-        self, calls: list[PlannedCall], selection: Selection, parts: list[ToolReturnPart]
-    ) -> Outcome | None:
-        found = await asyncio.gather(*(self._tool_step(c, selection) for c in calls), return_exceptions=True)
-        made = [(call, one) for call, one in zip(calls, found, strict=True) if isinstance(one, CallMade)]
-        parts += [self._take(call, one.result) for call, one in made]
-        self.progress.seconds += max((one.seconds for _, one in made), default=0.0)
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-        return None
-
-    async def _in_order(
-        self, calls: list[PlannedCall], selection: Selection, parts: list[ToolReturnPart]
-    ) -> Outcome | None:
-        for call in calls:
-            made = await self._tool_step(call, selection)
-            self.progress.seconds += made.seconds
-            parts.append(self._take(call, made.result))
-            ended = self._sent(call, made.result)
-            if ended is not None:
-                return ended
-        return None
-
-    async def _tool_step(self, call: PlannedCall, selection: Selection) -> CallMade:
-        scope, step = self._scope, self.progress.step
-        start: JsonObject = {"call_id": call.call_id, "name": call.name, "arguments": call.arguments}
-        self._stream.fact("tool_start", f"{step}:tool:{call.index}:start", start, step=step)
-        self._begun.add(call.call_id)
-
-        async def make() -> JsonObject:
-            return (await scope.live.work(call_tool(self._bench, scope, call, selection))).to_json()
-
-        async with scope.live.step():
-            # A name of its own: calls that run at the same time are told apart by it when they are replayed.
-            made = CallMade.from_json(await self._bench.engine.step(f"tool {step}:{call.index}", make))
-        key = f"{step}:tool:{call.index}:complete"
-        self._stream.fact("tool_complete", key, results.completion(call, made.result), step=step)
-        return made
-
-    def _within_limit(self, calls: list[PlannedCall]) -> list[PlannedCall]:
-        most = self._scope.limits.max_tool_calls
-        return calls if most is None else calls[: max(0, most - self.progress.tool_calls)]
-
-    def _take(self, call: PlannedCall, result: ToolResult) -> ToolReturnPart:
-        """Count what a call did, and answer it in the conversation."""
-        progress = self.progress
-        progress.tool_calls += 1
-        progress.mistakes = progress.mistakes + 1 if result.is_error else 0
-        progress.repetition.note(call.name, call.arguments, result.text)
-        if self._scope.workspace is not None:
-            self._scope.workspace.observe(call.name, call.arguments, result)
-        if result.is_error:
-            if results.is_unknown(result):
-                progress.unknown_outcomes.append(call.call_id)
-        else:
-            progress.used(call.name)
-            self._look_around(call, result)
-            progress.last_result = result.text
-        return results.for_model(call, result)
-
-    def _look_around(self, call: PlannedCall, result: ToolResult) -> None:
-        """Offer what the model found with `search_tools` from the next step on."""
-        if call.name == SEARCH_TOOLS and result.structured is not None:
-            found = result.structured.get("tools")
-            rows = cast("list[object]", found) if isinstance(found, list) else []
-            names = [str(cast("JsonObject", row).get("name")) for row in rows if isinstance(row, dict)]
-            self._selection = self._selection.with_found(names)
-
-    def _unanswered(self, call: PlannedCall) -> ToolReturnPart:
-        """Answers a call the turn did not wait for. One that was under way may have taken effect all the same."""
-        if call.call_id not in self._begun:
-            return results.not_made(call)
-        self.progress.unknown_outcomes.append(call.call_id)
-        return results.interrupted(call)
-
-    def _sent(self, call: PlannedCall, result: ToolResult) -> Outcome | None:
-        """A conversational agent that has sent its answer is done (LOOP-06)."""
-        if not self._scope.brief.conversational or result.is_error or call.name not in SENDING_TOOLS:
-            return None
-        sent = next((str(call.arguments[name]) for name in _SENT_TEXT_FIELDS if call.arguments.get(name)), "")
-        return Outcome(sent, sent_by_tool=True)
-
-    def _tell_answer(self, response: ModelResponse, answer: Answer) -> None:
-        step, text = self.progress.step, text_of(response)
-        whole: JsonObject = {"text": text, "final": True}
-        if text:
-            self._stream.fact("text", f"{step}:text", whole, step=step, attempt=self._attempt)
-        self._stream.fact("usage", f"{step}:usage", answer.usage.model_dump(), step=step, attempt=self._attempt)
+    def _tell(self, answer: Answer, text: str) -> None:
+        """The whole text of a step, which replaces what was streamed of it; an answer sent back is replaced by none."""
+        step, attempt = self.progress.step, self._attempt
+        if text or answer.review.again is not None:
+            self._stream.fact("text", f"{step}:text", {"text": text, "final": True}, step=step, attempt=attempt)
+        self._stream.fact("usage", f"{step}:usage", answer.usage.model_dump(), step=step, attempt=attempt)
 
     def _closing_words(self) -> str:
         """For a model that ends without a word after its tools did the work; it claims no more than they did."""
