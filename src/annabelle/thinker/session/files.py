@@ -54,10 +54,9 @@ class SessionFiles:
         self._open: OrderedDict[str, _Open] = OrderedDict()
 
     async def session(self, thread_id: str) -> Session:
-        known = self._open.get(thread_id)
-        if known is not None and known.loaded:
-            return known.session
-        return await self._with(thread_id, lambda opened: opened.session)
+        # Most turns find their thread in memory, and need no thread of the processor to look.
+        known = self._opened(thread_id)
+        return known.session if known.loaded else await self._with(thread_id, lambda opened: opened.session)
 
     async def append(self, thread_id: str, record: TurnRecord) -> None:
         def add(opened: _Open) -> None:
@@ -106,10 +105,8 @@ class SessionFiles:
         return await self._with(thread_id, store)
 
     async def archives(self, thread_id: str) -> Sequence[Archive]:
-        known = self._open.get(thread_id)
-        if known is not None and known.loaded:
-            return known.archives
-        return await self._with(thread_id, lambda opened: opened.archives)
+        known = self._opened(thread_id)
+        return known.archives if known.loaded else await self._with(thread_id, lambda opened: opened.archives)
 
     async def archived_turns(self, thread_id: str) -> Mapping[str, Sequence[JsonObject]]:
         return await self._with(thread_id, lambda _opened: self._archived(thread_id).turns())

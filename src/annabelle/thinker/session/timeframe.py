@@ -35,7 +35,7 @@ def days(timeframe: str, today: date) -> Days:
     if (back := _BACK.get(asked)) is not None:
         return Days(today - timedelta(back), today - timedelta(1) if asked == "yesterday" else today)
     try:
-        ends = [datetime.fromisoformat(part).date() if part else None for part in _BETWEEN.split(asked)]
+        ends = [datetime.fromisoformat(part.upper()).date() if part else None for part in _BETWEEN.split(asked)]
     except ValueError:
         ends = []
     if not 1 <= len(ends) <= 2 or not any(ends):

@@ -1,0 +1,395 @@
+"""The archive: conversations that rest are stored whole, once, with a summary, and are found again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from annabelle.core.errors import InvalidArguments, ProviderDown
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
+from annabelle.thinker.session import archivist
+from annabelle.thinker.session import files as session_files
+from annabelle.thinker.session.files import SessionFiles
+from annabelle.thinker.session.history_tool import NAME
+from annabelle.thinker.session.port import Ending, SessionStore, SessionView
+from annabelle.thinker.session.timeframe import days
+from annabelle.thinker.session.words import share, words
+from thinker.fakes import ListedModel
+from thinker.talks import THREAD, MakeStore, Talk, make_store, turn
+from thinker.thinkers import brief
+
+__all__ = ["make_store"]
+
+MODEL = ListedModel("They planned a trip to Evora. The hotel is still open.")
+
+
+def ago(**span: float) -> datetime:
+    return now() - timedelta(**span)
+
+
+async def viewed(talk: Talk, text: str = "Hello?", **more: object) -> SessionView:
+    return await talk.sessions.load(brief(text, thread_id=THREAD, **more))
+
+
+async def ended(store: SessionStore, number: int, summary: str, at: datetime, said: str = "") -> None:
+    """A conversation of one turn, archived."""
+    await store.append(THREAD, turn(number, said=said, at=at))
+    assert await store.archive(THREAD, Ending(f"msg_{number}", "session_timeout", summary)) is not None
+
+
+def no_embedder() -> object:
+    return make_embedder(EmbeddingConfig(provider="none", model=""), None)
+
+
+@pytest.mark.req("SES-03", "SES-04", "SES-07")
+async def test_a_message_after_half_an_hour_finds_a_fresh_history_and_a_summary(
+    make_store: MakeStore, tmp_path: Path
+) -> None:
+    talk = Talk(make_store(), ListedModel("They planned a trip. The hotel is open."), tmp_path)
+    await talk.store.append(THREAD, turn(0, said="Plan a trip", at=ago(minutes=45)))
+    await talk.store.append(THREAD, turn(1, at=ago(minutes=31)))
+    view = await viewed(talk)
+    assert (view.turns, view.compaction) == ([], "")
+    assert [text.partition(": ")[2] for text in view.summaries] == ["They planned a trip. The hotel is open."]
+    assert [tool.spec.name for tool in view.local_tools] == [NAME]
+    (archive,) = await make_store().archives(THREAD)
+    assert (archive.reason, archive.message_count, archive.user_id) == ("session_timeout", 4, "owner")
+    assert (archive.input_tokens, archive.output_tokens) == (20, 4)
+    assert timedelta(minutes=13) < archive.ended_at - archive.started_at < timedelta(minutes=15)
+    stored = (await make_store().archived_turns(THREAD))[archive.id]
+    assert [record["user"] for record in stored] == ["Plan a trip", "question 1"]
+
+
+@pytest.mark.req("SES-03")
+async def test_within_half_an_hour_the_conversation_goes_on(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), MODEL, tmp_path)
+    await talk.store.append(THREAD, turn(0, at=ago(minutes=29)))
+    view = await viewed(talk)
+    assert [one.message_id for one in view.turns] == ["msg_0"]
+    assert (view.summaries, view.local_tools) == ((), ())
+
+
+@pytest.mark.req("SES-03")
+async def test_what_rests_is_archived_without_a_message_once_whoever_looks(
+    make_store: MakeStore, tmp_path: Path
+) -> None:
+    model = ListedModel("Summed up.")
+    talk = Talk(make_store(), model, tmp_path)
+    await talk.store.append(THREAD, turn(0, at=ago(hours=2)))
+    await talk.store.append("thr_new", turn(1))
+    keeper = talk.sessions._archivist  # pyright: ignore[reportPrivateUsage]
+    await asyncio.gather(keeper.scan(), keeper.scan(), viewed(talk))
+    await keeper.scan()
+    assert [one.summary for one in await make_store().archives(THREAD)] == ["Summed up."]
+    assert await make_store().archives("thr_new") == []
+    assert len(model.requests) == 1
+
+
+@pytest.mark.req("SES-03")
+async def test_two_processes_that_archive_at_once_store_it_once(make_store: MakeStore) -> None:
+    store = make_store()
+    await store.append(THREAD, turn(0))
+    ending = Ending("msg_0", "session_timeout", "Once.")
+    done = await asyncio.gather(*(store.archive(THREAD, ending) for _ in range(4)))
+    assert sum(one is not None for one in done) == 1
+    assert len(await make_store().archives(THREAD)) == 1
+    assert await store.archive(THREAD, ending) is None
+
+
+@pytest.mark.req("SES-03")
+async def test_a_conversation_that_goes_on_meanwhile_is_not_archived(make_store: MakeStore) -> None:
+    store = make_store()
+    await store.append(THREAD, turn(0))
+    await store.append(THREAD, turn(1))
+    assert await store.archive(THREAD, Ending("msg_0", "session_timeout", "Too late.")) is None
+    assert len((await store.session(THREAD)).turns) == 2
+
+
+@pytest.mark.req("SES-03")
+async def test_a_model_that_fails_leaves_what_the_user_wrote_as_the_summary(tmp_path: Path) -> None:
+    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel(ProviderDown("It is down.")), tmp_path)
+    for number, said in enumerate(("Book the hotel Miramar", "and a car", "token=abcdefgh12345678 is my key")):
+        await talk.store.append(THREAD, turn(number, said=said, at=ago(hours=1)))
+    (summary,) = (await viewed(talk)).summaries
+    assert "Book the hotel Miramar / and a car" in summary
+    assert "abcdefgh12345678" not in summary
+
+
+@pytest.mark.req("SES-03")
+async def test_a_slow_model_does_not_keep_a_message_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archivist, "_WAITED_FOR_SECONDS", 0.05)
+    asked = asyncio.Event()
+
+    async def never() -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel(lambda _request: never()), tmp_path)
+    await talk.store.append(THREAD, turn(0, said="Book a hotel", at=ago(hours=1)))
+    scanning = asyncio.create_task(talk.sessions._archivist.scan())  # pyright: ignore[reportPrivateUsage]
+    await asyncio.wait_for(asked.wait(), 10)
+    view = await asyncio.wait_for(viewed(talk), 10)
+    assert [text.partition(": ")[2] for text in view.summaries] == ["The user wrote: Book a hotel"]
+    assert view.turns == []
+    scanning.cancel()
+
+
+@pytest.mark.req("SES-03")
+async def test_a_clock_that_went_back_makes_nothing_old(tmp_path: Path) -> None:
+    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), MODEL, tmp_path)
+    await talk.store.append(THREAD, turn(0, at=now() + timedelta(hours=3)))
+    await talk.store.append(THREAD, turn(1, at=ago(hours=5)))
+    view = await viewed(talk)
+    assert len(view.turns) == 2
+    archive = await talk.store.archive(THREAD, Ending("msg_1", "manual", "s"))
+    assert archive is not None
+    assert archive.started_at < archive.ended_at
+
+
+@pytest.mark.req("SES-07")
+async def test_tasks_are_not_archived_and_can_not_search(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), MODEL, tmp_path)
+    await ended(talk.store, 0, "They talked.", ago(hours=2))
+    await talk.store.append(THREAD, turn(1, at=ago(hours=1), task=True))
+    view = await viewed(talk, conversational=False)
+    assert [one.message_id for one in view.turns] == ["msg_1"]
+    assert (view.summaries, view.local_tools) == ((), ())
+    await talk.sessions._archivist.scan()  # pyright: ignore[reportPrivateUsage]
+    assert len(await talk.store.archives(THREAD)) == 1
+
+
+@pytest.mark.req("SES-07")
+async def test_a_cleared_conversation_is_archived_first(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), ListedModel("They talked."), tmp_path)
+    await talk.sessions.clear(THREAD)
+    await talk.say(turn(0), turn(1))
+    await talk.sessions.clear(THREAD)
+    assert (await make_store().session(THREAD)).turns == []
+    (archive,) = await make_store().archives(THREAD)
+    assert (archive.reason, archive.summary) == ("manual", "They talked.")
+
+
+@pytest.mark.req("SES-03")
+async def test_a_turn_replayed_after_its_conversation_was_archived_is_not_written_again(make_store: MakeStore) -> None:
+    store = make_store()
+    await ended(store, 0, "Over.", now())
+    await make_store().append(THREAD, turn(0))
+    assert (await make_store().session(THREAD)).turns == []
+    await store.append(THREAD, turn(1))
+    assert len((await make_store().session(THREAD)).turns) == 1
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+@pytest.mark.req("SES-03")
+@pytest.mark.incident("I-21")
+@pytest.mark.parametrize("moment", ["thinker.archived", "thinker.started_afresh"])
+async def test_killed_in_the_middle_it_is_finished_by_the_next_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    def die(name: str) -> None:
+        if name == moment:
+            raise Killed
+
+    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel("Summed up."), tmp_path)
+    await talk.say(*(turn(number, said="x" * 4_000) for number in range(9)))
+    store = cast("SessionFiles", talk.store)
+    assert store.older_path(THREAD).exists()
+    with monkeypatch.context() as patch:
+        patch.setattr(session_files, "failpoint", die)
+        with pytest.raises(Killed):
+            await store.archive(THREAD, Ending("msg_8", "session_timeout", "Summed up."))
+    again = SessionFiles(tmp_path / "sessions", "tess")
+    session = await again.session(THREAD)
+    assert (list(session.turns), session.compaction) == ([], None)
+    assert not again.older_path(THREAD).exists()
+    await again.append(THREAD, turn(8))
+    await again.append(THREAD, turn(9))
+    assert [one.message_id for one in (await again.session(THREAD)).turns] == ["msg_9"]
+    assert await again.archive(THREAD, Ending("msg_9", "session_timeout", "More.")) is not None
+    turns = (await again.archived_turns(THREAD)).values()
+    assert [[one["message_id"] for one in some] for some in turns] == [[f"msg_{n}" for n in range(9)], ["msg_9"]]
+
+
+@pytest.mark.req("SES-03")
+@pytest.mark.incident("I-21")
+async def test_an_archive_cut_at_any_byte_of_its_last_line_is_written_again(tmp_path: Path) -> None:
+    store = SessionFiles(tmp_path, "tess")
+    await ended(store, 0, "First.", ago(hours=2))
+    await store.append(THREAD, turn(1))
+    session = store.path(THREAD).read_bytes()
+    await store.archive(THREAD, Ending("msg_1", "manual", "Second."))
+    path = tmp_path / "archive" / f"{THREAD}.jsonl"
+    blob = path.read_bytes()
+    for cut in range(blob.index(b"\n") + 1, len(blob)):
+        path.write_bytes(blob[:cut])
+        store.path(THREAD).write_bytes(session)
+        again = SessionFiles(tmp_path, "tess")
+        await again.archive(THREAD, Ending("msg_1", "manual", "Second."))
+        found = await SessionFiles(tmp_path, "tess").archives(THREAD)
+        assert [one.summary for one in found] == ["First.", "Second."]
+        assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+async def test_a_side_file_without_its_session_is_not_thrown_away(tmp_path: Path) -> None:
+    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel("Summed up."), tmp_path)
+    await talk.say(*(turn(number, said="x" * 4_000) for number in range(8)))
+    cast("SessionFiles", talk.store).path(THREAD).unlink()
+    again = SessionFiles(tmp_path / "sessions", "tess")
+    await again.append(THREAD, turn(0))
+    await again.append(THREAD, turn(8))
+    archive = await again.archive(THREAD, Ending("msg_8", "manual", "s"))
+    assert archive is not None
+    assert [one["message_id"] for one in archive.turns] == ["msg_0", "msg_1", "msg_2", "msg_8"]
+
+
+@pytest.mark.req("SES-04")
+async def test_the_last_five_summaries_stand_in_context_with_their_day_the_latest_last(
+    make_store: MakeStore, tmp_path: Path
+) -> None:
+    talk = Talk(make_store(), MODEL, tmp_path, user_timezone="UTC")
+    for number in range(7):
+        await ended(talk.store, number, f"Summary {number}.", datetime(2026, 5, 1 + number, 12, tzinfo=UTC))
+    assert (await viewed(talk, "zzz")).summaries == [f"{1 + n} May 2026: Summary {n}." for n in range(2, 7)]
+    assert (await viewed(talk, "zzz", user_id="bob")).summaries == ()
+
+
+TOPICS = ("The garden needs new roses and a hedge", "The car has a broken gearbox and needs repair")
+
+
+@pytest.mark.req("SES-06")
+@pytest.mark.parametrize("vectors", [True, False])
+async def test_older_conversations_that_have_to_do_with_the_message_come_back(
+    make_store: MakeStore, tmp_path: Path, vectors: bool
+) -> None:
+    embedder = make_embedder(EmbeddingConfig(), None) if vectors else no_embedder()
+    talk = Talk(make_store(), MODEL, tmp_path, embedder=embedder)  # type: ignore[arg-type]
+    summaries = [*TOPICS, *(f"They spoke of tax form {number}" for number in range(5))]
+    for number, summary in enumerate(summaries):
+        await ended(talk.store, number, summary, ago(days=20 - number))
+    found = [
+        text.partition(": ")[2] for text in (await viewed(talk, "Did the gearbox of the car get repaired?")).summaries
+    ]
+    assert found == summaries[1:]
+    found = [text.partition(": ")[2] for text in (await viewed(talk, "xqzt vlpw")).summaries]
+    assert found == summaries[2:]
+
+
+class WrongVectors:
+    """A server whose vectors change their length."""
+
+    def __init__(self) -> None:
+        self.length = 3
+
+    @property
+    def model(self) -> ModelName:
+        return ModelName("test", "wrong")
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        self.length += 1
+        if self.length > 6:
+            raise EmbeddingsUnavailable("It answers something else.")
+        return np.ones((len(texts), self.length), dtype=np.float32)
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.req("SES-06")
+async def test_vectors_of_another_length_or_none_at_all_are_no_trouble(tmp_path: Path) -> None:
+    talk = Talk(SessionFiles(tmp_path / "s", "tess"), MODEL, tmp_path, embedder=WrongVectors())
+    for number in range(7):
+        await ended(talk.store, number, f"Summary {number}.", ago(days=20 - number))
+    for _ in range(3):
+        assert len((await viewed(talk, "Summary?")).summaries) == 5
+
+
+async def searched(talk: Talk, **arguments: object) -> list[JsonObject]:
+    (tool,) = (await viewed(talk)).local_tools
+    result = await tool.call(arguments)
+    assert not result.is_error, result.text
+    assert result.structured is not None
+    return cast("list[JsonObject]", result.structured["sessions"])
+
+
+@pytest.mark.req("SES-04")
+async def test_history_is_searched_by_words_and_days_within_one_thread(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), MODEL, tmp_path, embedder=no_embedder())  # type: ignore[arg-type]
+    await ended(talk.store, 0, "They talked of wine.", ago(days=100), f"{'so ' * 300}the Barolo of 1999 {'was ' * 300}")
+    for number in range(1, 8):
+        await ended(talk.store, number, f"A talk of bread {number}.", ago(days=8 - number), "How long must dough rest?")
+    await talk.store.append("thr_two", turn(50, said="Barolo is mine"))
+    await talk.store.archive("thr_two", Ending("msg_50", "manual", "Another's Barolo."))
+
+    (wine,) = await searched(talk, query="which Barolo did I like?", timeframe="all")
+    assert wine["summary"] == "They talked of wine."
+    (excerpt,) = cast("list[str]", wine["excerpts"])
+    assert "Barolo of 1999" in excerpt
+    assert len(excerpt) < 300
+    assert await searched(talk, query="Barolo", timeframe="week") == []
+    assert [one["summary"] for one in await searched(talk, query="dough")] == [
+        f"A talk of bread {number}." for number in (7, 6, 5, 4, 3)
+    ]
+    assert [one["summary"] for one in await searched(talk, query="dough", timeframe="yesterday")] == [
+        "A talk of bread 7."
+    ]
+    day = ago(days=100).date().isoformat()
+    assert [one["summary"] for one in await searched(talk, query="", timeframe=day)] == ["They talked of wine."]
+
+
+@pytest.mark.req("SES-04")
+async def test_a_search_that_makes_no_sense_is_told_so(tmp_path: Path) -> None:
+    talk = Talk(SessionFiles(tmp_path / "s", "tess"), MODEL, tmp_path)
+    await ended(talk.store, 0, "They talked.", now())
+    (tool,) = (await viewed(talk)).local_tools
+    for arguments in ({"query": 7}, {"query": "x", "timeframe": "the other day"}, {"query": "x", "timeframe": ["all"]}):
+        result = await tool.call(cast("JsonObject", arguments))
+        assert result.is_error
+        assert result.error is not None
+        assert result.error.code == "invalid_arguments"
+    assert "No earlier conversation" in (await tool.call({"query": "zzz"})).text
+
+
+TODAY = date(2026, 5, 20)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last"),
+    [
+        ("", None, None), ("ALL", None, None), ("today", "2026-05-20", "2026-05-20"),
+        ("yesterday", "2026-05-19", "2026-05-19"), ("week", "2026-05-13", "2026-05-20"),
+        ("month", "2026-04-19", "2026-05-20"), ("2026-05-03", "2026-05-03", "2026-05-03"),
+        ("2026-05-03..2026-05-01", "2026-05-01", "2026-05-03"),
+        ("2026-05-01 to 2026-05-03", "2026-05-01", "2026-05-03"),
+        ("2026-05-01/", "2026-05-01", None), ("2026-05-03T10:00:00Z", "2026-05-03", "2026-05-03"),
+    ],
+)  # fmt: skip
+def test_days_are_what_people_call_them(asked: str, first: str | None, last: str | None) -> None:
+    found = days(asked, TODAY)
+    assert (found.first and found.first.isoformat(), found.last and found.last.isoformat()) == (first, last)
+
+
+@given(st.text(max_size=40))
+def test_any_timeframe_is_understood_or_refused(asked: str) -> None:
+    with contextlib.suppress(InvalidArguments):
+        assert days(asked, TODAY).touch(datetime.now(UTC), datetime.now(UTC), UTC) in (True, False)
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+def test_any_text_has_words_and_a_share_between_none_and_all(asked: str, text: str) -> None:
+    assert 0 <= share(words(asked), text) <= 1
+    assert share(words(asked), asked) in (0, 1)
