@@ -16,6 +16,7 @@ from annabelle.skills.library import PlaybookFolder
 from annabelle.store.database import Database, sqlite_url
 from annabelle.thinker.compress.notes import NoteTaker
 from annabelle.thinker.compress.phase import ThinkingPhase
+from annabelle.thinker.compress.workspaces import Workspaces
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.closeness import Closeness
 from annabelle.thinker.context.persona import Persona
@@ -74,6 +75,7 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         ),
         trace=trace,
         costs=costs,
+        workspaces=Workspaces(folder, profile.thinking, hub),
     )
     turns = Turns(bench)
     hub.tell = turns.tell_all

@@ -21,10 +21,12 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trace import traced
 from annabelle.skills.playbook import Playbook
 from annabelle.thinker import failpoints
+from annabelle.thinker.compress.workspace_tool import UpdateWorkspace
 from annabelle.thinker.context.prompt import Prompt, Situation
 from annabelle.thinker.context.repair import repaired
 from annabelle.thinker.live import LiveTurn
 from annabelle.thinker.loop.bench import Workbench
+from annabelle.thinker.loop.local_tools import LocalTool
 from annabelle.thinker.loop.loop import Loop, failure
 from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.loop.outcome import Outcome
@@ -86,7 +88,9 @@ class Turn:
         try:
             session = await bench.sessions.load(brief)
             playbooks = () if brief.required_tools is not None else bench.playbooks.matching(text)
-            selection = await self._select(text, session, playbooks)
+            workspace = None if bench.workspaces is None else await bench.workspaces.open(brief)
+            local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
+            selection = await self._select(text, session, playbooks, local)
             recalled = await recalling
         finally:
             recalling.cancel()
@@ -94,10 +98,13 @@ class Turn:
             Situation(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
         )
         bench.trace.write("context.built", prompt.layers)
-        local = {tool.spec.name: tool for tool in session.local_tools}
-        return TurnScope(brief, limits, self._live, prompt, selection, local)
+        return TurnScope(
+            brief, limits, self._live, prompt, selection, {tool.spec.name: tool for tool in local}, workspace
+        )
 
-    async def _select(self, text: str, session: SessionView, playbooks: Sequence[Playbook]) -> Selection:
+    async def _select(
+        self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
+    ) -> Selection:
         bench, settings = self._bench, self._bench.settings
         selection = await bench.selector.select(
             SelectionAsk(
@@ -106,7 +113,7 @@ class Turn:
                 available=await bench.hub.tools(),
                 sticky=session.sticky(settings.thinker_sticky_tools_lookback, settings.thinker_sticky_tools_max),
                 playbook_tools=tuple(tool for playbook in playbooks for tool in playbook.required_tools),
-                local=tuple(tool.spec for tool in session.local_tools),
+                local=tuple(tool.spec for tool in local),
             )
         )
         if selection.report is not None:

@@ -16,6 +16,9 @@ _DATABASE = (".db", ".db-wal", ".db-shm", ".db-journal", ".lock")
 _COPY = (".replaced", ".damaged-", ".restored")
 _SECRETS = ("annabelle.token", "audit.key", "forgetting.json", "forgotten.jsonl")
 
+# What an agent has in hand, per thread: one JSON record in each file.
+_WORKSPACES = "workspaces"
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -61,6 +64,8 @@ class Places:
         home, name = self._home, path.name
         if any(mark in name for mark in _COPY) or path.is_relative_to(home.backups):
             return Found(path, "copy", "backups")
+        if path.is_relative_to(home.agents) and path.parent.name == _WORKSPACES:
+            return Found(path, "lines", "workspaces")
         if name.endswith(_DATABASE) or name in _SECRETS or name.endswith((".json", ".md", ".pid", ".sock")):
             return None
         if path.is_relative_to(home.agents):

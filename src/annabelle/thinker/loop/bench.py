@@ -13,6 +13,7 @@ from annabelle.core.trace import TraceFile
 from annabelle.llm.types import ModelChoice, ModelEvent, ModelRequest, Purpose
 from annabelle.skills.playbook import Playbooks
 from annabelle.thinker.compress.port import Thinking
+from annabelle.thinker.compress.workspaces import Workspaces
 from annabelle.thinker.context.prompt import ContextBuilder
 from annabelle.thinker.context.recollection import Recollection
 from annabelle.thinker.costs import CostMeter
@@ -57,3 +58,4 @@ class Workbench:
     thinking: Thinking
     trace: TraceFile
     costs: CostMeter
+    workspaces: Workspaces | None = None
