@@ -1,4 +1,4 @@
-"""The profile along with the memories: the same as `get_profile` shows, with the same labels, and only when asked for."""
+"""The profile along with the memories: as `get_profile` shows it, with the same labels, and only when asked for."""
 
 from __future__ import annotations
 
