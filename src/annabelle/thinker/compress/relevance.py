@@ -20,12 +20,13 @@ _BY_MEANING: Final = 0.7
 
 
 def by_words(texts: Sequence[str], question: str) -> list[float]:
-    """The share of the question's words that a text has, each worth the more the fewer texts have it."""
+    """By the question's words that a text has, each worth the more the fewer texts have it; 1 for the closest."""
     bags = [set(_words(text)) for text in texts]
     seen = Counter(word for bag in bags for word in bag)
-    asked = {word: math.log(1 + len(texts) / (1 + seen[word])) for word in set(_words(question))}
-    whole = sum(asked.values()) or 1.0
-    return [sum(value for word, value in asked.items() if word in bag) / whole for bag in bags]
+    asked = {word: math.log(1 + len(texts) / seen[word]) for word in set(_words(question)) if word in seen}
+    scores = [sum(value for word, value in asked.items() if word in bag) for bag in bags]
+    most = max(scores, default=0.0) or 1.0
+    return [score / most for score in scores]
 
 
 async def by_meaning(embedder: Embedder, texts: Sequence[str], question: str) -> Relevance:

@@ -24,7 +24,7 @@ TARGET_SHARE: Final = 0.75
 """How much of the budget is filled: a conversation that just fits would have to be cut again at the next step."""
 _SUMMARY_SHARE: Final = 0.35
 _FEWEST_SUMMARY: Final = 150
-_RECENCY: Final = 0.5
+_RECENCY: Final = 0.4
 _LATEST: Final = 3
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from pydantic_ai.messages import (
@@ -26,6 +27,8 @@ from annabelle.thinker.compress.texts import arguments_of, result_text, user_tex
 from annabelle.thinker.context.tags import SUMMARY, element
 
 _OF: Final = "what was left out of this conversation"
+# The same messages give the same summary, also a minute later.
+_ALWAYS: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _USER_CHARS: Final = 100
 _FEWEST_TOKENS: Final = 40
 _SAID_AGAIN: Final = 1.5
@@ -62,6 +65,8 @@ def summary_of(
     characters = int((room - _FEWEST_TOKENS) * 3.6)
     while room >= _FEWEST_TOKENS and characters > 0 and chosen:
         chosen = _within(chosen, rows, characters)
+        if not chosen:
+            break
         message = _message(rows, chosen)
         if count([message]) <= room:
             return message
@@ -162,7 +167,8 @@ def _message(rows: Sequence[_Row], chosen: Sequence[_Piece]) -> ModelRequest:
 def summary_message(text: str) -> ModelRequest:
     """The text in its section. No sign in it opens a tag: what people and tools wrote can not end the section."""
     body = text.replace("<", "&lt;")
-    return ModelRequest(parts=[UserPromptPart(content=element(SUMMARY, f"\n{body}\n", of=_OF))])
+    content = element(SUMMARY, f"\n{body}\n", of=_OF)
+    return ModelRequest(parts=[UserPromptPart(content=content, timestamp=_ALWAYS)])
 
 
 def summary_in(messages: Sequence[ModelMessage]) -> tuple[int, str] | None:
