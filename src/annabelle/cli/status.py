@@ -46,13 +46,16 @@ def draw(home: Home, found: JsonObject) -> None:
     if note is not None:
         since = _age(found.get("uptimeSeconds"))
         print_line(f"Annabelle {note.version} runs at {note.url} (process {note.pid}){since}.")
-    agents = [(_text(row, "agentId"), _state_of(row), _model_of(row), _pid(row)) for row in _rows(found.get("agents"))]
+    agents = [
+        (_text(row, "agentId"), _state_of(row), _model_of(row), _pid(row), _hour_of(row), _calls_of(row))
+        for row in _rows(found.get("agents"))
+    ]
     servers = [
         (_text(row, "name"), _text(row, "state"), _text(row, "tools"), _pid(row), _text(row, "restarts"), _error(row))
         for row in _rows(found.get("servers"))
     ]
     for titles, rows in (
-        (("AGENT", "STATE", "MODEL", "PROCESS"), agents),
+        (("AGENT", "STATE", "MODEL", "PROCESS", "TOKENS THIS HOUR", "CALLS A MESSAGE"), agents),
         (("SERVER", "STATE", "TOOLS", "PROCESS", "RESTARTS", ""), servers),
     ):
         if rows:
@@ -91,6 +94,18 @@ def _state_of(agent: JsonObject) -> str:
 
 def _model_of(agent: JsonObject) -> str:
     return ":".join(filter(None, [_text(agent, "llmProvider"), _text(agent, "model")])) or "chosen automatically"
+
+
+def _hour_of(agent: JsonObject) -> str:
+    costs = agent.get("costs")
+    fields = cast("JsonObject", costs) if isinstance(costs, dict) else {}
+    used, cap = fields.get("currentHourTokens"), fields.get("hardCap")
+    return f"{used:,} of {cap:,}" if isinstance(used, int) and isinstance(cap, int) else ""
+
+
+def _calls_of(agent: JsonObject) -> str:
+    most = _text(agent, "worstCaseModelCalls")
+    return f"at most {most}" if most else ""
 
 
 def _pid(row: JsonObject) -> str:
