@@ -29,7 +29,7 @@ def tool(name: str, *, read_only: bool = False) -> ToolSpec:
         server="test",
         original_name=name,
         description=f"The tool {name}.",
-        input_schema={"type": "object", "properties": {"text": {"type": "string"}}},
+        input_schema={"type": "object", "properties": {"text": {"type": "string"}}, "additionalProperties": True},
         annotations=ToolAnnotations(read_only=read_only, destructive=False),
     )
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
+from annabelle.core.contract import TurnBrief
 from annabelle.core.errors import ErrorBody
 from annabelle.core.tools import JsonObject
+from annabelle.thinker.loop.normalise import Normalised, normalised
 from annabelle.thinker.select.selector import Selection
 
 
@@ -23,10 +25,16 @@ class PlannedCall:
     name: str
     arguments: JsonObject
     problem: ErrorBody | None = None
+    normalised: tuple[str, ...] = ()
+    """The arguments that were brought into the shape the tool asks for."""
+    recovered: bool = False
+    """Whether the model wrote the call into its text instead of making it."""
 
 
-def planned_calls(response: ModelResponse, message_id: str, step: int) -> list[PlannedCall]:
-    """All calls of a response, in its order."""
+def planned_calls(
+    response: ModelResponse, brief: TurnBrief, step: int, selection: Selection, *, recovered: bool = False
+) -> list[PlannedCall]:
+    """All calls of a response, in its order, with arguments as their tools want them."""
     parts = [part for part in response.parts if isinstance(part, ToolCallPart)]
     calls: list[PlannedCall] = []
     for index, part in enumerate(parts):
@@ -40,8 +48,23 @@ def planned_calls(response: ModelResponse, message_id: str, step: int) -> list[P
                 message=f"The arguments of {part.tool_name} are not a JSON object.",
                 hint="Call it again with one JSON object as arguments.",
             )
-        call_id = f"{message_id}:{step}:{index}"
-        calls.append(PlannedCall(index, call_id, part.tool_call_id, part.tool_name, arguments, problem))
+        spec = selection.spec(part.tool_name)
+        shaped = Normalised(arguments)
+        if spec is not None and problem is None:
+            shaped = normalised(arguments, spec.input_schema, brief.chat_id)
+        call_id = f"{brief.message_id}:{step}:{index}"
+        calls.append(
+            PlannedCall(
+                index=index,
+                call_id=call_id,
+                model_id=part.tool_call_id,
+                name=part.tool_name,
+                arguments=shaped.arguments,
+                problem=problem,
+                normalised=shaped.changed,
+                recovered=recovered,
+            )
+        )
     return calls
 
 

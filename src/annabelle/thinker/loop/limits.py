@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from annabelle.core.contract import TurnLimits
 from annabelle.thinker.loop.progress import Progress
 
+MOST_AT_ONCE: Final = 16
+"""Calls of one step that are made; a model that asks for more is asked to go on in the next step."""
 _GATHERED_CHARS = 1_500
 
 
@@ -18,8 +21,11 @@ class Stop:
     sentence: str
 
 
-def before_step(progress: Progress, limits: TurnLimits) -> Stop | None:
+def before_step(progress: Progress, limits: TurnLimits, token_budget: int | None = None) -> Stop | None:
     """Whether another model call is allowed."""
+    used = progress.usage.input_tokens + progress.usage.output_tokens
+    if token_budget is not None and used >= token_budget:
+        return Stop("token_budget", f"I stopped because the {token_budget} tokens for this turn are used up ({used}).")
     if progress.seconds >= limits.wall_clock_seconds:
         return wall_clock(limits)
     if progress.step >= limits.max_steps:

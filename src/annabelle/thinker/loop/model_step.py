@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
@@ -17,6 +17,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.llm.types import Completed, FellBack, ModelRequest, TextDelta, ThinkDelta
 from annabelle.thinker import failpoints
 from annabelle.thinker.deltas import DeltaBuffer
+from annabelle.thinker.loop.answering import Review
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.loop.calls import text_of
 from annabelle.thinker.loop.scope import TurnScope
@@ -29,12 +30,14 @@ class Answer:
     response: ModelResponse | None
     usage: Usage
     seconds: float
+    review: Review = field(default_factory=Review)
 
     def to_json(self) -> JsonObject:
         return {
             "response": None if self.response is None else dump_message(self.response),
             "usage": self.usage.model_dump(),
             "seconds": round(self.seconds, 3),
+            "review": self.review.to_json(),
         }
 
     @classmethod
@@ -45,6 +48,7 @@ class Answer:
             response=message if isinstance(message, ModelResponse) else None,
             usage=Usage.model_validate(recorded["usage"]),
             seconds=cast("float", recorded["seconds"]),
+            review=Review.from_json(cast("JsonObject", recorded["review"])),
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pydantic_ai.messages import ModelMessage
 
 from annabelle.core.contract import Usage
+from annabelle.thinker.loop.deeds import Deed
 from annabelle.thinker.loop.repetition import Repetition
 
 
@@ -21,6 +22,10 @@ class Progress:
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
     tools_used: list[str] = field(default_factory=list[str])
+    deeds: list[Deed] = field(default_factory=list[Deed])
+    """Every call that was made, with how it ended: what an answer may claim."""
+    second_chance: bool = False
+    """Whether an answer of this turn was already sent back; there is one such chance in a turn."""
     unknown_outcomes: list[str] = field(default_factory=list[str])
     last_text: str = ""
     last_result: str = ""

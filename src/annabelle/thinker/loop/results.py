@@ -52,6 +52,11 @@ def not_made(call: PlannedCall) -> ToolReturnPart:
     return _without_result(call, "NOT DONE: the turn ended before this call.")
 
 
+def too_many(call: PlannedCall) -> ToolReturnPart:
+    """Answers a call beyond what one step may make."""
+    return _without_result(call, "NOT DONE, too many at once: make this call again in the next step if it is needed.")
+
+
 def interrupted(call: PlannedCall) -> ToolReturnPart:
     """Answers a call that was under way when the turn was stopped."""
     return _without_result(call, f"{_UNKNOWN} (The turn was stopped while it ran.)")

@@ -36,6 +36,9 @@ async def call_tool(bench: Workbench, scope: TurnScope, call: PlannedCall, selec
     """Make the call. Whatever goes wrong comes back as a result for the model, never as an exception."""
     failpoint(failpoints.BEFORE_TOOL)
     started = time.monotonic()
+    if call.normalised:
+        fields = list(call.normalised)
+        bench.trace.write("tool.normalised", {"call_id": call.call_id, "tool": call.name, "fields": fields})
     if call.problem is not None:
         result = ToolResult.failure(call.problem)
     elif selection.spec(call.name) is None:

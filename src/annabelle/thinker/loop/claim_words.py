@@ -1,0 +1,206 @@
+"""The words in which models say that they did something, by language and kind of action."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from annabelle.thinker.loop.deeds import ActionKind
+
+Verbs = Mapping[ActionKind, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How one language says `I have done it`; most fields is a regular expression."""
+
+    said_by_me: str
+    """`I have`, right before a verb."""
+    said_of_it: str
+    """`has been`, right before a verb; empty where the passive is left out."""
+    by_itself: str
+    """Whole sentences that say `it is done`."""
+    verbs: Verbs
+    orders: Verbs
+    """The verb as the person asks for it."""
+    verb_last: bool = False
+    """Whether words may stand between `I have` and the verb, as in German."""
+
+
+_SOON: Final = r"(?:(?:just|now|also|then|successfully|gone ahead and|went ahead and|already|both|all|since) )*"
+
+ENGLISH: Final = Language(
+    said_by_me=rf"\b(?:i've|i have|i|we've|we have|we) {_SOON}",
+    said_of_it=rf"\b(?:(?:has|have|was|were) {_SOON}been|(?:was|were|is|are) (?:now|successfully)|was|were) {_SOON}",
+    by_itself=r"(?:all )?done(?: and dusted)?|all set|it'?s (?:all )?done|(?:that'?s|that is|"
+    r"it is) (?:all )?(?:done|taken "
+    r"care of)|consider it done|(?:the )?task (?:is )?complete[d]?|mission accomplished|completed|i(?:'ve| have)? "
+    r"(?:just )?(?:did it|done (?:it|that|so|this|everything|as you asked)|taken care of (?:it|that|everything)|"
+    r"completed (?:it|the task|that|everything))",
+    verbs={
+        "send": r"sent|emailed|e-mailed|mailed|texted|messaged|replied|forwarded|posted|published|shared|notified|"
+        r"informed|submitted|let \w+ know",
+        "create": r"created|made(?! a note)|written|wrote|added|generated|drafted|set up|opened",
+        "update": r"updated|changed|edited|modified|renamed|moved|replaced|corrected|marked|archived|restored|"
+        r"copied|adjusted|labell?ed|assigned",
+        "delete": r"deleted|removed|erased|cleared|cancell?ed|trashed|unsubscribed|purged",
+        "schedule": r"scheduled|booked|rescheduled|set (?:up )?(?:a|an|the|your|you a|that|"
+        r"this) (?:\w+ ){0,2}(?:reminder|"
+        r"alarm|timer|job|task|meeting|event)|put (?:it|that|this|the \w+) (?:in|on|into) (?:your|the) calendar",
+        "remember": r"saved|stored|remembered|memori[sz]ed|made a note|recorded|kept",
+        "transfer": r"downloaded|uploaded|installed|exported|imported|backed up",
+        "pay": r"paid|ordered|purchased|bought|transferred",
+        "run": r"executed|run|ran",
+        "control": r"turned (?:on|off|up|down)|switched (?:on|off)|enabled|disabled|activated|deactivated|started|"
+        r"stopped|restarted",
+        "search": r"searched (?:for|the|your|through|online|my)|looked (?:it|that|this|them) up|looked up|"
+        r"checked (?:your|the|my) (?:\w+ )?(?:calendar|inbox|e-?mails?|mail|mailbox|files?|folders?|messages?|"
+        r"weather|forecast|"
+        r"website|web|internet|news|database|notes?|memory|schedule|status|logs?)|found the following|"
+        r"found (?:some|a few|several|\d+|two|three|four|five) (?:\w+ )?(?:results?|articles?|e-?mails?|messages?|"
+        r"files?|matches|entries|events?)|browsed|fetched|retrieved",
+    },
+    orders={
+        "send": r"send|e-?mail|mail|text|message|reply|answer|forward|post|publish|share|notify|inform|tell|submit|"
+        r"write to",
+        "create": r"create|make|write|add|generate|draft|set up|open",
+        "update": r"update|change|edit|modify|rename|move|replace|correct|mark|archive|restore|copy|adjust|label|"
+        r"assign",
+        "delete": r"delete|remove|erase|clear|cancel|trash|unsubscribe|get rid of|throw away|purge",
+        "schedule": r"schedule|book|reschedule|remind|reminder|alarm|timer|every (?:day|week|morning|hour)|calendar|"
+        r"set",
+        "remember": r"save|store|remember|memori[sz]e|note|keep|record|write down",
+        "transfer": r"download|upload|install|export|import|back up|fetch",
+        "pay": r"pay|order|purchase|buy|transfer",
+        "run": r"execute|run|start",
+        "control": r"turn|switch|enable|disable|activate|deactivate|start|stop|restart",
+        "search": r"search|look|check|find|browse|fetch|read|what|who|when|where|how",
+    },
+)
+
+GERMAN: Final = Language(
+    said_by_me=r"\b(?:ich habe|ich hab|wir haben|habe ich) ",
+    said_of_it=r"\b(?:wurde|wurden|ist|sind) ",
+    by_itself=r"erledigt|fertig|alles erledigt|ist erledigt|das ist erledigt|schon erledigt|habe ich erledigt",
+    verb_last=True,
+    verbs={
+        "send": r"gesendet|geschickt|verschickt|versendet|abgeschickt|weitergeleitet|geantwortet|veröffentlicht",
+        "create": r"erstellt|angelegt|hinzugefügt|eingerichtet|geschrieben|erzeugt",
+        "update": r"aktualisiert|geändert|umbenannt|verschoben|bearbeitet|ersetzt|kopiert",
+        "delete": r"gelöscht|entfernt|abgesagt|storniert",
+        "schedule": r"geplant|gebucht|eingetragen|terminiert|vorgemerkt",
+        "remember": r"gespeichert|gemerkt|notiert|abgelegt",
+        "transfer": r"heruntergeladen|hochgeladen|installiert|exportiert|importiert",
+        "pay": r"bezahlt|überwiesen|bestellt|gekauft",
+        "run": r"ausgeführt|gestartet",
+        "control": r"eingeschaltet|ausgeschaltet|aktiviert|deaktiviert|gestoppt",
+        "search": r"nachgeschaut|nachgesehen|gesucht|nachgeschlagen|recherchiert",
+    },
+    orders={
+        "send": r"send\w*|schick\w*|verschick\w*|antworte?\w*|leite",
+        "create": r"erstell\w*|leg\w*|füg\w*|richte|schreib\w*|mach\w*",
+        "update": r"aktualisier\w*|änder\w*|benenn\w*|verschieb\w*|bearbeit\w*|ersetz\w*|kopier\w*",
+        "delete": r"lösch\w*|entfern\w*|stornier\w*|sag\w* .* ab",
+        "schedule": r"plan\w*|buch\w*|trag\w*|erinner\w*|termin\w*",
+        "remember": r"speicher\w*|merk\w*|notier\w*",
+        "transfer": r"lad\w*|installier\w*|exportier\w*|importier\w*",
+        "pay": r"bezahl\w*|überweis\w*|bestell\w*|kauf\w*",
+        "run": r"führ\w*|start\w*",
+        "control": r"schalt\w*|aktivier\w*|deaktivier\w*|stopp\w*",
+        "search": r"such\w*|schau\w*|such|sieh\w*|was|wer|wann|wo|wie",
+    },
+)
+
+FRENCH: Final = Language(
+    said_by_me=r"\b(?:j'ai|nous avons|je viens d'|je viens de) (?:bien |déjà |aussi )?(?:les |le |la |l')?",
+    said_of_it=r"\b(?:a|ont) (?:bien )?été (?:bien )?(?:correctement )?",
+    by_itself=r"c'est fait|voilà,? c'est fait|fait|c'est bon,? c'est fait",
+    verbs={
+        "send": r"envoyée?s?|transmise?s?|répondu|publiée?s?|envoyer",
+        "create": r"créée?s?|ajoutée?s?|rédigée?s?|créer",
+        "update": r"modifiée?s?|mis à jour|mise à jour|renommée?s?|déplacée?s?|changée?s?",
+        "delete": r"supprimée?s?|effacée?s?|annulée?s?|retirée?s?|supprimer",
+        "schedule": r"planifiée?s?|programmée?s?|réservée?s?",
+        "remember": r"enregistrée?s?|sauvegardée?s?|mémorisée?s?|noté",
+        "transfer": r"téléchargée?s?|installée?s?|importée?s?|exportée?s?",
+        "pay": r"payée?s?|commandée?s?|achetée?s?",
+        "run": r"exécutée?s?|lancée?s?",
+        "search": r"cherché|recherché|vérifié (?:votre|ton|vos|tes|la|le)",
+    },
+    orders={
+        "send": r"envo\w+|transme\w+|répond\w*|publi\w+",
+        "create": r"cré\w+|ajout\w+|rédig\w+",
+        "update": r"modifi\w+|renomm\w+|déplac\w+|chang\w+|mets",
+        "delete": r"supprim\w+|effac\w+|annul\w+|retir\w+",
+        "schedule": r"planifi\w+|programm\w+|réserv\w+|rappel\w+",
+        "remember": r"enregistr\w+|sauvegard\w+|mémoris\w+|note\w*|retien\w*",
+        "transfer": r"télécharg\w+|install\w+|import\w+|export\w+",
+        "pay": r"pay\w+|command\w+|achèt\w+|achet\w+",
+        "run": r"exécut\w+|lanc\w+",
+        "search": r"cherch\w+|recherch\w+|vérifi\w+|regard\w+",
+    },
+)
+
+SPANISH: Final = Language(
+    said_by_me=r"\b(?:he|hemos|ya he|acabo de) (?:ya )?",
+    said_of_it=r"\b(?:ha|han) sido |\bse (?:ha|han) ",
+    by_itself=r"hecho|listo|ya está(?: hecho| listo)?|está hecho|todo listo",
+    verbs={
+        "send": r"enviad[oa]s?|mandad[oa]s?|respondido|reenviad[oa]s?|publicad[oa]s?|enviar",
+        "create": r"cread[oa]s?|añadid[oa]s?|agregad[oa]s?|crear",
+        "update": r"actualizad[oa]s?|modificad[oa]s?|cambiad[oa]s?|movid[oa]s?|renombrad[oa]s?",
+        "delete": r"eliminad[oa]s?|borrad[oa]s?|cancelad[oa]s?|quitad[oa]s?|borrar|eliminar",
+        "schedule": r"programad[oa]s?|reservad[oa]s?|agendad[oa]s?",
+        "remember": r"guardad[oa]s?|almacenad[oa]s?|anotad[oa]s?|guardar",
+        "transfer": r"descargad[oa]s?|subid[oa]s?|instalad[oa]s?|importad[oa]s?|exportad[oa]s?",
+        "pay": r"pagad[oa]s?|comprad[oa]s?|pedid[oa]s?",
+        "run": r"ejecutad[oa]s?",
+        "search": r"buscado|consultado|revisado (?:tu|su|el|la)",
+    },
+    orders={
+        "send": r"env[ií]\w*|mand\w+|respond\w+|reenv[ií]\w*|public\w+",
+        "create": r"cre\w+|añad\w+|agreg\w+",
+        "update": r"actualiz\w+|modific\w+|cambi\w+|muev\w+|renombr\w+",
+        "delete": r"elimin\w+|borr\w+|cancel\w+|quit\w+",
+        "schedule": r"program\w+|reserv\w+|agend\w+|recuérd\w+",
+        "remember": r"guard\w+|almacen\w+|anot\w+|recuerd\w+",
+        "transfer": r"descarg\w+|sub\w+|instal\w+|import\w+|export\w+",
+        "pay": r"pag\w+|compr\w+|pid\w+",
+        "run": r"ejecut\w+",
+        "search": r"busc\w+|consult\w+|revis\w+|mir\w+",
+    },
+)
+
+# Polish says who did it in the verb itself, so no word stands before it.
+POLISH: Final = Language(
+    said_by_me=r"\b(?:już |właśnie )?",
+    said_of_it=r"\b(?:został|została|zostało|zostały) ",
+    by_itself=r"zrobione|gotowe|załatwione|zrobiłe?a?m(?: to)?",
+    verbs={
+        "send": r"wysła(?:łe|ła)m|wysłan[eya]|odpisa(?:łe|ła)m|przesła(?:łe|ła)m|opublikowa(?:łe|ła)m",
+        "create": r"utworzy(?:łe|ła)m|stworzy(?:łe|ła)m|doda(?:łe|ła)m|utworzon[eya]|dodan[eya]",
+        "update": r"zaktualizowa(?:łe|ła)m|zmieni(?:łe|ła)m|przenios(?:łe|ła)m|zaktualizowan[eya]|zmienion[eya]",
+        "delete": r"usun(?:ą|ę)(?:łe|ła)m|skasowa(?:łe|ła)m|odwoła(?:łe|ła)m|usunięt[eya]",
+        "schedule": r"zaplanowa(?:łe|ła)m|zarezerwowa(?:łe|ła)m|ustawi(?:łe|ła)m|zaplanowan[eya]",
+        "remember": r"zapisa(?:łe|ła)m|zapamięta(?:łe|ła)m|zapisan[eya]",
+        "transfer": r"pobra(?:łe|ła)m|zainstalowa(?:łe|ła)m",
+        "pay": r"zapłaci(?:łe|ła)m|kupi(?:łe|ła)m|zamówi(?:łe|ła)m",
+        "run": r"uruchomi(?:łe|ła)m|wykona(?:łe|ła)m",
+        "search": r"wyszuka(?:łe|ła)m|sprawdzi(?:łe|ła)m",
+    },
+    orders={
+        "send": r"wyślij|odpisz|prześlij|opublikuj",
+        "create": r"utwórz|stwórz|dodaj",
+        "update": r"zaktualizuj|zmień|przenieś",
+        "delete": r"usuń|skasuj|odwołaj",
+        "schedule": r"zaplanuj|zarezerwuj|ustaw|przypomnij",
+        "remember": r"zapisz|zapamiętaj",
+        "transfer": r"pobierz|zainstaluj",
+        "pay": r"zapłać|kup|zamów",
+        "run": r"uruchom|wykonaj",
+        "search": r"wyszukaj|sprawdź|znajdź",
+    },
+)
+
+LANGUAGES: Final = (ENGLISH, GERMAN, FRENCH, SPANISH, POLISH)
