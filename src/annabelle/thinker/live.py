@@ -13,6 +13,8 @@ from annabelle.thinker.events import TurnStream
 
 T = TypeVar("T")
 
+_TIDY_SECONDS = 0.3
+
 
 class LiveTurn:
     """Shared by the workflow that runs the turn and the requests that watch it."""
@@ -27,31 +29,30 @@ class LiveTurn:
         self._working = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
-        self._cancelled = False
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
         """Stop: what runs is interrupted now, and no further step starts."""
-        self._cancelled = True
-        for task in self._tasks:
-            task.cancel()
+        self._cancelled.set()
 
     async def work(self, job: Coroutine[object, object, T]) -> T:
         """Run the inside of a step so that a cancel ends it at once; the step then records that it was cancelled."""
-        if self._cancelled:
+        if self._cancelled.is_set():
             job.close()
             raise _cancelled()
-        task = asyncio.ensure_future(job)
-        self._tasks.add(task)
+        task, stop = asyncio.ensure_future(job), asyncio.ensure_future(self._cancelled.wait())
         try:
-            return await task
-        except asyncio.CancelledError:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return await task
             task.cancel()
-            if self._cancelled:
-                raise _cancelled() from None
-            raise
+            # What tidies up behind itself may do so; what takes longer, or does not listen, is not waited for.
+            await asyncio.wait({task}, timeout=_TIDY_SECONDS)
+            raise _cancelled()
         finally:
-            self._tasks.discard(task)
+            stop.cancel()
+            task.cancel()
+            task.add_done_callback(_read)
 
     @asynccontextmanager
     async def step(self) -> AsyncGenerator[None]:
@@ -90,6 +91,12 @@ class LiveTurn:
             except TimeoutError:
                 return None
         return self.result
+
+
+def _read(task: asyncio.Future[T]) -> None:
+    """Look at how an abandoned task ended, so that nobody is told it was never looked at."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _cancelled() -> TurnCancelled:

@@ -70,7 +70,7 @@ class Turn:
         if cleaned.notice is not None:
             self._live.stream.fact("notice", "input-cut", {"text": cleaned.notice})
         try:
-            scope = await self._set_the_scene(cleaned.text, limits)
+            scope = await self._live.work(self._set_the_scene(cleaned.text, limits))
         except AnnabelleError as error:
             return self._result(failure(error, brief.trace_id), Progress())
         loop = Loop(self._bench, scope)
