@@ -1,0 +1,172 @@
+"""The workspace of a thread: shown once and fresh with every request, kept over turns, never history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from annabelle.core.contract import ThinkingSettings, ToolCall
+from annabelle.core.errors import HubUnreachable, InvalidArguments
+from annabelle.core.tools import ToolResult
+from annabelle.thinker.compress.desk import Desk, DeskChange, Task, changed
+from annabelle.thinker.compress.texts import text_of_block
+from annabelle.thinker.compress.workspace import MOST_TOKENS, ThreadWorkspace
+from annabelle.thinker.compress.workspace_tool import UpdateWorkspace
+from annabelle.thinker.compress.workspaces import Workspaces
+from annabelle.thinker.context.budget import tokens
+from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.thinkers import brief
+
+lines = st.text(min_size=1, max_size=20)
+
+
+class Files:
+    """Files to read, and how often they were."""
+
+    def __init__(self, **files: str) -> None:
+        self.files, self.reads = files, 0
+
+    async def read(self, path: str) -> ToolResult:
+        self.reads += 1
+        if path not in self.files:
+            raise HubUnreachable("No hub.")
+        return ToolResult(text=self.files[path])
+
+    async def call(self, call: ToolCall, user_id: str) -> ToolResult:
+        assert (call.name, call.call_id) == ("filer_read_file", None)
+        return await self.read(str(call.arguments["path"]))
+
+
+async def opened(folder: Path, files: Files | None = None) -> ThreadWorkspace:
+    return await ThreadWorkspace.open(folder, "thr_1", (files or Files()).read)
+
+
+@pytest.mark.req("CMP-01")
+async def test_it_shows_files_notes_tasks_and_what_was_seen_last(tmp_path: Path):
+    workspace = await opened(tmp_path, Files(plan="Step one."))
+    result = await UpdateWorkspace(workspace).call(
+        {"open_files": ["plan"], "add_notes": ["It rains."], "add_tasks": ["read", "write"], "done_tasks": ["read"]}
+    )
+    assert result.text == "1 files open, 1 notes, 1 of 2 tasks to do."
+    workspace.observe("look_up", {}, ToolResult(text="found   it"))
+    text = await workspace.render()
+    for line in ("File plan:", "Step one.", "- It rains.", "[x] read", "[ ] write", "- look_up ok: found it"):
+        assert line in text.splitlines()
+
+
+@pytest.mark.req("CMP-01")
+async def test_it_outlives_the_process_but_not_its_thread(tmp_path: Path):
+    await UpdateWorkspace(await opened(tmp_path)).call({"add_notes": ["Remember me."]})
+    assert "Remember me." in await (await opened(tmp_path)).render()
+    other = await ThreadWorkspace.open(tmp_path, "thr_2", Files().read)
+    assert await other.render() == ""
+
+
+@pytest.mark.req("CMP-01")
+async def test_an_open_file_is_shown_as_it_is_now(tmp_path: Path):
+    files = Files(plan="old")
+    workspace = await opened(tmp_path, files)
+    await UpdateWorkspace(workspace).call({"open_files": ["plan", "gone"]})
+    text = await workspace.render()
+    assert "old" in text
+    assert "(can not be read: No hub.)" in text
+    reads = files.reads
+    await workspace.render()
+    assert files.reads == reads
+    files.files["plan"] = "new"
+    workspace.observe("filer_write_file", {"path": "plan"}, ToolResult(text="written"))
+    assert "new" in await workspace.render()
+
+
+@pytest.mark.req("CMP-01")
+async def test_large_files_share_the_room_there_is(tmp_path: Path):
+    files = Files(a="a " * 20_000, b="short", c="ц" * 20_000)
+    workspace = await opened(tmp_path, files)
+    await UpdateWorkspace(workspace).call({"open_files": ["a", "b", "c"], "add_notes": ["n" * 400] * 1})
+    text = await workspace.render()
+    assert MOST_TOKENS * 0.9 < tokens(text) <= 5_000
+    assert "short" in text.splitlines()
+    assert "n" * 400 in text
+
+
+@pytest.mark.req("CMP-01")
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"notes": 5}', b"\xff\xfe", b'{"open_files": ["' + b"x" * 10 + b'"]'])
+async def test_a_damaged_file_is_an_empty_desk(tmp_path: Path, damage: bytes):
+    (tmp_path / "thr_1.json").write_bytes(damage)
+    workspace = await opened(tmp_path)
+    assert workspace.desk == Desk()
+    await UpdateWorkspace(workspace).call({"add_notes": ["works"]})
+    assert "works" in await (await opened(tmp_path)).render()
+
+
+async def test_a_wrong_change_changes_nothing_and_says_what_is_wrong(tmp_path: Path):
+    workspace = await opened(tmp_path)
+    tool = UpdateWorkspace(workspace)
+    for arguments in ({"notes": ["x"]}, {"add_notes": "x"}, {"add_notes": [""]}, {"done_tasks": ["unknown"]},
+                      {"open_files": [f"f{n}" for n in range(11)]}, {"add_tasks": ["t" * 501]}):  # fmt: skip
+        result = await tool.call(dict(arguments))
+        assert result.is_error
+        assert result.error is not None
+        assert result.error.code == "invalid_arguments"
+    assert workspace.desk == Desk()
+    assert (await opened(tmp_path)).desk == Desk()
+
+
+@given(st.data())
+def test_a_change_made_twice_is_the_same_as_once(data: st.DataObject):
+    many = st.lists(lines, max_size=4).map(tuple)
+    tasks = data.draw(many)
+    desk = Desk(open_files=data.draw(many), notes=data.draw(many), tasks=tuple(Task(text=text) for text in set(tasks)))
+    wanted = DeskChange(
+        open_files=data.draw(many),
+        add_notes=data.draw(many),
+        remove_notes=data.draw(many),
+        add_tasks=data.draw(many),
+        done_tasks=tasks[:1],
+    )
+    try:
+        once = changed(desk, wanted)
+    except (InvalidArguments, ValidationError):
+        return
+    assert changed(once, wanted) == once
+
+
+@pytest.mark.req("CMP-01")
+async def test_tasks_have_a_workspace_and_conversations_only_if_wanted(tmp_path: Path):
+    plain = Workspaces(tmp_path, ThinkingSettings(), Files())
+    wanted = Workspaces(tmp_path, ThinkingSettings(workspace=True), Files())
+    assert await plain.open(brief("x", conversational=True)) is None
+    assert await plain.open(brief("x", conversational=False)) is not None
+    assert await wanted.open(brief("x", conversational=True)) is not None
+    assert await wanted.open(brief("x", thread_id="../../etc")) is None
+
+
+@pytest.mark.req("CMP-01")
+async def test_ten_steps_send_the_workspace_once_each_and_history_has_none(tmp_path: Path):
+    big = "The long plan of this task. " * 2_000
+    plan: list[Any] = [[("look_up", {"page": n})] for n in range(9)]
+    tools = DictTools(look_up=lambda arguments: f"found {arguments}", filer_read_file=lambda _: big)
+    first: list[Any] = [[("update_workspace", {"open_files": ["plan.md"], "add_tasks": ["finish"]})]]
+    bench = Bench(tmp_path, ListedModel(*first, *plan, "Done."), tools, max_steps=12, same_tool_with_news=20)
+    bench.parts = replace(bench.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
+    result = await bench.run("do it", conversational=False)
+    assert result.text == "Done."
+    requests = [text_of_block(request.messages) for request in bench.model.requests]
+    assert len(requests) == 11
+    for text in requests[1:]:
+        assert text.count("<workspace>\n") == 1
+        shown = text.split("<workspace>\n")[1].split("</workspace>")[0]
+        assert 4_500 < tokens(shown) <= 5_000
+        assert "The long plan" not in text.replace(shown, "")
+    record = (await bench.sessions.turns(brief("x").thread_id))[-1]
+    assert "The long plan" not in str(record.messages)
+    again = Bench(tmp_path, ListedModel("Yes."), tools)
+    again.parts = replace(again.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
+    await again.run("and now?", conversational=False)
+    assert "[ ] finish" in text_of_block(again.sent())
