@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, TurnCancelled
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.agents.manager import AgentManager
@@ -16,6 +16,8 @@ from annabelle.store.database import Database
 from annabelle.store.tasks import Task
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.policy import AgentPolicy
+
+_MOST_STOPS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +44,28 @@ class BackgroundCalls:
 
     async def run(self, task: Task) -> ToolResult:
         """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""
+        context = CallContext.model_validate(task.request["context"])
+        await self._parts.ready()
+        for attempt in range(_MOST_STOPS):
+            try:
+                return await self._call(task, context.model_copy(update={"call_id": f"{task.id}:{attempt}"}))
+            except TurnCancelled:
+                # A hub that stopped politely cancelled it, which is only said of calls that can be made again.
+                continue
+            except AnnabelleError as error:
+                return ToolResult.failure(error.body(context.trace_id)).model_copy(update={"trust": "trusted"})
+        stopped = TurnCancelled("It was stopped again and again before it was done.")
+        return ToolResult.failure(stopped.body(context.trace_id)).model_copy(update={"trust": "trusted"})
+
+    async def _call(self, task: Task, context: CallContext) -> ToolResult:
         parts = self._parts
         name, arguments = str(task.request["tool"]), cast("JsonObject", task.request["arguments"])
-        context = CallContext.model_validate(task.request["context"]).model_copy(update={"call_id": f"{task.id}:call"})
-        await parts.ready()
-        try:
-            policy = self.policy(context)
-            there = parts.toolbox.tools().tools
-            if context.user_id != OWNER:
-                theirs = parts.people.policy(context.user_id, there, in_turn=context.caller == "agent")
-                if not theirs.permits(name):
-                    raise refusal(context.user_id, name)
-            if parts.toolbox.wants_provenance(name):
-                spec = next((one for one in there if one.name == name), None)
-                context = await labelled(parts.database, context, spec, arguments)
-            return await parts.toolbox.call(name, arguments, context, policy)
-        except AnnabelleError as error:
-            return ToolResult.failure(error.body(context.trace_id)).model_copy(update={"trust": "trusted"})
+        there = parts.toolbox.tools().tools
+        if context.user_id != OWNER:
+            theirs = parts.people.policy(context.user_id, there, in_turn=context.caller == "agent")
+            if not theirs.permits(name):
+                raise refusal(context.user_id, name)
+        if parts.toolbox.wants_provenance(name):
+            spec = next((one for one in there if one.name == name), None)
+            context = await labelled(parts.database, context, spec, arguments)
+        return await parts.toolbox.call(name, arguments, context, self.policy(context))

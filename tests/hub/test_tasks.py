@@ -1,0 +1,260 @@
+"""Tasks in the background: made once, under the rules of whoever asked, and told once (RTR-05, I-26)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, update
+
+from annabelle.core.contract import TurnResult
+from annabelle.core.home import Home
+from annabelle.core.messages import OWNER, InboundMessage, now
+from annabelle.core.redact import Redactor
+from annabelle.core.settings import Settings
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.hub.boot import Machine, Start, assemble
+from annabelle.hub.flows.deliver import deliver
+from annabelle.hub.listening import bind
+from annabelle.hub.subagents.tasks import task_id_of
+from annabelle.hub.turns import context_of
+from annabelle.store import claims, messages, tables, tasks, threads
+from annabelle.store.messages import QueueLimits, StoredMessage
+from annabelle.store.tasks import NewTask, Task
+from annabelle.toolbox.native import NativeTool
+
+ANY: JsonObject = {"type": "object", "properties": {}}
+ONCE = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
+AGAIN = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
+
+
+class Work:
+    """Tools that count their calls, and can be made to wait."""
+
+    def __init__(self) -> None:
+        self.calls: list[CallContext] = []
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+        self.go_on.set()
+
+    async def do(self, _arguments: JsonObject, context: CallContext) -> ToolResult:
+        self.calls.append(context)
+        self.begun.set()
+        await self.go_on.wait()
+        return ToolResult(text="The page says hello.", trust="untrusted")
+
+    def tools(self) -> list[NativeTool]:
+        return [NativeTool(name, "x", ANY, self.do, kind) for name, kind in (("do_once", ONCE), ("do_again", AGAIN))]
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@asynccontextmanager
+async def a_hub(home: Home, work: Work) -> AsyncGenerator[Machine]:
+    """A hub without servers and HTTP, as it is after a start."""
+    settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
+    with bind(0) as sock:
+        async with AsyncExitStack() as stack:
+            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            await machine.hub.agents.start()
+            machine.hub.toolbox.add_native(work.tools())
+            await machine.hub.tasks.tidy()
+            await machine.durable.launch()
+            machine.hub.progress.ready()
+            await machine.hub.tasks.resume()
+            yield machine
+            machine.hub.progress.phase = "stopping"
+
+
+@pytest.fixture
+async def machine(home: Home, work: Work) -> AsyncIterator[Machine]:
+    async with a_hub(home, work) as made:
+        yield made
+
+
+async def turn(machine: Machine) -> CallContext:
+    """A message that is being answered, and the context of a call in its turn."""
+    inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="Look at that page.")
+
+    def enter(conn: Connection) -> CallContext:
+        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
+        messages.receive(conn, thread, inbound, QueueLimits())
+        message_id = claims.claim_next(conn, "hub", 8)[0].message_id
+        return context_of(messages.load(conn, message_id), thread)
+
+    context = await machine.hub.database.write(enter)
+    return context.model_copy(update={"call_id": f"{context.message_id}:1:0"})
+
+
+async def call(machine: Machine, tool: str, context: CallContext, **arguments: Any) -> ToolResult:
+    return await machine.hub.toolbox.call(tool, arguments, context, machine.hub.agents.policy("annabelle"))
+
+
+async def queue(machine: Machine, context: CallContext, tool: str = "do_once", kind: str = "tool_call") -> ToolResult:
+    action: JsonObject = {"type": kind, "toolName": tool, "parameters": {}}
+    return await call(machine, "queue_task", context, name="Read it", action=action)
+
+
+async def ended(machine: Machine, task_id: str) -> Task:
+    await machine.durable.result(task_id, 30)
+    return await machine.hub.database.read(lambda conn: tasks.load(conn, task_id))
+
+
+async def said(machine: Machine, context: CallContext) -> list[StoredMessage]:
+    listed = await machine.hub.database.read(lambda conn: messages.listing(conn, context.thread_id or "", OWNER))
+    return [message for message in listed if message.kind == "said"]
+
+
+@pytest.mark.req("RTR-05")
+async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(machine: Machine, work: Work) -> None:
+    context = await turn(machine)
+    result = await queue(machine, context)
+    again = await queue(machine, context)
+    assert result.structured is not None
+    task_id = str(result.structured["taskId"])
+    assert (task_id, again.structured) == (task_id_of(context), result.structured)
+    task = await ended(machine, task_id)
+    (made,) = work.calls
+    assert (made.caller, made.agent_id, made.user_id, made.message_id) == (
+        "agent",
+        "annabelle",
+        OWNER,
+        context.message_id,
+    )
+    assert task.state == "done"
+    (told,) = await said(machine, context)
+    assert told.content == "The task “Read it” is done. The page says hello."
+    assert told.metadata["trust"] == "untrusted"
+    status = await call(machine, "get_job_status", context.model_copy(update={"call_id": None}), taskId=task_id)
+    assert (status.trust, "The page says hello." in status.text) == ("untrusted", True)
+
+
+@pytest.mark.req("RTR-05")
+async def test_what_can_not_be_queued_is_refused_with_a_sentence(machine: Machine) -> None:
+    context = await turn(machine)
+    for number, (tool, kind, words) in enumerate(
+        [
+            ("do_once", "workflow", "type workflow can not be queued"),
+            ("spawn_subagent", "tool_call", "spawn_subagent can not be queued"),
+            ("nobody_has_this", "tool_call", "no tool nobody_has_this"),
+        ]
+    ):
+        called = context.model_copy(update={"call_id": f"{context.message_id}:2:{number}"})
+        result = await queue(machine, called, tool, kind)
+        assert result.is_error
+        assert words in result.text
+    assert await machine.hub.database.read(tasks.unfinished) == []
+
+
+@pytest.mark.req("RTR-05")
+async def test_a_task_of_somebody_else_is_not_found(machine: Machine) -> None:
+    context = await turn(machine)
+    result = await queue(machine, context)
+    assert result.structured is not None
+    other = context.model_copy(update={"user_id": "bob", "call_id": None})
+    status = await call(machine, "get_job_status", other, taskId=result.structured["taskId"])
+    assert (status.is_error, status.error and status.error.code) == (True, "not_found")
+
+
+@pytest.mark.req("RTR-05", "AGT-05")
+async def test_the_queued_calls_of_a_paused_agent_wait_until_it_is_resumed(machine: Machine, work: Work) -> None:
+    context = await turn(machine)
+    await machine.hub.agents.pause("annabelle", "too dear")
+    result = await queue(machine, context)
+    assert result.structured is not None
+    task_id = str(result.structured["taskId"])
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await work.begun.wait()
+    assert (await machine.hub.tasks.status(task_id, OWNER)).state == "queued"
+    await machine.hub.agents.resume("annabelle", False)
+    assert (await ended(machine, task_id)).state == "done"
+
+
+@pytest.mark.req("RTR-05")
+@pytest.mark.parametrize(
+    ("tool", "calls", "state", "words"),
+    [("do_again", 2, "done", "The page says hello."), ("do_once", 1, "unknown", "whether it took effect is not known")],
+)
+async def test_a_hub_that_stops_takes_the_call_up_again_and_makes_none_twice_that_may_not(
+    home: Home, work: Work, tool: str, calls: int, state: str, words: str
+) -> None:
+    work.go_on.clear()
+    async with a_hub(home, work) as first:
+        context = await turn(first)
+        await queue(first, context, tool)
+        await asyncio.wait_for(work.begun.wait(), 30)
+    work.go_on.set()
+    async with a_hub(home, work) as second:
+        task = await ended(second, task_id_of(context))
+        (told,) = await said(second, context)
+    assert (task.state, len(work.calls)) == (state, calls)
+    assert words in told.content
+
+
+@pytest.mark.req("AGT-04")
+@pytest.mark.incident("I-26")
+@pytest.mark.parametrize("over", [False, True])
+async def test_a_subagents_result_is_told_in_the_thread_once_exactly_when_nobody_waits_for_it(
+    machine: Machine, over: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def run(_task: Task) -> ToolResult:
+        begun.set()
+        await go_on.wait()
+        return ToolResult(text="found it", trust="trusted")
+
+    works: dict[str, Callable[[Task], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
+    monkeypatch.setitem(works, "subagent", run)
+    context = await turn(machine)
+    waiting = asyncio.create_task(call(machine, "spawn_subagent", context, task="look"))
+    await asyncio.wait_for(begun.wait(), 30)
+    if over:
+        lost = TurnResult(message_id=context.message_id or "", success=False)
+        await machine.hub.database.write(lambda conn: deliver(conn, lost.message_id, lost))
+    go_on.set()
+    result = await asyncio.wait_for(waiting, 30)
+    assert (result.text, result.trust) == ("found it", "trusted")
+    told = [message.content for message in await said(machine, context)]
+    assert told == (["The task “look” is done. found it"] if over else [])
+    again = await call(machine, "spawn_subagent", context, task="look")
+    assert (again.text, len(await said(machine, context))) == ("found it", len(told))
+
+
+@pytest.mark.req("AGT-04")
+async def test_a_subagent_that_takes_too_long_is_killed_and_the_result_says_so(machine: Machine) -> None:
+    context = await turn(machine)
+    new = NewTask(
+        "task_late", "subagent", OWNER, "late", {"ask": {"task": "late"}, "context": context.model_dump(mode="json")},
+        "annabelle", context.thread_id, context.message_id,
+    )  # fmt: skip
+
+    def an_hour_ago(conn: Connection) -> Task:
+        tasks.create(conn, new)
+        conn.execute(update(tables.tasks).values(created_at=now() - timedelta(hours=1)))
+        return tasks.load(conn, new.id)
+
+    task = await machine.hub.database.write(an_hour_ago)
+    result = await machine.hub.tasks.subagents.run(task)
+    assert result.error is not None
+    assert result.error.code == "tool_timeout"
+    assert "stays done" in result.text
+    assert machine.hub.tasks.subagents.statuses() == []
+
+
+@pytest.mark.req("AGT-04")
+async def test_a_sixth_subagent_at_once_is_refused(machine: Machine) -> None:
+    context = await turn(machine)
+    request: JsonObject = {"context": {}}
+    for number in range(5):
+        new = NewTask(f"task_{number}", "subagent", OWNER, "x", request, "annabelle")
+        await machine.hub.database.write(lambda conn, new=new: tasks.create(conn, new))
+    result = await call(machine, "spawn_subagent", context, task="one more")
+    assert (result.is_error, "Wait until one has ended" in result.text) == (True, True)
