@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,9 @@ from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
 from annabelle.hub import seed
 from annabelle.hub.seed import ServerPlaybooks, seed_agent, seed_home
+from hub.hubs import HubProcess, wait_for
+
+TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.req("HUB-07")
@@ -86,3 +93,15 @@ def test_playbooks_that_can_not_be_written_stop_a_start_and_nothing_that_runs(
         seed_home(home)
     ServerPlaybooks(home, lambda: ["vercel"]).look()
     assert "can not be written" in caplog.text
+
+
+@pytest.mark.req("PLB-01")
+def test_a_running_hub_seeds_playbooks_when_their_server_is_added(
+    home: Home, make_hub: Callable[..., HubProcess]
+) -> None:
+    make_hub().start()
+    assert len(list(home.playbooks.glob("*.md"))) == 15
+    echo = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
+    (home.config / "external-mcps.json").write_text(json.dumps({"mcpServers": {"vercel": echo}}))
+    wait_for((home.playbooks / "vercel-deployments.md").exists, "the playbook of the new server")
+    assert (home.playbooks / "project-source-linking.md").exists()
