@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from annabelle.core.errors import InvalidArguments, ProviderDown
+from annabelle.core.masking import masked
 from annabelle.core.messages import now
+from annabelle.core.needle import Needle
 from annabelle.core.tools import JsonObject
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
 from annabelle.thinker.session import archivist
@@ -256,6 +258,17 @@ async def test_a_side_file_without_its_session_is_not_thrown_away(tmp_path: Path
     archive = await again.archive(THREAD, Ending("msg_8", "manual", "s"))
     assert archive is not None
     assert [one["message_id"] for one in archive.turns] == ["msg_0", "msg_1", "msg_2", "msg_8"]
+
+
+@pytest.mark.req("TRU-09")
+@pytest.mark.parametrize("word", ["session_timeout", "archive", "2026", "msg_0", "owner", "turn", "10"])
+async def test_an_archive_can_be_read_whatever_word_was_forgotten(tmp_path: Path, word: str) -> None:
+    store = SessionFiles(tmp_path, "tess")
+    await ended(store, 0, "They talked.", datetime(2026, 5, 3, tzinfo=UTC), said="A turn of 2026 by the owner")
+    path = tmp_path / "archive" / f"{THREAD}.jsonl"
+    record = masked(Needle((word,)), json.loads(path.read_text()))
+    path.write_text(json.dumps(record) + "\n")
+    assert [one.summary for one in await SessionFiles(tmp_path, "tess").archives(THREAD)] == ["They talked."]
 
 
 @pytest.mark.req("SES-04")

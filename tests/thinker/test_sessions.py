@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -159,3 +160,14 @@ async def test_as_many_threads_stay_open_as_may_and_the_rest_are_read_again(
     await files.session("thr_one_more")
     await files.session("thr_1")
     assert loaded.count(str(files.path("thr_1"))) == 2
+
+
+@pytest.mark.req("SES-01")
+async def test_more_threads_at_once_than_are_held_open_lose_and_double_nothing(tmp_path: Path) -> None:
+    files = SessionFiles(tmp_path, "tess")
+    threads = [f"thr_{number}" for number in range(session_files._OPEN_THREADS + 20)]
+    for _ in range(2):
+        await asyncio.gather(*(files.append(thread, turn(number)) for number in range(2) for thread in threads))
+    for thread in threads:
+        records = [json.loads(line) for line in files.path(thread).read_text().splitlines()]
+        assert [record.get("message_id") for record in records] == [None, "msg_0", "msg_1"]

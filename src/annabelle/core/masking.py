@@ -14,10 +14,10 @@ MASK = "[forgotten]"
 # What our own records are held together by: an id, a kind, a time. Without them they could not be read again.
 _STRUCTURE = frozenset(
     {
-        "agent_id", "at", "attempt", "call_id", "channel", "code", "created_at", "ended_at", "event", "finish_reason", "key",
-        "kind", "limit", "mcp", "message_id", "model", "model_name", "part_kind", "provider", "provider_name", "role",
-        "said_at", "started_at", "state", "status", "step", "thread_id", "time", "timestamp", "tool", "tool_call_id", "tool_kind",
-        "tool_name", "trace_id", "trust", "ts", "type", "user_id", "version",
+        "agent_id", "archived_at", "at", "attempt", "call_id", "channel", "code", "created_at", "ended_at", "event",
+        "finish_reason", "key", "kind", "limit", "mcp", "message_id", "model", "model_name", "part_kind", "provider",
+        "provider_name", "role", "said_at", "started_at", "state", "status", "step", "thread_id", "time", "timestamp",
+        "tool", "tool_call_id", "tool_kind", "tool_name", "trace_id", "trust", "ts", "type", "user_id", "version",
     }
 )  # fmt: skip
 # From here on it is what people, models and tools said, whatever they call its parts.

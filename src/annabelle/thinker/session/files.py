@@ -42,6 +42,8 @@ class _Open:
     archives: Sequence[Archive] = ()
     seen: set[str] = field(default_factory=set[str])
     has_header: bool = False
+    users: int = 0
+    """Who works with it or waits to: as long as there is one, it is not put away."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     loaded: bool = False
 
@@ -131,6 +133,7 @@ class SessionFiles:
     async def _with(self, thread_id: str, work: Callable[[_Open], T]) -> T:
         """Do something with a thread's files, alone with them until it is done, even if the asker goes away."""
         opened = self._opened(thread_id)
+        opened.users += 1
 
         def act() -> T:
             if not opened.loaded:
@@ -138,12 +141,14 @@ class SessionFiles:
             return work(opened)
 
         async def alone() -> T:
-            async with opened.lock:
-                try:
+            try:
+                async with opened.lock:
                     return await asyncio.to_thread(act)
-                except OSError as error:
-                    name = self.path(thread_id).name
-                    raise StorageTrouble(f"The session {name} can not be read: {error.strerror}.") from error
+            except OSError as error:
+                name = self.path(thread_id).name
+                raise StorageTrouble(f"The session {name} can not be read: {error.strerror}.") from error
+            finally:
+                opened.users -= 1
 
         return await asyncio.shield(asyncio.create_task(alone()))
 
@@ -151,7 +156,7 @@ class SessionFiles:
         opened = self._open.get(thread_id)
         if opened is None:
             opened = self._open[thread_id] = _Open()
-            idle = [name for name, other in self._open.items() if not other.lock.locked() and name != thread_id]
+            idle = [name for name, other in self._open.items() if not other.users and name != thread_id]
             for name in idle[: max(0, len(self._open) - _OPEN_THREADS)]:
                 del self._open[name]
         self._open.move_to_end(thread_id)
