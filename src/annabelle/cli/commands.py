@@ -29,10 +29,12 @@ COMMANDS = (
     Command("tools", "List the tools, or call one."),
     Command("memory", "See, search, correct, move and tidy what Annabelle remembers."),
     Command("forget", "Forget something for good, everywhere."),
+    Command("sessions", "List your conversations, or start one afresh."),
     Command("users", "Let other people talk to Annabelle, each with a memory of their own."),
     Command("costs", "Show what was spent, set budgets, and let a paused agent go on."),
     Command("models", "List, fetch and choose models."),
     Command("trace", "Show what happened in one turn, step by step."),
+    Command("compare", "Run recorded conversations with and without the thinking phase."),
     Command("config", "List, read and change settings."),
     Command("version", "Print the version."),
 )
