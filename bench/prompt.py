@@ -18,7 +18,7 @@ from measure import ROOT, Report
 sys.path.insert(0, str(ROOT / "tests"))
 
 from annabelle.llm.openai_protocol.messages import wire_tools
-from prompt_house import House, house, house_tools, weight
+from prompt_house import FULL, USUAL, House, house, house_tools, weight
 from prompt_talk import Exchange, said
 
 CYCLES = 10
@@ -34,16 +34,11 @@ def main() -> None:
     report = Report("prompt")
     everything = wire_tools(house_tools())
     report.figures["tools_there"] = len(everything)
-    with tempfile.TemporaryDirectory() as folder, house(Path(folder)) as home:
-        whole: list[object] = []
-        for turn in range(1, last + 1):
-            if turn in (1, 50, last):
-                _measure(report, turn, home.ask(), whole, everything)
-            else:
-                exchange = said(turn)
-                home.say(exchange)
-                whole += _as_said(exchange)
-        _task(report, home)
+    for name, furniture in (("", USUAL), ("full_", FULL)):
+        with tempfile.TemporaryDirectory() as folder, house(Path(folder), furniture) as home:
+            _talk(report, home, last, name, everything)
+            if not name:
+                _task(report, home)
     report.within("whole request at turn 1, tokens", report.figures["turn_1_tokens"], 3_000)
     for turn in sorted({50, last} - {1}):
         report.within(f"whole request at turn {turn}, tokens", report.figures[f"turn_{turn}_tokens"], 4_000)
@@ -55,8 +50,18 @@ def main() -> None:
     report.print()
 
 
-def _measure(report: Report, turn: int, body: Body, whole: Sequence[object], everything: Sequence[object]) -> None:
-    figures, name = report.figures, f"turn_{turn}"
+def _talk(report: Report, home: House, last: int, prefix: str, everything: Sequence[object]) -> None:
+    whole: list[object] = []
+    for turn in range(1, last + 1):
+        if turn in (1, 50, last):
+            _measure(report, f"{prefix}turn_{turn}", home.ask(), whole, everything)
+        else:
+            home.say(said(turn))
+            whole += _as_said(said(turn))
+
+
+def _measure(report: Report, name: str, body: Body, whole: Sequence[object], everything: Sequence[object]) -> None:
+    figures = report.figures
     tools = body.get("tools", [])
     figures[f"{name}_tokens"] = weight(body)
     figures[f"{name}_tool_tokens"] = weight(tools)
@@ -68,7 +73,7 @@ def _measure(report: Report, turn: int, body: Body, whole: Sequence[object], eve
     figures[f"{name}_tokens_with_everything"] = weight(naive)
     report.ratios[f"{name}_to_everything"] = figures[f"{name}_tokens"] / weight(naive)
     offered = [tool["function"]["name"] for tool in tools]
-    print(f"turn {turn}: {figures[f'{name}_tokens']:.0f} tokens, {len(tools)} tools: {', '.join(offered)}")
+    print(f"{name}: {figures[f'{name}_tokens']:.0f} tokens, {len(tools)} tools: {', '.join(offered)}")
     if "filer_list_files" not in offered:
         raise SystemExit("the tool that answers the question was not offered")
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from support.scripted_model import Call, Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import Incubator, Thinker
 
-SUMMARY = "They spoke of mail, the calendar, the garden and small questions of the day. " * 20
+_SUMMED_UP = "They spoke of mail, the calendar, the garden and small questions of the day. "
 _OWN = {
     "search_tools": "Find tools by what they do, when none you have fits.",
     "send_message": "Send a message to the user in the chat they wrote from.",
@@ -38,11 +39,26 @@ def house_tools() -> list[ToolSpec]:
     return [*catalogue(), *own]
 
 
+@dataclass(frozen=True)
+class Furniture:
+    """How much memory and summaries have to say."""
+
+    profile_fields: int
+    summary_sentences: int
+
+
+USUAL = Furniture(profile_fields=8, summary_sentences=10)
+FULL = Furniture(profile_fields=40, summary_sentences=40)
+"""More than the layers have room for, so that each is as large as it can be."""
+
+
 class House:
     """Ask it, and look at what the model was sent."""
 
-    def __init__(self, thinker: Thinker, hub: FakeHub, model: ScriptedServer) -> None:
+    def __init__(self, thinker: Thinker, hub: FakeHub, model: ScriptedServer, furniture: Furniture) -> None:
         self._thinker, self._hub, self._model = thinker, hub, model
+        self._summary = _SUMMED_UP * furniture.summary_sentences
+        hub.handlers["memory_retrieve_memories"] = lambda _: memory(furniture.profile_fields)
 
     def say(self, said: Exchange) -> dict[str, Any]:
         """One turn; the first request of it, as it went over the wire."""
@@ -76,7 +92,7 @@ class House:
 
     def _turn(self, text: str, rules: list[Rule], **fields: Any) -> list[dict[str, Any]]:
         self._model.clear()
-        self._model.rules(*rules, Rule(reply=Reply(text=SUMMARY)))
+        self._model.rules(*rules, Rule(reply=Reply(text=self._summary)))
         brief = TurnBrief(
             message_id=new_id("msg"), trace_id=new_id("tr"), channel="cli", chat_id="chat", sender_id="owner",
             text=text, **{"thread_id": "thr_talk", **fields},
@@ -89,14 +105,13 @@ class House:
 
 
 @contextmanager
-def house(folder: Path) -> Iterator[House]:
+def house(folder: Path, furniture: Furniture) -> Iterator[House]:
     """A thinker process with everything it needs, in a home of its own."""
     home = Home(folder / "home").prepare()
     seed_playbooks(home.playbooks, ())
     incubator = Incubator()
     with FakeHub() as hub, ScriptedServer() as model, Thinker(incubator, home.root, folder / "stderr.log") as thinker:
         hub.tools = house_tools()
-        hub.handlers["memory_retrieve_memories"] = memory
         settings = {
             "THINKER_LLM_PROVIDER": "compatible",
             "COMPATIBLE_BASE_URL": model.openai_url,
@@ -104,7 +119,7 @@ def house(folder: Path) -> Iterator[House]:
             "LLM_SPACING_SECONDS": "0",
             "THINKER_SESSION_COMPACTION_COOLDOWN_SECONDS": "0",
         }
-        yield House(thinker.adopt(hub.url, settings, AgentProfile(agent_id="annabelle")), hub, model)
+        yield House(thinker.adopt(hub.url, settings, AgentProfile(agent_id="annabelle")), hub, model, furniture)
     incubator.close()
 
 

@@ -23,7 +23,8 @@ class Exchange:
     result: str = ""
 
 
-# Those with tools come last: the question is asked when their results, and the tools themselves, are still fresh.
+# Those with tools come last: the question is asked when their results, a good thousand characters each, and the tools
+# themselves are still fresh.
 _TOPICS = (
     Exchange("Good morning!", "Good morning. The kettle is on your list for today."),
     Exchange("Which river runs through Lisbon?", "The Tagus, which meets the Atlantic just west of the city."),
@@ -35,25 +36,25 @@ _TOPICS = (
         "Is there any unread mail from the bank?",
         "Two mails are unread: the statement of October, and a notice about new terms from 1 December.",
         "gmail_list_emails", {"query": "from:bank is:unread"},
-        "\n".join(f"{n} | bank@example.org | Statement {n} | unread | " + "lorem ipsum " * 20 for n in range(8)),
+        "\n".join(f"{n} | bank@example.org | Statement {n} | unread | " + "lorem ipsum " * 10 for n in range(6)),
     ),
     Exchange(
         "What is on my calendar on Friday?",
         "On Friday there is the review at 10:00 and dinner with Ada at 19:30.",
         "gmail_list_events", {"time_min": "2026-11-20T00:00:00Z", "time_max": "2026-11-21T00:00:00Z"},
-        "10:00 review (room 4)\n19:30 dinner with Ada (Rua das Flores 12)\n" + "details " * 120,
+        "10:00 review (room 4)\n19:30 dinner with Ada (Rua das Flores 12)\n" + "details " * 80,
     ),
     Exchange(
         "Look up how the new tram line is doing.",
         "The line opens in March; the last stretch of track was laid in October. Source: https://example.org/tram",
         "searcher_web_search", {"query": "new tram line opening"},
-        "\n".join(f"https://example.org/{n} Tram line {n}: " + "the works go on " * 15 for n in range(8)),
+        "\n".join(f"https://example.org/{n} Tram line {n}: " + "the works go on " * 9 for n in range(6)),
     ),
     Exchange(
         "What did I note about the garden?",
         "That the roses want cutting in February, and that the hose leaks.",
         "filer_read_file", {"path": "notes.md"},
-        "# Garden\n- cut roses in February\n- hose leaks\n" + "- another line about plants and soil\n" * 60,
+        "# Garden\n- cut roses in February\n- hose leaks\n" + "- another line about plants and soil\n" * 30,
     ),
 )  # fmt: skip
 
@@ -64,9 +65,9 @@ def said(number: int) -> Exchange:
     return Exchange(f"{topic.text} ({number})", topic.answer, topic.tool, topic.arguments, topic.result)
 
 
-def memory(_: JsonObject) -> ToolResult:
-    """A memory that has as much to say as its layers take."""
-    fields: JsonObject = {f"habit_{n}": "prefers the quiet way, with few words and a clear end" for n in range(20)}
+def memory(fields: int) -> ToolResult:
+    """What memory answers to every message: a profile of so many fields, and five facts."""
+    habits: JsonObject = {f"habit_{n}": "prefers the quiet way, with few words and a clear end" for n in range(fields)}
     found = [
         {
             "id": n,
@@ -77,5 +78,5 @@ def memory(_: JsonObject) -> ToolResult:
         }
         for n in range(5)
     ]
-    profile: JsonObject = {"profile": {"user": fields}, "version": 3, "untrusted_fields": [], "trust": "trusted"}
+    profile: JsonObject = {"profile": {"user": habits}, "version": 3, "untrusted_fields": [], "trust": "trusted"}
     return ToolResult(text="", structured={"facts": found, "conversations": [], "profile": profile})
