@@ -31,7 +31,7 @@ _THINGS: Final = re.compile(
     r"projects?|"
     r"facts?|memor(?:y|ies)|entr(?:y|ies)|records?|accounts?|tickets?|issues?|pages?|databases?|groups?|channels?|"
     r"chats?|"
-    r"settings?|profile|scripts?|backups?|passwords?|invit(?:es?|ations?)|subscriptions?|playlists?|lights?|devices?|"
+    r"settings?|preferences?|birthdays?|profile|scripts?|backups?|passwords?|invit(?:es?|ations?)|subscriptions?|playlists?|lights?|devices?|"
     r"websites?|"
     r"repositor(?:y|ies)|repos?|workspace|shopping list|drafts?|reservations?|payments?|"
     r"datei(?:en)?|ordner|termine?|kalender|erinnerung(?:en)?|aufgaben?|kontakte?|nachrichten?|notiz(?:en)?|"
