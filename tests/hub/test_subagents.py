@@ -78,6 +78,8 @@ def test_a_subagent_does_its_task_with_narrower_tools_reports_back_and_leaves_no
     assert all(name.startswith("get_") for name in offered - {"update_workspace", "search_agent_history"})
     assert (folders(home), subagents(hub)) == ([], [])
     assert rows(home, "select kind, state, agent_id from tasks") == [("subagent", "done", "annabelle")]
+    (listed,) = hub.http.get("/tasks").json()["tasks"]
+    assert (listed["kind"], listed["state"], listed["result"]) == ("subagent", "done", "checked")
     booked = rows(home, "select distinct agent_id, message_id from model_calls")
     assert booked == [("annabelle", answer["messageId"])]
     assert rows(home, "select count(*) from messages where kind = 'said'") == [(0,)]

@@ -78,7 +78,7 @@ def test_it_thinks_as_its_parent_does_unless_another_model_is_named(wanted: str,
     )
     profile = profile_of(parent, SubagentAsk(task="x", model=wanted), TASK)
     assert (profile.provider, profile.model, profile.temperature) == (provider, model, 0.3)
-    assert profile.agent_id == "annabelle.sub-ef0123456789"
+    assert (profile.agent_id, profile.temporary) == ("annabelle.sub-ef0123456789", True)
     assert "helper of annabelle" in profile.system_prompt
 
 

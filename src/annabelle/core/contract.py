@@ -75,6 +75,7 @@ class AgentProfile(Frozen):
     system_prompt: str = ""
     limits: TurnLimits = TurnLimits()
     thinking: ThinkingSettings = ThinkingSettings()
+    temporary: bool = Field(default=False, description="All it keeps is in its folder, and goes with it (AGT-04)")
 
 
 class TurnBrief(Frozen):

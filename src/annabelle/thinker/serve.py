@@ -43,6 +43,8 @@ async def serve(boot: ThinkerBoot) -> None:
     """Run until told to stop. Raises an `AnnabelleError` when the thinker can not begin."""
     home = Home.from_environment()
     settings = load_settings(home)
+    if boot.agent.temporary:
+        settings = settings.model_copy(update={"database_url": None})  # what it keeps must go with its folder
     redact = Redactor.from_environment()
     redact.learn([boot.secret])
     home.logs.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ AT_ONCE: Final = 5
 MAX_STEPS: Final = 20
 TOKEN_BUDGET: Final = 60_000
 MARK: Final = ".sub-"
+_NAME_CHARS: Final = 20
 # It reports to whoever sent it, and to nobody else; and it sends nobody itself.
 NEVER: Final = ("spawn_subagent", "queue_task", "get_job_status", "send_message", "send_telegram")
 # Its own clock runs out a little sooner, so that it can still say how far it came.
@@ -50,7 +51,7 @@ class SubagentAsk(BaseModel):
 
 def subagent_id(parent_id: str, task_id: str) -> str:
     """Its name; no agent of agents.json can have one with a dot in it."""
-    return f"{parent_id}{MARK}{task_id[-12:]}"
+    return f"{parent_id[:_NAME_CHARS]}{MARK}{task_id[-12:]}"
 
 
 def profile_of(parent: AgentProfile, ask: SubagentAsk, task_id: str) -> AgentProfile:
@@ -65,6 +66,7 @@ def profile_of(parent: AgentProfile, ask: SubagentAsk, task_id: str) -> AgentPro
             "agent_id": subagent_id(parent.agent_id, task_id),
             "provider": provider,
             "model": model,
+            "temporary": True,
             "system_prompt": _PERSONA.format(parent=parent.agent_id),
         }
     )

@@ -1,0 +1,56 @@
+"""`GET /tasks`: what agents handed on, and what came of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, cast
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+
+from annabelle.hub.api.documented import Answer, Caller, TheHub, failures
+from annabelle.store import tasks
+from annabelle.store.tasks import Task, TaskKind, TaskState
+
+router = APIRouter(tags=["tasks"])
+
+
+class TaskView(Answer):
+    """One task: a tool call in the background, or a subagent's."""
+
+    task_id: str
+    kind: TaskKind
+    state: TaskState = Field(description="unknown: it was interrupted, and whether it took effect nobody knows")
+    name: str
+    agent_id: str | None
+    thread_id: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    result: str | None
+
+    @classmethod
+    def of(cls, task: Task) -> TaskView:
+        return cls(
+            task_id=task.id,
+            kind=task.kind,
+            state=task.state,
+            name=task.name,
+            agent_id=task.agent_id,
+            thread_id=task.thread_id,
+            created_at=task.created_at,
+            finished_at=task.finished_at,
+            result=None if task.result is None else cast("str", task.result.get("text")),
+        )
+
+
+class TaskList(Answer):
+    tasks: list[TaskView]
+
+
+@router.get("/tasks", operation_id="list_tasks", responses=failures(), summary="Work that agents handed on")
+async def list_tasks(
+    hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 50
+) -> TaskList:
+    """Your own tasks, newest first."""
+    found = await hub.database.read(lambda conn: tasks.listing(conn, caller.user_id, limit))
+    return TaskList(tasks=[TaskView.of(task) for task in found])
