@@ -20,7 +20,7 @@ TURNS = 300
 TOOL = "memory_list_contacts"
 SUMMED_UP = "The user is counting; order 4711 is open."
 ABOUT = "They counted up to a hundred and fifty. Order 4711 stayed open."
-TALK = "and so on, and so forth; " * 40
+TALK = "and so on, and so forth; " * 20
 
 
 class Books:
@@ -97,7 +97,7 @@ def test_three_hundred_turns_with_kills_in_between(make_hub: MakeHub, home: Home
 
     for count in range(TURNS):
         request = say(count)
-        if count % 10 in (0, 1, 2) and count > 10 and count != 150:
+        if count % 10 in (0, 1, 2) and count > 10 and count // 10 != 15:
             assert TOOL in request.conversation.tools, "a tool of the last three turns is at hand"
         if count in (69, 219):
             kill_thinker(hub)

@@ -132,7 +132,7 @@ async def test_a_model_that_fails_leaves_what_the_user_wrote_as_the_summary(tmp_
 
 @pytest.mark.req("SES-03")
 async def test_a_slow_model_does_not_keep_a_message_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archivist, "_WAITED_FOR_SECONDS", 0.05)
+    monkeypatch.setattr(archivist, "WAITED_FOR_SECONDS", 0.05)
     asked = asyncio.Event()
 
     async def never() -> None:

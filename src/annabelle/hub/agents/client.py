@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from annabelle.core.contract import (
     TOKEN_HEADER,
     TRACE_HEADER,
+    ClearSession,
     ExtractBrief,
     ExtractResult,
     StreamedEvent,
@@ -101,6 +102,10 @@ class ThinkerClient:
         body = brief.model_dump_json().encode()
         reply = await self._send("POST", "/tidy-facts", body, brief.trace_id, _LEARNING_SECONDS)
         return TidyResult.model_validate_json(reply.body)
+
+    async def clear_session(self, thread_id: str) -> None:
+        """Archive what was said in a thread and start afresh; one that is fresh stays so."""
+        await self._send("POST", "/clear-session", ClearSession(thread_id=thread_id).model_dump_json().encode())
 
     async def resume_costs(self, reset_window: bool) -> None:
         await self._send("POST", "/cost-resume", json.dumps({"resetWindow": reset_window}).encode())

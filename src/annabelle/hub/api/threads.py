@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, Responses, TheHub, failures
 from annabelle.hub.api.views import MessageView, ThreadView
 from annabelle.hub.events.sse import Reader, stream
+from annabelle.hub.memory.thinking import Thinking
 from annabelle.hub.services import Hub
 from annabelle.store import events, messages, threads
 
@@ -61,6 +62,19 @@ async def list_messages(
     await hub.database.read(lambda conn: threads.get(conn, thread_id, caller.user_id))
     found = await hub.database.read(lambda conn: messages.listing(conn, thread_id, caller.user_id, after, limit))
     return MessageList(messages=[MessageView.of(message) for message in found])
+
+
+@router.post(
+    "/threads/{thread_id}/clear",
+    operation_id="clear_thread",
+    responses=failures(404, 503),
+    summary="Start a thread afresh",
+)
+async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
+    """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
+    thread = await hub.database.read(lambda conn: threads.get(conn, thread_id, caller.user_id))
+    await Thinking(hub.agents).clear_session(thread.agent_id, thread.id)
+    return ThreadView.of(thread)
 
 
 @router.get(

@@ -28,6 +28,9 @@ class Thinking:
     async def tidy(self, agent_id: str, brief: TidyBrief) -> TidyResult:
         return await self._ask(agent_id, lambda client: client.tidy(brief))
 
+    async def clear_session(self, agent_id: str, thread_id: str) -> None:
+        await self._ask(agent_id, lambda client: client.clear_session(thread_id))
+
     async def _ask(self, agent_id: str, question: Callable[[ThinkerClient], Awaitable[T]]) -> T:
         async with self._agents.turn(agent_id) as runner:
             for _ in range(DEATHS):

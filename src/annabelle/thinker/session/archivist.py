@@ -17,8 +17,8 @@ from annabelle.thinker.session.records import Archive, ArchiveReason, TurnRecord
 from annabelle.thinker.session.state import Session
 from annabelle.thinker.session.summariser import Summariser, Summary, extracted
 
-_WAITED_FOR_SECONDS: Final = 10.0
-"""What a message that finds an old conversation gives the model to sum it up."""
+WAITED_FOR_SECONDS: Final = 10.0
+"""What somebody who waits, as for an answer, gives the model to sum a conversation up."""
 
 _SCAN_SECONDS: Final = 60.0
 _LEAST_SCAN_SECONDS: Final = 0.5
@@ -50,7 +50,7 @@ class Archivist:
         session = await self._store.session(thread_id)
         if session.last_message_id != message_id and self._rested(thread_id, session):
             try:
-                await self.archive(thread_id, "session_timeout", patience=_WAITED_FOR_SECONDS)
+                await self.archive(thread_id, "session_timeout", patience=WAITED_FOR_SECONDS)
             except StorageTrouble as error:
                 # A full disk: the conversation goes on, and is archived when there is room.
                 _log.warning("%s could not be archived: %s", thread_id, error.message)

@@ -12,7 +12,7 @@ from datetime import tzinfo
 from annabelle.core.contract import TurnBrief
 from annabelle.core.errors import AnnabelleError
 from annabelle.thinker.context.clock import day
-from annabelle.thinker.session.archivist import Archivist
+from annabelle.thinker.session.archivist import WAITED_FOR_SECONDS, Archivist
 from annabelle.thinker.session.compaction import Compactor
 from annabelle.thinker.session.history_tool import HistoryTool
 from annabelle.thinker.session.port import SessionStore, SessionView
@@ -72,7 +72,7 @@ class Conversations:
         self._in_background(self._compact(thread_id))
 
     async def clear(self, thread_id: str) -> None:
-        await self._archivist.archive(thread_id, "manual")
+        await self._archivist.archive(thread_id, "manual", patience=WAITED_FOR_SECONDS)
 
     async def close(self) -> None:
         for task in self._tasks:
