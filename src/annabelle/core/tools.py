@@ -44,6 +44,7 @@ class ToolSpec(BaseModel):
     output_schema: JsonObject | None = None
     annotations: ToolAnnotations = ToolAnnotations()
     group: str = ""
+    keywords: tuple[str, ...] = Field(default=(), description="Words of a message that call for this tool's server")
     audience: Audience = Field(default="everyone", description="Who may see and call it")
 
 

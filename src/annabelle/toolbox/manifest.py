@@ -70,6 +70,7 @@ def find_builtins(
                     kind="builtin",
                     timeout_seconds=timeout_of(manifest.name, manifest.timeout, environment, default_timeout),
                     group=manifest.group,
+                    keywords=manifest.keywords,
                     role=manifest.role,
                     sensitive=manifest.sensitive,
                     scan=manifest.scan,

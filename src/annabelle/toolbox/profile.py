@@ -20,6 +20,7 @@ class ServerProfile:
     kind: ServerKind
     timeout_seconds: float
     group: str = ""
+    keywords: tuple[str, ...] = ()
     role: ServerRole | None = None
     sensitive: bool = False
     scan: Scan = field(default_factory=Scan)

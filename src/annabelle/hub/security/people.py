@@ -25,7 +25,9 @@ TOPIC: Final = "users_config"
 MEMORY: Final = "memory"
 # These read or replace files of the home, in which other people's memory may stand.
 _OWNERS: Final = frozenset({"memory_import_memory", "memory_list_backups", "memory_restore_backup"})
-_IN_TURNS: Final = frozenset({"send_message", "send_telegram", "get_tool_catalog"})
+_IN_TURNS: Final = frozenset(
+    {"send_message", "send_telegram", "get_tool_catalog", "search_tools", "store_fact", "search_memories"}
+)
 
 Stamp = tuple[int, int, int]
 

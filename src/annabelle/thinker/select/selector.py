@@ -58,6 +58,8 @@ class Selection:
     limit: int = 25
     others: tuple[ToolSpec, ...] = field(default=(), repr=False)
     """What was not selected: the model may look for it with `search_tools`."""
+    wanted: tuple[str, ...] = field(default=(), repr=False)
+    """The names of the selected tools, most wanted first: where there is no room, the last give way."""
 
     def spec(self, name: str) -> ToolSpec | None:
         return next((tool for tool in self.tools if tool.name == name), None)
@@ -66,15 +68,20 @@ class Selection:
         return [tool.name for tool in self.tools]
 
     def with_found(self, names: Iterable[str]) -> Selection:
-        """The same with tools the model looked for, as many as the limit leaves room for."""
-        wanted = set(names)
-        room = max(0, self.limit - len(self.tools))
-        found = tuple(tool for tool in self.others if tool.name in wanted)[:room]
+        """The same with tools the model looked for. The limit holds: the least wanted ones give way to them."""
+        asked = dict.fromkeys(names)
+        by_name = {tool.name: tool for tool in self.others if tool.name in asked}
+        found = tuple(by_name[name] for name in asked if name in by_name)[: max(1, self.limit // 2)]
         if not found:
             return self
-        # Behind the others: what the model was given before stays the same prefix.
-        kept = tuple(tool for tool in self.others if tool not in found)
-        return replace(self, tools=(*self.tools, *found), others=kept)
+        crowded = max(0, len(self.tools) + len(found) - self.limit)
+        leaving = set(self.wanted[len(self.wanted) - crowded :]) if crowded else set[str]()
+        # Behind the others: what the model was given before stays the same prefix, where there is room.
+        stay = tuple(tool for tool in self.tools if tool.name not in leaving)
+        found = found[: max(0, self.limit - len(stay))]
+        left = tuple(tool for tool in (*self.others, *self.tools) if tool not in found and tool not in stay)
+        wanted = (*(name for name in self.wanted if name not in leaving), *(tool.name for tool in found))
+        return replace(self, tools=(*stay, *found), others=left, wanted=wanted)
 
 
 class Selector(Protocol):

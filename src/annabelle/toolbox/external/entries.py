@@ -25,6 +25,7 @@ class Metadata(BaseModel):
 
     label: str | None = None
     group: str | None = Field(default=None, alias="toolGroup")
+    keywords: tuple[str, ...] = ()
     scan: Scan = Field(default_factory=Scan, alias="guardianScan")
 
 
@@ -128,6 +129,7 @@ def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: 
         kind="http" if entry.url is not None else "external",
         timeout_seconds=timeout_of(name, entry.timeout, hub, default_timeout),
         group=entry.metadata.group or "External",
+        keywords=entry.metadata.keywords,
         sensitive=entry.sensitive,
         scan=entry.metadata.scan,
     )

@@ -43,6 +43,7 @@ def to_spec(server: ServerProfile, listed: JsonObject) -> ToolSpec | None:
         output_schema=cast("JsonObject", output) if isinstance(output, dict) else None,
         annotations=_annotations(listed.get("annotations")),
         group=server.group,
+        keywords=server.keywords,
         audience=_audience(listed.get("_meta")) if server.kind == "builtin" else "everyone",
     )
 
