@@ -29,7 +29,7 @@ from annabelle.thinker.hub.client import HubClient
 from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.mind import Mind
-from annabelle.thinker.select.selector import AllAllowed
+from annabelle.thinker.select.hybrid import HybridSelector
 from annabelle.thinker.session.files import SessionFiles
 from annabelle.thinker.session.make import conversations
 from annabelle.thinker.session.port import SessionStore
@@ -66,7 +66,7 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
             settings.history_relevance_threshold,
         ),
         recollection=Recollection(hub),
-        selector=AllAllowed(),
+        selector=HybridSelector(settings, embedder, _temperature(profile, settings)),
         playbooks=PlaybookFolder(home.playbooks),
         thinking=ThinkingPhase(
             profile.thinking,
@@ -101,3 +101,7 @@ async def _sessions(profile: AgentProfile, home: Home, settings: Settings) -> Se
         return SessionTables(database, profile.agent_id)
     folder = home.agent(profile.agent_id) / "sessions"
     return SessionFiles(folder, profile.agent_id, synchronous=settings.sqlite_synchronous == "FULL")
+
+
+def _temperature(profile: AgentProfile, settings: Settings) -> float:
+    return settings.thinker_temperature if profile.temperature is None else profile.temperature
