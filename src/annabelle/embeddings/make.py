@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from annabelle.embeddings.books import Books
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import Embedder, ModelName
 from annabelle.embeddings.none import NoEmbedder
@@ -14,15 +15,18 @@ from annabelle.embeddings.none import NoEmbedder
 _log = logging.getLogger(__name__)
 
 
-def make_embedder(config: EmbeddingConfig, cache_folder: Path | None) -> Embedder:
-    """Never raises for a provider that can not work: such an embedder says so at each call, with what to do."""
-    inner = _without_cache(config, cache_folder)
+def make_embedder(config: EmbeddingConfig, cache_folder: Path | None, books: Books | None = None) -> Embedder:
+    """Never raises for a provider that can not work: such an embedder says so at each call, with what to do.
+
+    Vectors that somebody charges for are booked, if there are books.
+    """
+    inner = _without_cache(config, cache_folder, books)
     if cache_folder is None or config.provider == "embedded" or isinstance(inner, NoEmbedder):
         return inner  # the embedded model is quicker than a disk
     return importlib.import_module("annabelle.embeddings.cached").CachedEmbedder(inner, cache_folder)
 
 
-def _without_cache(config: EmbeddingConfig, folder: Path | None) -> Embedder:
+def _without_cache(config: EmbeddingConfig, folder: Path | None, books: Books | None) -> Embedder:
     model = ModelName(config.provider, config.model)
     missing = _missing(config)
     if missing is not None:
@@ -30,7 +34,8 @@ def _without_cache(config: EmbeddingConfig, folder: Path | None) -> Embedder:
     module = {"embedded": "embedded", "ollama": "ollama"}.get(config.provider, "openai_compatible")
     # A provider loads numpy, the vocabulary or the network client, so only the one in use is imported.
     try:
-        return importlib.import_module(f"annabelle.embeddings.{module}").make(config, folder)
+        make = importlib.import_module(f"annabelle.embeddings.{module}").make
+        return make(config, folder, books) if module == "openai_compatible" else make(config, folder)
     except ImportError as error:
         _log.exception("A library for embeddings can not be loaded.")
         return NoEmbedder(

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import cast
 
 from annabelle.core.tools import JsonObject
+from annabelle.embeddings.booked import BookedService
+from annabelle.embeddings.books import Books, is_charged
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.http_embedder import HttpEmbedder
 from annabelle.embeddings.http_service import Hints, HttpService
@@ -38,11 +40,13 @@ class OpenAiWire:
         return [rows[place] for place in range(len(rows))]
 
 
-def make(config: EmbeddingConfig, folder: Path | None) -> HttpEmbedder:
+def make(config: EmbeddingConfig, folder: Path | None, books: Books | None = None) -> HttpEmbedder:
     label = _LABELS.get(config.provider, "The server for embeddings")
     hints = Hints(
         label=label,
         start="Start it, or set EMBEDDING_PROVIDER=embedded to do without.",
         model="Load the model there, or name another in EMBEDDING_MODEL and restart Annabelle.",
     )
-    return HttpEmbedder(HttpService(config, hints), OpenAiWire(), ModelChoice(config.provider, config.model, folder))
+    charged = books if is_charged(config) else None
+    service = HttpService(config, hints) if charged is None else BookedService(config, hints, charged)
+    return HttpEmbedder(service, OpenAiWire(), ModelChoice(config.provider, config.model, folder))

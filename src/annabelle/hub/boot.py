@@ -24,6 +24,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
 from annabelle.durable.lanes import Lanes
+from annabelle.embeddings.books import LEDGER_TOKEN, LEDGER_URL
 from annabelle.hub.agents.config_file import AgentsFile
 from annabelle.hub.agents.launcher import Launcher, LaunchRules
 from annabelle.hub.agents.manager import AgentManager
@@ -143,7 +144,11 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         schema="flows",
         synchronous=settings.sqlite_synchronous,
     )
-    toolbox = Toolbox(ToolboxConfig.from_settings(settings, home, environment), StoredJournal(database), start.nursery)
+    # A server gets these only if its manifest names them.
+    booking = {LEDGER_URL: address(start.socket), LEDGER_TOKEN: identities.admit_servers()}
+    start.redact.learn([booking[LEDGER_TOKEN]])
+    shown = ToolboxConfig.from_settings(settings, home, environment | booking)
+    toolbox = Toolbox(shown, StoredJournal(database), start.nursery)
     rules = LaunchRules(
         home=home,
         environment=environment,

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from types import ModuleType
 from typing import Final
 
 from annabelle.core.contract import ModelCall, Reservation, Reserve
 from annabelle.core.errors import AgentPaused, AnnabelleError
 from annabelle.core.messages import now
 from annabelle.core.settings import Settings
+from annabelle.embeddings.books import PURPOSE
 from annabelle.hub.agents.config import CostControls
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.costs.announcer import Announcer
@@ -65,6 +68,8 @@ class StoredLedger:
 
     async def reserve(self, request: Reserve) -> Reservation:
         """Whether a call may be made; if so, the most it can cost is held back until it is settled."""
+        if request.purpose == PURPOSE:
+            request = await _vectors().priced_request(request)
         try:
             self._agents.check_paused(request.agent_id)
             standing = await self._database.write(lambda conn: ledger.reserve(conn, request, self.caps))
@@ -85,6 +90,8 @@ class StoredLedger:
         return Reservation(call_id=request.call_id, allowed=True)
 
     async def settle(self, call: ModelCall) -> None:
+        if call.purpose == PURPOSE:
+            call = await _vectors().priced_call(call)
         settled = await self._database.write(lambda conn: ledger.settle(conn, call, self.caps))
         if settled is not None:
             await self._count([settled])
@@ -106,7 +113,9 @@ class StoredLedger:
 
     async def _count(self, calls: Sequence[Settled]) -> None:
         for call in calls:
-            reason = self._agents.costs.count(call.agent_id, call.usage)
+            # What a server spends has no agent to be paused; the budgets bound it.
+            known = self._agents.config.agent(call.agent_id) is not None
+            reason = self._agents.costs.count(call.agent_id, call.usage) if known else None
             try:
                 if reason is not None and not self._agents.is_paused(call.agent_id):
                     await self._agents.pause(call.agent_id, f"{COST_CONTROL} ({reason})")
@@ -140,6 +149,11 @@ class StoredLedger:
 
     def _controls(self, agent_id: str) -> CostControls:
         return self._agents.cost_controls(agent_id)
+
+
+def _vectors() -> ModuleType:
+    # The price table takes a third of a second to load, and most homes make their vectors themselves.
+    return importlib.import_module("annabelle.hub.costs.vectors")
 
 
 def _refused(request: Reserve, reason: str, hint: str | None) -> Reservation:

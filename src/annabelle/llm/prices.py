@@ -80,6 +80,21 @@ def _units(provider: ProviderName, base_url: str, model: str) -> _Units:
     return _Units(max(plain.usd, cached.usd) / many, (both.usd - plain.usd) / many, plain.known)
 
 
+def price_of_vectors(provider: str, model: str, tokens: int) -> Price:
+    """What a request for vectors costs; a model the table does not know as the dearest of its kind."""
+    try:
+        return Price(float(calc_price(PricedUsage(input_tokens=tokens), model, provider_id=provider).total_price))
+    except (LookupError, ValueError):
+        return Price(float(tokens * _dearest_vectors() / _MILLION), known=False)
+
+
+@cache
+def _dearest_vectors() -> Decimal:
+    providers = data_snapshot.get_snapshot().providers
+    models = [model for provider in providers for model in provider.models if "embed" in model.id]
+    return max(_top(price.input_mtok) for price in _prices(models))
+
+
 @dataclass(frozen=True, slots=True)
 class Dearest:
     """Dollars for a million tokens."""

@@ -100,7 +100,7 @@ class _Endpoints:
 
     async def cost_status(self, request: Request) -> Response:
         self._mind.require_ready()
-        return JSONResponse(self._mind.costs.status())
+        return JSONResponse(await self._mind.costs.standing())
 
     async def clear_session(self, request: Request) -> Response:
         self._mind.require_ready()

@@ -11,6 +11,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
 from annabelle.embeddings import EmbeddingConfig, make_embedder
+from annabelle.embeddings.books import Books
 from annabelle.llm.service import ModelService
 from annabelle.skills.library import PlaybookFolder
 from annabelle.store.database import Database, sqlite_url
@@ -48,8 +49,9 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
         raise StorageTrouble(f"The folder {folder} can not be made: {error.strerror}.") from error
     hub = HubClient.at(boot.hub_url, boot.secret)
     model = ModelService(settings, home, hub, profile, trace)
-    engine, costs = DurableEngine(_durable(profile, home, settings)), CostMeter()
-    embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache)
+    engine, costs = DurableEngine(_durable(profile, home, settings)), CostMeter(hub.cost_status)
+    books = Books(hub, profile.agent_id)
+    embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache, books)
     store = await _sessions(profile, home, settings)
     bench = Workbench(
         profile=profile,

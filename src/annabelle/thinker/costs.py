@@ -1,15 +1,25 @@
-"""What this process has spent on models so far (`GET /cost-status`); the lasting book is the hub's ledger."""
+"""What this process has spent on models, and how its agent stands in the ledger of the hub (`GET /cost-status`)."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
 from annabelle.core.contract import Usage
+from annabelle.core.errors import AnnabelleError
 from annabelle.core.tools import JsonObject
+
+_HUB_SECONDS: Final = 5.0
+_log = logging.getLogger(__name__)
 
 
 class CostMeter:
-    """Adds up the calls of one process. It never pauses the agent: the hub decides that, and asks it to go on."""
+    """Adds up the calls of one process. It never pauses the agent: the hub decides that, and says so here."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_hub: Callable[[], Awaitable[JsonObject]] | None = None) -> None:
+        self._at_hub = at_hub
         self._calls = 0
         self._usage = Usage()
 
@@ -19,3 +29,14 @@ class CostMeter:
 
     def status(self) -> JsonObject:
         return {"paused": False, "calls": self._calls, **self._usage.model_dump()}
+
+    async def standing(self) -> JsonObject:
+        """The same with the window and the pause as the hub has them, if it answers."""
+        if self._at_hub is None:
+            return self.status()
+        try:
+            async with asyncio.timeout(_HUB_SECONDS):
+                return {**self.status(), **await self._at_hub()}
+        except (AnnabelleError, TimeoutError) as error:
+            _log.warning("the hub did not say how costs stand: %s", error)
+            return self.status()

@@ -7,6 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from annabelle.core.contract import ModelCall, Reserve
+from annabelle.embeddings.books import PURPOSE
 from annabelle.hub.api.documented import read_body
 from annabelle.hub.costs.monitor import CostWindow
 from annabelle.hub.security.identities import Identity
@@ -47,6 +48,8 @@ async def status(request: Request) -> Response:
 def _whose(request: Request) -> dict[str, str]:
     """Whose call it is: a subagent's is its parent's, made for the message that its parent answers (AGT-04)."""
     caller: Identity = request.state.identity
+    if caller.kind == "server":
+        return {"purpose": PURPOSE}  # it makes vectors, and can book nothing else
     errand = {} if caller.errand is None else {"message_id": caller.errand.message_id}
     return {"agent_id": _agent(request), **errand}
 

@@ -101,7 +101,7 @@ class Door:
             return None
         identity = rules.identities.recognise(_token(headers))
         authorise(identity, scope["path"])
-        if identity.kind != "agent":
+        if identity.kind not in ("agent", "server"):
             rules.rate.take(identity)
         scope.setdefault("state", {})["identity"] = identity
         return None

@@ -13,6 +13,7 @@ from annabelle.core.messages import OWNER
 from annabelle.hub.security.users_file import Users, hashed
 
 _AGENT_PATHS = ("/tools/", "/internal/")
+_SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Everything behind these asks for the caller's own rows; whatever is added elsewhere is the owner's until it is named.
 _PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/")
 _PEOPLES_PLACES = frozenset({"/message", "/threads", "/events", "/memory/tidy", "/memory/learn", "/openapi.json"})
@@ -32,7 +33,7 @@ class Errand:
 class Identity:
     """An authenticated caller. A subagent has the id of the agent it works for, and an errand."""
 
-    kind: Literal["owner", "user", "agent"]
+    kind: Literal["owner", "user", "agent", "server"]
     user_id: str = OWNER
     agent_id: str | None = None
     errand: Errand | None = None
@@ -56,6 +57,12 @@ class Identities:
         """A fresh secret for a thinker process that is about to start."""
         secret = secrets.token_urlsafe(32)
         self._agents[secret.encode()] = Identity("agent", agent_id=agent_id, errand=errand)
+        return secret
+
+    def admit_servers(self) -> str:
+        """A fresh secret for servers that book what they spend; it opens the ledger and nothing else."""
+        secret = secrets.token_urlsafe(32)
+        self._agents[secret.encode()] = Identity("server")
         return secret
 
     def dismiss(self, secret: str) -> None:
@@ -89,7 +96,10 @@ def authorise(identity: Identity, path: str) -> None:
     """Thinkers reach tools and the ledger, people beside the owner what is theirs, and nobody else what is internal."""
     if identity.kind == "agent" and not path.startswith(_AGENT_PATHS):
         raise NotAllowed("An agent may only use tools and the ledger.")
-    if identity.kind != "agent" and path.startswith("/internal/"):
+    if identity.kind == "server":
+        if not path.startswith(_SERVER_PATHS):
+            raise NotAllowed("A server may only book what it spends.")
+    elif identity.kind != "agent" and path.startswith("/internal/"):
         raise NotAllowed("Only a running agent may use this address.")
     if identity.kind == "user" and path not in _PEOPLES_PLACES and not path.startswith(_PEOPLES_PATHS):
         raise NotAllowed("Only the owner of this home may use this address.")

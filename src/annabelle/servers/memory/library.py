@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from annabelle.embeddings import Embedder, EmbeddingsUnavailable, make_embedder
+from annabelle.embeddings.books import books_of_server
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.reembedding import Reembedding
 from annabelle.servers.memory.search import Search, Weights
@@ -35,7 +36,8 @@ class Library:
         url = config.database_url or sqlite_url(config.file)
         database = await Database.open(url, synchronous=config.synchronous, backups=config.backups, plan=PLAN)
         try:
-            library = cls(config, database, make_embedder(config.embedding, config.embedding_cache))
+            books = books_of_server("memory", config.embedding)
+            library = cls(config, database, make_embedder(config.embedding, config.embedding_cache, books))
             await library.search.load()
         except BaseException:
             await database.close()  # so that the next call can try again, and a backup can take its place

@@ -22,7 +22,7 @@ from annabelle.core.contract import (
     ToolList,
 )
 from annabelle.core.errors import ErrorBody, HubUnreachable, Unavailable
-from annabelle.core.tools import ToolResult
+from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trace import current_trace
 from annabelle.thinker.hub.patience import Patience, until_reached
 from annabelle.thinker.hub.wire import HubWire, Reply
@@ -85,6 +85,11 @@ class HubClient:
 
     async def settle(self, call: ModelCall) -> None:
         await self._must("POST", "/internal/ledger/settle", call)
+
+    async def cost_status(self) -> JsonObject:
+        """How fast this agent spends, and whether it is paused: the hub keeps that."""
+        reply = await self._must("GET", "/internal/ledger/status")
+        return cast("JsonObject", pydantic_core.from_json(reply.body))
 
     def close(self) -> None:
         self._wire.close()
