@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,41 +12,15 @@ from sqlalchemy import Connection, update
 
 from annabelle.core.contract import TurnResult
 from annabelle.core.home import Home
-from annabelle.core.messages import OWNER, InboundMessage, now
-from annabelle.core.redact import Redactor
-from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
-from annabelle.hub.boot import Machine, Start, assemble
+from annabelle.core.messages import OWNER, now
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.hub.boot import Machine
 from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.listening import bind
 from annabelle.hub.subagents.tasks import task_id_of
-from annabelle.hub.turns import context_of
-from annabelle.store import claims, messages, tables, tasks, threads
-from annabelle.store.messages import QueueLimits, StoredMessage
+from annabelle.store import messages, tables, tasks
+from annabelle.store.messages import StoredMessage
 from annabelle.store.tasks import NewTask, Task
-from annabelle.toolbox.native import NativeTool
-
-ANY: JsonObject = {"type": "object", "properties": {}}
-ONCE = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
-AGAIN = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
-
-
-class Work:
-    """Tools that count their calls, and can be made to wait."""
-
-    def __init__(self) -> None:
-        self.calls: list[CallContext] = []
-        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
-        self.go_on.set()
-
-    async def do(self, _arguments: JsonObject, context: CallContext) -> ToolResult:
-        self.calls.append(context)
-        self.begun.set()
-        await self.go_on.wait()
-        return ToolResult(text="The page says hello.", trust="untrusted")
-
-    def tools(self) -> list[NativeTool]:
-        return [NativeTool(name, "x", ANY, self.do, kind) for name, kind in (("do_once", ONCE), ("do_again", AGAIN))]
+from hub.task_hubs import Work, a_hub, turn
 
 
 @pytest.fixture
@@ -55,41 +28,10 @@ def work() -> Work:
     return Work()
 
 
-@asynccontextmanager
-async def a_hub(home: Home, work: Work) -> AsyncGenerator[Machine]:
-    """A hub without servers and HTTP, as it is after a start."""
-    settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
-    with bind(0) as sock:
-        async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
-            await machine.hub.agents.start()
-            machine.hub.toolbox.add_native(work.tools())
-            await machine.hub.tasks.tidy()
-            await machine.durable.launch()
-            machine.hub.progress.ready()
-            await machine.hub.tasks.resume()
-            yield machine
-            machine.hub.progress.phase = "stopping"
-
-
 @pytest.fixture
 async def machine(home: Home, work: Work) -> AsyncIterator[Machine]:
     async with a_hub(home, work) as made:
         yield made
-
-
-async def turn(machine: Machine) -> CallContext:
-    """A message that is being answered, and the context of a call in its turn."""
-    inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="Look at that page.")
-
-    def enter(conn: Connection) -> CallContext:
-        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
-        messages.receive(conn, thread, inbound, QueueLimits())
-        message_id = claims.claim_next(conn, "hub", 8)[0].message_id
-        return context_of(messages.load(conn, message_id), thread)
-
-    context = await machine.hub.database.write(enter)
-    return context.model_copy(update={"call_id": f"{context.message_id}:1:0"})
 
 
 async def call(machine: Machine, tool: str, context: CallContext, **arguments: Any) -> ToolResult:
