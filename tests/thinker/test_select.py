@@ -1,0 +1,265 @@
+"""Choosing the tools of a turn: the three paths, who has a place for sure, and the cap that really caps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from annabelle.core.contract import ToolList
+from annabelle.core.settings import Settings
+from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
+from annabelle.thinker.select.choosing import Claims, Limits, choose
+from annabelle.thinker.select.hybrid import CORE, HybridSelector
+from annabelle.thinker.select.routes import Routed, Routes, packaged_routes
+from annabelle.thinker.select.selector import Selection, SelectionAsk
+from annabelle.toolbox.ranking import Ranked, Ranking
+from thinker.thinkers import brief
+
+_LIMITS = Limits(threshold=0.3, top_k=15, min_tools=5, max_tools=25)
+_HOUSE = {
+    "filer": "list_files read_file create_file delete_file move_file copy_file search_files check_grant request_grant "
+    "list_grants get_workspace_info get_audit_log update_file",
+    "searcher": "web_search news_search image_search web_fetch",
+    "memory": "store_fact list_facts retrieve_memories get_profile store_skill list_skills update_skill",
+    "gmail": "send_email list_emails get_email create_event list_events find_free_time create_draft",
+    "telegram": "send_message get_messages list_chats",
+    "codexec": "execute_code run_script",
+    "web": "browser_navigate browser_click browser_take_screenshot",
+}
+
+
+def spec(name: str, server: str = "hub", **fields: object) -> ToolSpec:
+    said = name.removeprefix(f"{server}_")
+    given: JsonObject = {
+        "name": name,
+        "server": server,
+        "original_name": said,
+        "description": said.replace("_", " ").capitalize() + ".",
+        "input_schema": {"type": "object", "properties": {}},
+        **fields,
+    }
+    return ToolSpec.model_validate(given)
+
+
+def house(*more: ToolSpec) -> ToolList:
+    tools = [spec(f"{server}_{name}", server) for server, names in _HOUSE.items() for name in names.split()]
+    core = [spec(name) for name in (*CORE, "send_telegram", "queue_task", "get_job_status")]
+    return ToolList(version=f"house-{len(more)}", tools=(*tools, *core, *more))
+
+
+class NoVectors:
+    model = ModelName("none", "")
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        raise EmbeddingsUnavailable("Embeddings are switched off.")
+
+    async def close(self) -> None: ...
+
+
+def selector(*, vectors: bool = True, temperature: float = 0.7, **changes: object) -> HybridSelector:
+    chosen = Settings.model_validate(changes)
+    embedder = make_embedder(EmbeddingConfig(), None) if vectors else NoVectors()
+    return HybridSelector(chosen, embedder, temperature)
+
+
+async def select(text: str, *, vectors: bool = True, tools: ToolList | None = None, **ask: object) -> Selection:
+    required = ask.pop("required_tools", None)
+    asked = SelectionAsk(brief(text, required_tools=required), text, tools or house(), **ask)  # type: ignore[arg-type]
+    return await selector(vectors=vectors).select(asked)
+
+
+@pytest.mark.req("SEL-01")
+async def test_required_tools_are_exactly_those_and_nothing_else() -> None:
+    chosen = await select(
+        "send a mail",
+        required_tools=("filer_read_file", "gone_tool"),
+        sticky=("searcher_web_search",),
+        playbook_tools=("gmail_send_email",),
+    )
+    assert chosen.names() == ["filer_read_file"]
+    assert chosen.missing == ("gone_tool",)
+    assert chosen.report is not None
+    assert chosen.report.method == "required"
+
+
+@pytest.mark.req("SEL-02", "SEL-04")
+@pytest.mark.parametrize("vectors", [True, False])
+async def test_a_question_about_files_gets_file_tools_and_the_core_and_little_else(vectors: bool) -> None:
+    chosen = await select("what files do I have?", vectors=vectors)
+    names = set(chosen.names())
+    assert {"filer_list_files", "filer_search_files", *CORE} <= names
+    assert len(names) <= 20
+    assert "send_telegram" not in names  # the same tool under its old name would be sent twice
+
+
+@pytest.mark.req("SEL-04")
+async def test_core_tools_come_first_and_both_parts_are_sorted_so_that_the_prefix_stays() -> None:
+    chosen = await select("send an email to Ada")
+    names = chosen.names()
+    assert names[: len(CORE)] == sorted(CORE)
+    assert names[len(CORE) :] == sorted(names[len(CORE) :])
+    assert names == (await select("send an email to Ada")).names()
+
+
+@pytest.mark.req("SEL-04")
+async def test_tools_of_the_thinker_itself_are_always_there() -> None:
+    own = spec("search_agent_history", "thinker")
+    assert "search_agent_history" in (await select("hello", local=(own,))).names()
+    assert "search_agent_history" in (await select("send an email", local=(own,))).names()
+
+
+@pytest.mark.req("SEL-03")
+async def test_without_vectors_the_words_of_a_route_choose_its_group() -> None:
+    chosen = await select("is there anything new in my inbox", vectors=False)
+    assert {"gmail_list_emails", "gmail_get_email"} <= set(chosen.names())
+    assert chosen.report is not None
+    assert chosen.report.method == "words"
+
+
+@pytest.mark.req("SEL-03")
+async def test_when_nothing_matches_search_and_memory_are_offered() -> None:
+    chosen = await select("xyzzy plugh", vectors=False)
+    assert {"searcher_web_search", "memory_retrieve_memories"} <= set(chosen.names())
+    assert not any(name.startswith(("filer_", "gmail_", "telegram_")) for name in chosen.names())
+    assert chosen.report is not None
+    assert chosen.report.method == "default"
+
+
+@pytest.mark.req("SEL-05", "SEL-06")
+async def test_sticky_and_playbook_tools_are_in_whatever_the_message_says() -> None:
+    chosen = await select(
+        "take a screenshot", sticky=("filer_read_file", "gone"), playbook_tools=("gmail_find_free_time",)
+    )
+    assert {"filer_read_file", "gmail_find_free_time", "web_browser_take_screenshot"} <= set(chosen.names())
+
+
+@pytest.mark.req("SEL-02", "SEL-05", "SEL-06")
+async def test_the_cap_comes_after_sticky_and_playbook_tools() -> None:
+    tools = house()
+    everything = tuple(tool.name for tool in tools.tools)
+    chosen = await select("what is the weather?", tools=tools, sticky=everything, playbook_tools=everything[::-1])
+    assert len(chosen.tools) == 25
+    assert set(CORE) <= set(chosen.names())
+
+
+@pytest.mark.req("SEL-08")
+async def test_a_tool_that_clearly_fits_calms_the_model() -> None:
+    ask = SelectionAsk(brief("x"), "take a screenshot in the browser", house())
+    clear = await selector(temperature=0.7).select(ask)
+    assert clear.report is not None
+    assert clear.report.top_score > 0.6
+    assert clear.temperature == 0.3
+    assert (await selector(temperature=0.1).select(ask)).temperature == 0.1
+    vague = await select("I wonder about things")
+    assert vague.report is not None
+    assert vague.report.top_score < 0.6
+    assert vague.temperature is None
+
+
+@pytest.mark.req("SEL-09")
+async def test_a_selection_says_how_it_came_about() -> None:
+    report = (await select("delete a file")).report
+    assert report is not None
+    assert report.method == "hybrid"
+    assert report.total == len(house().tools) - 1
+    assert 0 < report.cutoff <= report.top_score <= 1
+    assert len(report.top) == 5
+    assert report.top[0] == ("filer_delete_file", report.top_score)
+
+
+@pytest.mark.req("SEL-02")
+async def test_a_server_without_a_route_has_one_from_its_keywords() -> None:
+    added = [spec(f"piano_tune_{n}", "piano", keywords=("Clavinova",)) for n in range(3)]
+    chosen = await select("what is wrong with the clavinova?", vectors=False, tools=house(*added))
+    assert {"piano_tune_0", "piano_tune_1", "piano_tune_2"} <= set(chosen.names())
+    other = await select("is there anything new in my inbox", vectors=False, tools=house(*added))
+    assert not any(name.startswith("piano_") for name in other.names())
+
+
+@pytest.mark.req("SEL-02")
+def test_no_group_names_a_tool_that_does_not_exist() -> None:
+    """Exact names, as those of jobs, must be there; patterns may wait for a server that is not installed."""
+    known = {tool.name for tool in house().tools}
+    exact = {name for names in packaged_routes().groups.values() for name in names if "*" not in name}
+    assert {name for name in exact if not name.startswith("gmail_")} <= known
+    assert not exact & {"create_job", "list_jobs", "delete_job"}
+
+
+def test_every_route_leads_to_a_group_that_exists() -> None:
+    file = packaged_routes()
+    named = {group for route in file.routes for group in route.groups} | set(file.default)
+    assert named <= file.groups.keys()
+
+
+@pytest.mark.req("SEL-02")
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Remind me every morning to drink", "memory_store_skill"),
+        ("what do you know about me", "memory_list_facts"),
+        ("go to example.com", "web_browser_navigate"),
+        ("CODE review", "codexec_execute_code"),
+        ("do I have free time tomorrow", "gmail_find_free_time"),
+    ],
+)
+def test_words_lead_to_their_group(text: str, name: str) -> None:
+    assert name in Routes(house().tools).called_for(text).names
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    core=st.lists(st.sampled_from([f"c{n}" for n in range(9)]), max_size=9, unique=True),
+    forced=st.lists(st.sampled_from([f"t{n}" for n in range(60)]), max_size=60),
+    scores=st.lists(st.floats(0, 1), max_size=60),
+    routed=st.lists(st.sampled_from([f"t{n}" for n in range(60)]), max_size=60),
+    matched=st.booleans(),
+    cap=st.integers(5, 40),
+    threshold=st.floats(0, 1),
+)
+@pytest.mark.req("SEL-02", "SEL-04")
+def test_whatever_is_wanted_the_cap_holds_and_the_core_is_in(
+    core: list[str],
+    forced: list[str],
+    scores: list[float],
+    routed: list[str],
+    matched: bool,
+    cap: int,
+    threshold: float,
+) -> None:
+    ranked = tuple(Ranked(f"t{n}", score, True) for n, score in enumerate(sorted(scores, reverse=True)) if score > 0)
+    claims = Claims(core, forced, Ranking(ranked, "hybrid"), Routed(tuple(dict.fromkeys(routed)), matched))
+    limits = Limits(threshold, 15, 5, cap)
+    choice = choose(claims, limits)
+    assert len(choice.names) == len(set(choice.names)) <= cap
+    assert list(choice.names[: len(core)]) == core[:cap]
+    wanted = list(dict.fromkeys([*core, *forced]))
+    assert list(choice.names[: len(wanted)]) == wanted[:cap]
+    assert choice == choose(claims, limits)
+
+
+def test_fewer_tools_are_sent_when_one_stands_out_than_when_all_are_alike() -> None:
+    def chosen(top: float, rest: float) -> int:
+        ranked = (Ranked("t", top, True), *(Ranked(f"t{n}", rest, True) for n in range(40)))
+        claims = Claims((), (), Ranking(ranked, "hybrid"), Routed((), matched=False))
+        return len(choose(claims, _LIMITS).names)
+
+    assert chosen(0.98, 0.4) == 5
+    assert chosen(0.35, 0.34) == 25
+
+
+@pytest.mark.req("RTR-05")
+def test_a_tool_that_was_looked_for_takes_the_place_of_the_least_wanted_one() -> None:
+    tools = tuple(spec(f"t{n}") for n in range(6))
+    full = Selection(tools[:4], limit=4, others=tools[4:], wanted=("t2", "t0", "t1", "t3"))
+    found = full.with_found(["t5", "unknown"])
+    assert found.names() == ["t0", "t1", "t2", "t5"]
+    assert [tool.name for tool in found.others] == ["t4", "t3"]
+    assert full.with_found(["unknown"]) is full
+    roomy = Selection(tools[:2], limit=4, others=tools[2:], wanted=("t0", "t1")).with_found(["t5", "t4"])
+    assert roomy.names() == ["t0", "t1", "t5", "t4"]
