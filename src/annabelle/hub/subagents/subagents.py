@@ -105,7 +105,8 @@ class Subagents:
 
     def statuses(self) -> list[AgentStatus]:
         """Those at work now, as agents."""
-        return [self._status(run) for run in self._runs.values()]
+        config = self._parts.agents.config
+        return [self._status(run) for run in self._runs.values() if config.agent(run.parent_id) is not None]
 
     def tidy(self, unfinished: Iterable[Task]) -> None:
         """Remove the folders of subagents whose task is over, also those a killed hub left behind."""
