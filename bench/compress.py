@@ -1,9 +1,9 @@
 """How well long conversations are shortened: recorded ones, cut right before each later tool call.
 
-    .venv/bin/python bench/compress.py --data DIR [--budget 3000] [--strategy adaptive] [--lost]
+    .venv/bin/python bench/compress.py --data DIR [--budget 3000] [--judged adaptive] [--lost]
 
-DIR holds trajectories-dev.jsonl.gz. Beside our strategies two usual ways run over the same conversations: the latest
-messages that fit, and old results cut to their beginning.
+DIR holds trajectories*.jsonl or .jsonl.gz: conversations in the format of OpenAI, one per line. Beside our strategies
+two usual ways run over the same conversations: the latest messages that fit, and old results cut to their beginning.
 """
 
 from __future__ import annotations
@@ -95,10 +95,13 @@ def main() -> None:
     }
     ways |= {"latest that fit": compress_baselines.latest, "old results cut": compress_baselines.old_results_cut}
     tallies = {name: Tally() for name in ways}
-    for trajectory in read_trajectories(given.data / "trajectories-dev.jsonl.gz"):
+    files = sorted(given.data.glob("trajectories*.jsonl*"))
+    for trajectory in (trajectory for file in files for trajectory in read_trajectories(file)):
         for moment, later in _cases(trajectory, given.budget):
             for name, way in ways.items():
                 tallies[name].add(way, moment, later, given.budget)
+    if not tallies[given.judged].after:
+        raise SystemExit(f"No conversation in {given.data} is longer than {given.budget} tokens before a call.")
     report = Report("compress")
     for name, tally in tallies.items():
         label = name.replace(" ", "_")

@@ -22,6 +22,7 @@ from annabelle.thinker.compress.texts import text_of_block
 
 TARGET_SHARE: Final = 0.75
 """How much of the budget is filled: a conversation that just fits would have to be cut again at the next step."""
+_LEAST_SHARE: Final = 0.4
 _SUMMARY_SHARE: Final = 0.35
 _FEWEST_SUMMARY: Final = 150
 _RECENCY: Final = 0.4
@@ -51,7 +52,7 @@ class _Shortening:
         self, messages: Sequence[ModelMessage], goal: ModelRequest, budget: int, gauge: Gauge
     ) -> list[ModelMessage]:
         draft = Draft(blocks(messages, goal), gauge.count)
-        target = int(budget * TARGET_SHARE)
+        target = _target(draft, budget)
         if draft.size <= budget:
             return draft.finished(draft.size)
         self._work(draft, target, _Order(draft, goal, gauge))
@@ -59,6 +60,12 @@ class _Shortening:
 
     def _work(self, draft: Draft, target: int, order: _Order) -> None:
         raise NotImplementedError
+
+
+def _target(draft: Draft, budget: int) -> int:
+    """A share of the budget; where what may not be touched takes most of it, a share of the rest is left for talk."""
+    frozen = sum(draft.size_of(place) for place, block in enumerate(draft.blocks) if block.frozen)
+    return max(int(budget * TARGET_SHARE), frozen + int((budget - frozen) * _LEAST_SHARE))
 
 
 class _Order:
