@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.policy.costs.worst_case import tries_per_step
 from e2e.days import MakeHub, reply
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
@@ -81,7 +82,7 @@ def test_the_ledger_equals_what_the_provider_counted_and_never_passes_the_cap(
     assert [one["key"] for one in purposes] == ["chat", "summary"], "what happens beside a turn is paid for too"
 
     with ThreadPoolExecutor(8) as people:
-        chats = [f"c{number}" for number in range(16)]
+        chats = [f"c{number}" for number in range(10)]
         answers = list(people.map(look, chats))
     failed = [answer for answer in answers if answer["state"] == "failed"]
     assert failed
@@ -96,7 +97,7 @@ def test_the_ledger_equals_what_the_provider_counted_and_never_passes_the_cap(
     assert sum("of the budget of the day" in message["text"] for message in said) == 1, "warned once"
 
     # Until nothing fits any more; what is refused then never reached the provider.
-    for number in range(4):
+    for number in range(3):
         hub.say("more", chatId=f"more {number}")
         learn(hub)
     before = len(rules.requests)
@@ -160,3 +161,25 @@ def test_a_loop_that_feeds_itself_is_stopped_within_the_cap_and_the_owner_is_tol
     resumed = hub.http.post("/agents/annabelle/resume", json={"resetWindow": True}).json()
     assert (resumed["paused"], resumed["costs"]["currentHourTokens"]) == (False, 0)
     assert reply(hub.say("calm?", chatId="loop")) == "Calm again."
+
+
+@pytest.mark.req("CST-10")
+def test_a_message_never_asks_more_often_than_its_worst_case_says(
+    make_hub: MakeHub, home: Home, rules: ScriptedServer
+) -> None:
+    home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle", "maxSteps": 2}]}))
+    hub = make_hub(FACT_EXTRACTION_ENABLED="false", LLM_SPACING_SECONDS="0", RETRY_BASE_SECONDS="0.01").start()
+    (agent,) = hub.http.get("/agents").json()["agents"]
+    slow_down = Reply.failing(429, "slow down")
+    rules.rules(
+        Rule(times=7, reply=slow_down),
+        Rule(times=1, reply=Reply(tool_calls=[Call(name="get_status")])),
+        Rule(times=7, reply=slow_down),
+        Rule(reply=Reply(text="At last.")),
+    )
+    assert reply(hub.say("be patient", chatId="slow")) == "At last."
+    assert len(rules.requests) == 2 * tries_per_step(fallbacks=0) <= agent["worstCaseModelCalls"]
+    rules.clear()
+    rules.rules(Rule(reply=slow_down))
+    assert hub.say("be patient", chatId="never")["state"] == "failed"
+    assert len(rules.requests) == tries_per_step(fallbacks=0)
