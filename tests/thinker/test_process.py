@@ -41,7 +41,15 @@ def test_a_message_with_a_tool_call_is_answered(start: Start, hub: FakeHub, home
     assert [call["call_id"] for call in hub.settled] == [call["call_id"] for call in hub.reserved]
     told = [record["event"] for record in read_trace(home.traces_file, asked.trace_id)]
     steps = [event for event in told if not event.startswith("thinking.")]
-    assert steps == ["loop.started", "context.built", "model.called", "tool.returned", "model.called", "loop.finished"]
+    assert steps == [
+        "loop.started",
+        "tools.selected",
+        "context.built",
+        "model.called",
+        "tool.returned",
+        "model.called",
+        "loop.finished",
+    ]
     assert [event for event in told if event not in steps] == ["thinking.done", "thinking.done", "thinking.summary"]
     status = thinker.client.get("/cost-status").json()
     assert (status["paused"], status["calls"], status["input_tokens"]) == (False, 2, state.result.usage.input_tokens)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from annabelle.core.contract import ToolList
 from annabelle.core.settings import Settings
@@ -35,69 +35,78 @@ class HybridSelector:
         self._temperature = temperature
         self._ranker = ToolRanker(embedder)
         self._slim = SlimSpecs()
-        self._routes: tuple[str, int, Routes] | None = None
+        self._house: _House | None = None
 
     async def select(self, ask: SelectionAsk) -> Selection:
-        specs = {tool.name: self._slim.of(tool) for tool in (*ask.available.tools, *ask.local)}
+        house = self._house_of(ask)
         if ask.brief.required_tools is not None:
-            return required_only(ask.brief.required_tools, _by_name(specs.values()))
-        for alias, name in _ALIASES.items():
-            if name in specs:
-                specs.pop(alias, None)
-        core = [name for name in CORE if name in specs]
-        core += sorted(tool.name for tool in ask.local if tool.name not in core)
-        forced = [name for name in dict.fromkeys((*ask.playbook_tools, *ask.sticky)) if name in specs]
+            return required_only(ask.brief.required_tools, house.everything.values())
+        core = house.core
+        forced = [name for name in dict.fromkeys((*ask.playbook_tools, *ask.sticky)) if name in house.specs]
         talk = talk_of(ask.text)
         if talk is not None and not ask.playbook_tools:
             # "Ok" may be the answer to a question, and what was in use is what it is about.
             kept = [*core, *(forced if talk == "assent" else ())]
             choice = Choice(tuple(dict.fromkeys(kept))[: self._limits.max_tools], 0.0)
-            return self._selection(choice, core, specs, None, "small-talk")
-        rest = _only(ask.available, specs.keys() - set(core))
-        ranking = await self._ranker.rank(rest, ask.text)
-        routed = self._routes_of(rest).called_for(ask.text)
+            return self._selection(choice, house, None, "small-talk")
+        ranking = await self._ranker.rank(house.rest, ask.text)
+        routed = house.routes.called_for(ask.text)
         choice = choose(Claims(core, forced, ranking, routed), self._limits)
         fell_back = not ranking.tools and not routed.matched
-        return self._selection(choice, core, specs, ranking, "default" if fell_back else ranking.method)
+        return self._selection(choice, house, ranking, "default" if fell_back else ranking.method)
 
     async def close(self) -> None:
         await self._ranker.close()
 
-    def _selection(
-        self,
-        choice: Choice,
-        core: Sequence[str],
-        specs: dict[str, ToolSpec],
-        ranking: Ranking | None,
-        method: str,
-    ) -> Selection:
-        chosen, first = set(choice.names), set(core)
-        ours = _by_name(specs[name] for name in chosen & first)
-        rest = _by_name(specs[name] for name in chosen - first)
+    def _selection(self, choice: Choice, house: _House, ranking: Ranking | None, method: str) -> Selection:
+        chosen, core = set(choice.names), set(house.core)
+        # Sorted by name in both parts: the same tools are the same prefix of the next request.
+        ours = [tool for name, tool in house.specs.items() if name in chosen and name in core]
+        rest = [tool for name, tool in house.specs.items() if name in chosen and name not in core]
         top = ranking.top_score if ranking is not None else 0.0
         best = () if ranking is None else tuple((tool.name, tool.score) for tool in ranking.tools[:_TOP])
-        report = SelectionReport(method, len(chosen), len(specs), top, choice.cutoff, best)
         return Selection(
             tools=(*ours, *rest),
-            report=report,
+            report=SelectionReport(method, len(chosen), len(house.specs), top, choice.cutoff, best),
             temperature=min(self._temperature, _CALM) if top > _SURE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,
-            others=tuple(_by_name(tool for name, tool in specs.items() if name not in chosen)),
+            others=tuple(tool for name, tool in house.specs.items() if name not in chosen),
             wanted=choice.names,
         )
 
-    def _routes_of(self, tools: ToolList) -> Routes:
-        if self._routes is None or self._routes[:2] != (tools.version, len(tools.tools)):
-            self._routes = tools.version, len(tools.tools), Routes(tools.tools)
-        return self._routes[2]
+    def _house_of(self, ask: SelectionAsk) -> _House:
+        """What does not depend on the message, made once per list of tools."""
+        house = self._house
+        if house is None or house.available is not ask.available or house.local != ask.local:
+            house = self._house = _House.of(ask.available, ask.local, self._slim)
+        return house
 
 
-def _by_name(tools: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Sorted, so that the same tools are the same prefix of the next request."""
-    return sorted(tools, key=lambda tool: tool.name)
+@dataclass(frozen=True, slots=True)
+class _House:
+    """A list of tools as the selection needs it: slim, sorted by name, with the core apart from the rest."""
+
+    available: ToolList
+    local: tuple[ToolSpec, ...]
+    everything: dict[str, ToolSpec]
+    specs: dict[str, ToolSpec]
+    core: tuple[str, ...]
+    rest: ToolList
+    routes: Routes
+
+    @classmethod
+    def of(cls, available: ToolList, local: tuple[ToolSpec, ...], slim: SlimSpecs) -> _House:
+        everything = {tool.name: slim.of(tool) for tool in sorted((*available.tools, *local), key=_name)}
+        # A tool under its old name too would be sent twice.
+        twice = {alias for alias, name in _ALIASES.items() if name in everything}
+        specs = {name: tool for name, tool in everything.items() if name not in twice}
+        core = [name for name in CORE if name in specs]
+        core += sorted(tool.name for tool in local if tool.name not in core)
+        others = tuple(tool for tool in available.tools if tool.name in specs and tool.name not in core)
+        rest = ToolList(version=available.version, tools=others)
+        return cls(available, local, everything, specs, tuple(core), rest, Routes(others))
 
 
-def _only(tools: ToolList, names: set[str]) -> ToolList:
-    """The list less what is offered anyway; without that it is the same list for every message."""
-    return ToolList(version=tools.version, tools=tuple(tool for tool in tools.tools if tool.name in names))
+def _name(tool: ToolSpec) -> str:
+    return tool.name

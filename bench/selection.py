@@ -1,0 +1,172 @@
+"""How often the tool a question needs is among those that are sent: ours beside BM25 and vectors alone.
+
+    selection.py --data DIR
+
+Reads every *.jsonl and *.jsonl.gz in DIR whose lines have `tools` and `queries`: tools have an id, a name, a
+description and may have parameters (a JSON schema); queries have the ids of the tools that answer them (`gold`). Each
+line is a home of its own with these tools and no others, so that no core tool is counted. What is measured is the
+selection as it is sent: its best five, and all of it, which is never more than the cap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from annabelle.core.contract import ToolList, TurnBrief
+from annabelle.core.ids import new_id
+from annabelle.core.settings import Settings
+from annabelle.core.tools import ToolSpec
+from annabelle.embeddings import EmbeddingConfig, make_embedder
+from annabelle.thinker.select.hybrid import HybridSelector
+from annabelle.thinker.select.selector import SelectionAsk
+from measure import Report, percentile
+from recall_baselines import Baselines
+
+OURS = "ours"
+FIRST, ALL = 5, 25
+GOALS = {"metatool": (0.78, 0.91), "bfcl_live": (0.885, 0.955)}
+"""What must be reached within the first five and within all, by the name of the file."""
+GOAL_MS = 3.0
+
+
+def pools(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
+        blob = file.read_bytes()
+        for line in (gzip.decompress(blob) if file.suffix == ".gz" else blob).splitlines():
+            row = json.loads(line)
+            if isinstance(row, dict) and "tools" in row and "queries" in row:
+                yield file.name.split(".")[0], row
+
+
+def tool_list(row: dict[str, Any]) -> ToolList:
+    tools = [
+        ToolSpec(
+            name=tool["id"],
+            server="",
+            original_name=tool["name"],
+            description=tool["description"],
+            input_schema=tool.get("parameters") or {"type": "object"},
+        )
+        for tool in row["tools"]
+    ]
+    return ToolList(version=row.get("pool", "pool"), tools=tuple(tools))
+
+
+def brief(text: str) -> TurnBrief:
+    return TurnBrief(
+        message_id=new_id("msg"), thread_id="thr_bench", trace_id=new_id("tr"), channel="bench", chat_id="1",
+        sender_id="bench", text=text,
+    )  # fmt: skip
+
+
+def groups(name: str, gold: set[str]) -> tuple[str, ...]:
+    return name, f"{name}: {'one tool' if len(gold) == 1 else 'several tools'}"
+
+
+class Shares:
+    """Of the tools a question needs, how many were among the first five and among all; by method and kind."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+
+    def add(self, groups: tuple[str, ...], method: str, first: set[str], everything: set[str], gold: set[str]) -> None:
+        row = len(gold & first) / len(gold), len(gold & everything) / len(gold)
+        for group in groups:
+            self._rows[group, method].append(row)
+
+    def figures(self) -> Iterator[tuple[str, str, float, float, int]]:
+        for (group, method), rows in sorted(self._rows.items()):
+            first, everything = (sum(column) / len(rows) for column in zip(*rows, strict=True))
+            yield group, method, first, everything, len(rows)
+
+
+async def measure(name: str, row: dict[str, Any], provider: str, shares: Shares, report: Report) -> None:
+    tools = tool_list(row)
+    texts = [f"{tool.original_name}: {tool.description}" for tool in tools.tools]
+    baselines = Baselines(texts, [tool.name for tool in tools.tools])
+    embedder = make_embedder(EmbeddingConfig(provider=provider), None)  # type: ignore[arg-type]
+    selector = HybridSelector(Settings(), embedder, 0.4)
+    known = {tool.name for tool in tools.tools}
+    wall: list[float] = []
+    cpu: list[float] = []
+    sent: list[int] = []
+    for warm in range(2):
+        # The first rounds make the index and the vectors of the tools, which a turn finds ready.
+        await selector.select(SelectionAsk(brief("warm up"), f"what is ready {warm}", tools))
+        await asyncio.sleep(1)
+    for query in row["queries"]:
+        gold = known.intersection(query["gold"])
+        if not gold:
+            continue
+        ask = SelectionAsk(brief(query["query"]), query["query"], tools)
+        began = time.perf_counter(), time.process_time()
+        selection = await selector.select(ask)
+        wall.append((time.perf_counter() - began[0]) * 1000)
+        cpu.append((time.process_time() - began[1]) * 1000)
+        names = set(selection.names())
+        sent.append(len(names))
+        if selection.report is None or len(names) > ALL:
+            raise SystemExit(f"{len(names)} tools were sent for {query['query']!r}.")
+        best = {tool for tool, _ in selection.report.top[:FIRST]} & names
+        shares.add(groups(name, gold), OURS, best, names, gold)
+    # Afterwards, so that they do not disturb the times of ours.
+    for query in row["queries"]:
+        gold = known.intersection(query["gold"])
+        for method, order in (await baselines.ask(query["query"], ALL)).items() if gold else ():
+            shares.add(groups(name, gold), method, set(order[:FIRST]), set(order), gold)
+    report.figures |= {
+        f"{name} | tools": float(len(tools.tools)),
+        f"{name} | questions": float(len(wall)),
+        f"{name} | tools sent on average": sum(sent) / len(sent),
+        f"{name} | p50 ms": percentile(wall, 0.5),
+        f"{name} | p95 ms": percentile(wall, 0.95),
+        f"{name} | p50 cpu ms": percentile(cpu, 0.5),
+    }
+
+
+async def run(folder: Path, provider: str) -> Report:
+    report, shares = Report("select"), Shares()
+    for name, row in pools(folder):
+        await measure(name, row, provider, shares, report)
+    best_other: dict[str, float] = {}
+    for group, method, first, everything, count in shares.figures():
+        report.figures |= {f"{group} | {method} | first 5": first, f"{group} | {method} | all": everything}
+        print(f"{group:28} {method:8} first 5 {first:.3f}  all {everything:.3f}  ({count})")
+        if method != OURS:
+            best_other[group] = max(best_other.get(group, 0.0), first)
+    if not best_other:
+        raise SystemExit(f"No file in {folder} has lines with tools and queries.")
+    for group, best in best_other.items():
+        if best:
+            report.ratios[f"{group} | first 5 to the best baseline"] = (
+                report.figures[f"{group} | {OURS} | first 5"] / best
+            )
+    for name, (first, everything) in GOALS.items():
+        if f"{name} | {OURS} | all" in report.figures and provider == "embedded":
+            report.within(f"{name}: first 5", report.figures[f"{name} | {OURS} | first 5"], first, at_least=True)
+            report.within(f"{name}: all", report.figures[f"{name} | {OURS} | all"], everything, at_least=True)
+            report.within(f"{name}: p50 ms", report.figures[f"{name} | p50 ms"], GOAL_MS)
+    return report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="folder with tools and questions")
+    parser.add_argument("--provider", choices=("embedded", "none"), default="embedded", help="none: by words alone")
+    arguments = parser.parse_args()
+    if not arguments.data.is_dir():
+        sys.exit(f"{arguments.data} is not a folder.")
+    asyncio.run(run(arguments.data, arguments.provider)).print()
+
+
+if __name__ == "__main__":
+    main()
