@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest
 
 from annabelle.core.contract import ThinkingSettings, Usage
 from annabelle.core.errors import ProviderDown
+from annabelle.embeddings.embedder import EmbeddingsUnavailable
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compress.changes import CONTEXT_TOKENS
 from annabelle.thinker.compress.judge import valid
@@ -115,6 +116,24 @@ async def test_when_even_the_window_breaks_everything_is_sent(monkeypatch: pytes
     history = long_history()
     result = await ThinkingPhase(SMALL, strategy=Broken()).think(asking(history))
     assert result.compressed_history == history
+
+
+class NoVectors:
+    """An embedder whose provider is away."""
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        raise EmbeddingsUnavailable("It is away.")
+
+
+@pytest.mark.req("CMP-03", "CMP-04")
+async def test_without_vectors_relevance_goes_by_words():
+    history = long_history()
+    settings = SMALL.model_copy(update={"strategy": "semantic"})
+    thinking = ThinkingPhase(settings, embedder=NoVectors())  # pyright: ignore[reportArgumentType]
+    result = await thinking.think(asking(history))
+    assert shortened(result, history)
+    assert result.metrics["strategy"] == "semantic"
+    assert thinking.finished("msg_1", success=True)["recoveries"] == 0
 
 
 @pytest.mark.req("CMP-04", "CMP-02")
