@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, Tool
 
 from annabelle.core.contract import ToolCall
 from annabelle.core.tools import ToolResult
+from annabelle.llm.types import Completed, ModelEvent
+from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult, WholeHistory
 from annabelle.thinker.loop.limits import MOST_AT_ONCE
 from annabelle.thinker.select.selector import Selection, SelectionAsk
@@ -59,10 +62,9 @@ async def test_calls_with_the_same_id_are_told_apart(tmp_path: Path) -> None:
         return [("look", {"n": 1}), ("look", {"n": 2})]
 
     class SameId(ListedModel):
-        async def request(self, request: Any) -> Any:
+        async def request(self, request: ModelAsk) -> AsyncGenerator[ModelEvent]:
             async for event in super().request(request):
-                response = getattr(event, "response", None)
-                for part in response.parts if response is not None else ():
+                for part in event.response.parts if isinstance(event, Completed) else ():
                     if isinstance(part, ToolCallPart):
                         part.tool_call_id = "same"
                 yield event
