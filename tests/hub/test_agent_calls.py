@@ -111,7 +111,7 @@ async def test_the_ledger_books_under_the_agent_that_asks_whatever_it_claims(
         estimated_input_tokens=5,
     )  # fmt: skip
     answer = await agent.post("/internal/ledger/reserve", content=asked.model_dump_json())
-    assert answer.json() == {"call_id": "c1", "allowed": True, "reason": None}
+    assert answer.json() == {"call_id": "c1", "allowed": True, "reason": None, "hint": None}
     used = ModelCall(
         call_id="c1", agent_id="other", user_id=OWNER, message_id=None, trace_id=None, purpose="chat", provider="p",
         model="m", usage=Usage(input_tokens=7, output_tokens=2, cost_usd=0.5), duration_ms=1,
@@ -124,3 +124,6 @@ async def test_the_ledger_books_under_the_agent_that_asks_whatever_it_claims(
     ]
     bad = await agent.post("/internal/ledger/settle", content=b"{}")
     assert bad.status_code == 422
+    standing = (await agent.get("/internal/ledger/status")).json()
+    assert (standing["currentHourTokens"], standing["hardCap"], standing["activeBuckets"]) == (9, 250_000, 1)
+    assert (standing["paused"], standing["pauseReason"]) == (False, None)
