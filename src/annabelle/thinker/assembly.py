@@ -81,7 +81,7 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
     )
     turns = Turns(bench)
     hub.tell = turns.tell_all
-    return Mind(bench, turns, Learning(bench), model)
+    return Mind(bench, turns, Learning(bench), model, embedder)
 
 
 def _durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:

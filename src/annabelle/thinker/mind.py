@@ -9,6 +9,7 @@ from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import Unavailable
 from annabelle.llm.health import ProviderHealth
 from annabelle.thinker.compress.port import Thinking
+from annabelle.embeddings import Embedder
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
@@ -29,8 +30,8 @@ class OwnModel(Protocol):
 class Mind:
     """What the endpoints work on. Not ready until `open` has returned, nor after `close` has begun."""
 
-    def __init__(self, bench: Workbench, turns: Turns, learning: Learning, model: OwnModel) -> None:
-        self._bench, self._model = bench, model
+    def __init__(self, bench: Workbench, turns: Turns, learning: Learning, model: OwnModel, embedder: Embedder) -> None:
+        self._bench, self._model, self._embedder = bench, model, embedder
         self.turns, self.learning = turns, learning
         self._ready = False
 
@@ -79,3 +80,4 @@ class Mind:
         await self._bench.engine.close()
         await self._bench.sessions.close()
         await self._model.close()
+        await self._embedder.close()
