@@ -7,9 +7,9 @@ from typing import Protocol
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import Unavailable
+from annabelle.embeddings import Embedder
 from annabelle.llm.health import ProviderHealth
 from annabelle.thinker.compress.port import Thinking
-from annabelle.embeddings import Embedder
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
