@@ -64,7 +64,7 @@ def shaped(field: dict[str, Any], value: object, *, required: bool = True) -> di
         ({"type": "number"}, "nan", "nan"),
         ({"type": "number"}, "1_000", "1_000"),
         ({"type": "string"}, "42", "42"),
-        ({"type": "string"}, 42, "42"),
+        ({"type": "string"}, 42, 42),
         ({"type": "string"}, True, True),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
         ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, "5", "5"),
