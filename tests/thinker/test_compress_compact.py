@@ -95,5 +95,5 @@ def test_what_looks_like_an_identifier_weighs_more(value: str, key: str, expecte
 
 
 def test_the_identifiers_of_a_sentence_are_found_in_their_order():
-    text = "Order #W42, card_77 and flight HAT229 on 2031-05-26 for $1240, at 10 AM. Order #W42!"
-    assert identifiers(text) == ["#W42", "card_77", "HAT229", "2031-05-26", "$1240"]
+    text = "Order #W42, card_77 and flight HAT229 on 2031-05-26 for $1,240, at 10 AM. Order #W42!"
+    assert identifiers(text) == ["#W42", "card_77", "HAT229", "2031-05-26", "$1,240"]

@@ -16,7 +16,7 @@ _TIME = re.compile(r"(?:\d{4}-\d{2}-\d{2}[T ])?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d
 _AMOUNT_KEY = re.compile(r"price|amount|cost|total|balance|sum|fee|paid", re.I)
 _CODE = re.compile(r"[A-Z]{2,6}")
 _ID_KEY = re.compile(r"(?:^|_|-|\b)(?:ids?|uuid|number|no|code|key|ref(?:erence)?|sku|email|phone|url|path)$", re.I)
-_WORD = re.compile(r"[^\s,;\"'`<>()\[\]{}|*=]+")
+_WORD = re.compile(r"(?:[^\s,;\"'`<>()\[\]{}|*=]|(?<=\d),(?=\d{3}\b))+")
 _TRAILING = ".:!?…"
 _SHORT_VALUE: Final = 48
 _LONGEST: Final = 120
