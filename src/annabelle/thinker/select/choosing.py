@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, islice
 
 from annabelle.thinker.select.routes import Routed
 from annabelle.toolbox.ranking import Ranking
@@ -14,7 +14,7 @@ _CLEAR = 0.96
 _USUAL_THRESHOLD = 0.3
 _FLAT, _STEEP = (0.6, 0.5), (0.97, 0.85)
 """The first tool's score, and the share of it that others must reach: little when nothing stands out."""
-_GUIDED_SHARE, _NAMED_SHARE = 0.75, 0.6
+_GUIDED_SHARE, _NAMED_SHARE = 0.75, 0.7
 """The same where the message names a group: for tools outside of it, and for its own."""
 
 
@@ -79,9 +79,14 @@ def _named(claims: Claims, cutoff: float, least: int) -> list[str]:
 
 
 def _perhaps(ranking: Ranking) -> Iterator[str]:
-    by_score = (tool.name for tool in ranking.tools)
-    pairs = zip_longest(ranking.about, by_score)
-    return (name for pair in pairs for name in pair if name is not None)
+    """The next by score, and after every two of them the next that is about the same."""
+    by_score = [tool.name for tool in ranking.tools]
+    taken = iter(ranking.about)
+    for place, name in enumerate(by_score):
+        yield name
+        if place % 2:
+            yield from islice(taken, 1)
+    yield from taken
 
 
 def _first(names: Iterable[str], most: int) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class NearWords:
         self._found: dict[str, tuple[NDArray[np.int64], Scores]] = {}
 
     async def open(self, embedder: Embedder) -> None:
-        self._vectors = np.nan_to_num(await embedder.embed(self.words))
+        self._vectors = _first_half(await embedder.embed(self.words))
 
     async def scores(self, embedder: Embedder, asked: Sequence[tuple[str, float]]) -> Scores:
         """For each word with its rarity the nearest word of each tool; from 0 to 1, where 1 has all of them."""
@@ -67,7 +67,7 @@ class NearWords:
         """Find what is near to words that were not asked for before; most messages use the same ones."""
         if not unknown:
             return
-        vectors = np.nan_to_num(await embedder.embed(unknown, query=True))
+        vectors = _first_half(await embedder.embed(unknown, query=True))
         if vectors.shape != (len(unknown), self._vectors.shape[1]):
             raise EmbeddingsUnavailable("The vectors of words have different lengths.")
         for word, vector in zip(unknown, vectors, strict=True):
@@ -85,3 +85,9 @@ class NearWords:
             best[rows] = np.maximum(best[rows], np.float32(like) * self._worth[start:end])
         rows = np.flatnonzero(best)
         return rows, best[rows]
+
+
+def _first_half(vectors: Scores) -> Scores:
+    """The half of the numbers the model was trained to say most with, at unit length: twice as quick to compare."""
+    half = np.nan_to_num(vectors[:, : max(1, vectors.shape[1] // 2)])
+    return np.ascontiguousarray(half / np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-9))
