@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 
+from annabelle.core.errors import AgentPaused, Conflict
 from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, Responses, TheHub, failures
 from annabelle.hub.api.views import MessageView, ThreadView
 from annabelle.hub.events.sse import Reader, stream
@@ -67,13 +68,17 @@ async def list_messages(
 @router.post(
     "/threads/{thread_id}/clear",
     operation_id="clear_thread",
-    responses=failures(404, 503),
+    responses=failures(404, 409),
     summary="Start a thread afresh",
 )
 async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
     """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
     thread = await hub.database.read(lambda conn: threads.get(conn, thread_id, caller.user_id))
-    await Thinking(hub.agents).clear_session(thread.agent_id, thread.id)
+    try:
+        await Thinking(hub.agents).clear_session(thread.agent_id, thread.id)
+    except AgentPaused as error:
+        # Nothing is broken, and asking again changes nothing: first somebody has to let the agent go on.
+        raise Conflict(error.message, hint=error.hint) from error
     return ThreadView.of(thread)
 
 
