@@ -200,6 +200,22 @@ def test_a_turn_can_be_stopped_and_the_thread_goes_on(hub: HubProcess, ruled: Sc
     assert reply(hub.say("go on", chatId="stopped")) == "on we go"
 
 
+@pytest.mark.req("LOOP-09")
+def test_stop_said_in_the_chat_ends_what_runs_and_what_waits_there(hub: HubProcess, ruled: ScriptedServer) -> None:
+    running = hub.http.post("/message", json={"text": "hang", "chatId": "stopping"}).json()
+    waiting = hub.http.post("/message", json={"text": "go on", "chatId": "stopping"}).json()
+    other = hub.http.post("/message", json={"text": "hang", "chatId": "not-stopping"}).json()
+    wait_for(lambda: hub.http.get(f"/messages/{running['messageId']}").json()["state"] == "running", "it runs")
+    asked = len(ruled.requests)
+    assert reply(hub.say(" /STOP ", chatId="stopping")) == "Stopped, with 1 more that waited."
+    for message in (running, waiting):
+        wait_for(lambda m=message: hub.http.get(f"/messages/{m['messageId']}").json()["state"] == "failed", "stopped")
+    assert hub.http.get(f"/messages/{other['messageId']}").json()["state"] in ("queued", "running")
+    assert reply(hub.say("/stop", chatId="not-stopping")) == "Stopped."
+    assert reply(hub.say("/stop", chatId="stopping")) == "Nothing is running here."
+    assert len(ruled.requests) <= asked + 1, "no model is asked what to do about it"
+
+
 @pytest.mark.req("AGT-05")
 def test_a_paused_agent_answers_at_once_with_the_reason_also_after_a_restart(
     make_hub: Callable[..., HubProcess],

@@ -16,6 +16,8 @@ from annabelle.core.trace import TraceFile, current_trace
 from annabelle.durable.lanes import Lanes
 from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.commands.stop import answer as stop_answer
+from annabelle.hub.commands.stop import is_stop
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.deliver import deliver
@@ -70,7 +72,7 @@ class Gate:
         if self._closing:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
         agent_id = self._agent_for(message)
-        paused = self._paused(agent_id, message.id)
+        answered = await self._stop(message) if is_stop(message.text) else self._paused(agent_id, message.id)
         trace_id = current_trace()
 
         def store(conn: Connection) -> Written[Entered]:
@@ -79,10 +81,10 @@ class Gate:
                 conn, channel=message.channel, chat_id=message.chat_id, user_id=message.user_id, agent_id=agent_id
             )
             received = messages.receive(conn, thread, message, self._limits, trace_id=trace_id)
-            if paused is None or received.duplicate:
+            if answered is None or received.duplicate:
                 return Written(Entered(received.message, received.duplicate, last), message.user_id)
-            refused = deliver(conn, message.id, paused)
-            return Written(Entered(refused.result.message, False, last), message.user_id, refused.events)
+            told = deliver(conn, message.id, answered, remember=False)
+            return Written(Entered(told.result.message, False, last), message.user_id, told.events)
 
         entered = await self._log.transact(store)
         failpoint("hub.after_receive")
@@ -120,6 +122,14 @@ class Gate:
             # A thinker that does not know the turn yet, or is gone, is told by whoever follows the turn.
             with contextlib.suppress(ThinkerGone, ThinkerRefused):
                 await client.cancel(message_id)
+
+    async def _stop(self, message: InboundMessage) -> TurnResult:
+        """Stop what runs and waits in the chat of a `/stop`, which is answered here and costs no model call."""
+        chat = (message.channel, message.chat_id, message.user_id)
+        wanted = await self._log.transact(lambda conn: Written(messages.unfinished_in(conn, *chat), message.user_id))
+        for message_id in wanted:
+            await self.cancel(message_id, message.user_id)
+        return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted)))
 
     def _agent_for(self, message: InboundMessage) -> str:
         if message.agent_id is None:

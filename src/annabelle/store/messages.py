@@ -243,6 +243,18 @@ def load(connection: Connection, message_id: str) -> StoredMessage:
     return found
 
 
+def unfinished_in(connection: Connection, channel: str, chat_id: str, user_id: str) -> list[str]:
+    """The messages of a chat that run or wait, oldest first."""
+    columns = messages.c
+    query = (
+        select(columns.id)
+        .where(columns.user_id == user_id, columns.channel == channel, columns.chat_id == chat_id)
+        .where(columns.kind == "inbound", columns.state.in_(("queued", "running")))
+        .order_by(columns.position)
+    )
+    return list(connection.execute(query).scalars())
+
+
 def listing(
     connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
 ) -> list[StoredMessage]:

@@ -30,7 +30,12 @@ class Delivered:
 
 
 def deliver(
-    conn: Connection, message_id: str, result: TurnResult, rest_seconds: float | None = None
+    conn: Connection,
+    message_id: str,
+    result: TurnResult,
+    rest_seconds: float | None = None,
+    *,
+    remember: bool = True,
 ) -> Written[Delivered]:
     """Finish a message with the result of its turn. Finishing it again changes nothing.
 
@@ -45,7 +50,7 @@ def deliver(
     reply = _reply(conn, message, result, unknown)
     written = events.append(conn, message.thread_id, _events(message, reply, result, unknown))
     claims.release(conn, message_id)
-    if result.success:
+    if result.success and remember:
         _to_memory(conn, message, rest_seconds)
     return Written(Delivered(messages.load(conn, message_id), reply), message.user_id, written)
 

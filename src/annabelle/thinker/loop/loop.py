@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
 from annabelle.core.contract import Usage
 from annabelle.core.errors import AnnabelleError, TurnCancelled
@@ -83,6 +83,9 @@ class Loop:
     async def _take(self, response: ModelResponse, answer: Answer, selection: Selection) -> Outcome | None:
         """Go on with a response: make its calls, give it a second chance, or end the turn with it."""
         progress, review = self.progress, answer.review
+        # A model may remember a tool from earlier in the conversation; the hub checks every call again.
+        called = [part.tool_name for part in response.parts if isinstance(part, ToolCallPart)]
+        selection = self._tools.selection = selection.with_found(called)
         calls = planned_calls(response, self._scope.brief, progress.step, selection, recovered=review.recovered)
         if not calls and review.again is not None:
             self._tell(answer, "")

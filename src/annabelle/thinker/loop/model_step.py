@@ -48,7 +48,8 @@ class Answer:
             response=message if isinstance(message, ModelResponse) else None,
             usage=Usage.model_validate(recorded["usage"]),
             seconds=cast("float", recorded["seconds"]),
-            review=Review.from_json(cast("JsonObject", recorded["review"])),
+            # A step recorded by an earlier version has none, and was shown as it was.
+            review=Review.from_json(cast("JsonObject", recorded.get("review") or {"text": _text(message)})),
         )
 
 
@@ -97,6 +98,10 @@ async def ask_model(
 def _says_something(response: ModelResponse, step: int) -> bool:
     called = any(isinstance(part, ToolCallPart) for part in response.parts)
     return called or bool(text_of(response)) or step > 1
+
+
+def _text(message: ModelMessage | None) -> str:
+    return text_of(message) if isinstance(message, ModelResponse) else ""
 
 
 def dump_message(message: ModelMessage) -> JsonObject:

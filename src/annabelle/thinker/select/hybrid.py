@@ -71,7 +71,7 @@ class HybridSelector:
             temperature=min(self._temperature, _CALM) if top > _SURE else None,
             small_talk=method == "small-talk",
             limit=self._limits.max_tools,
-            others=tuple(tool for name, tool in house.specs.items() if name not in chosen),
+            others=tuple(tool for name, tool in house.everything.items() if name not in chosen),
             wanted=choice.names,
         )
 

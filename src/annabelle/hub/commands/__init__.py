@@ -1,0 +1,1 @@
+"""Slash commands: answered by the hub itself, before any model is asked."""
