@@ -35,11 +35,13 @@ check: $(VENV)/.installed-test $(VENV)/.compiled
 	$(PYTEST) $(ARGS) --deselect tests/project/test_static_checks.py
 
 ## bench: one benchmark; NAME=turn ARGS="--turns 200"
+# A file named select.py would hide Python's own module of that name from everything beside it.
+bench: FILE = $(NAME:select=selection)
 bench: $(VENV)/.installed-test $(VENV)/.compiled
-	@test -f "bench/$(NAME).py" || { echo "There is no benchmark '$(NAME)'. NAME is one of:" \
+	@test -f "bench/$(FILE).py" || { echo "There is no benchmark '$(NAME)'. NAME is one of:" \
 	  $$(grep -l '^def main' bench/*.py | xargs -n1 basename -s .py) >&2; exit 2; }
 	@if [ "$(NAME)" = memory ]; then scripts/install bench || echo "It is measured without what it is compared with." >&2; fi
-	@PYTHONPATH=tests $(BIN)/python bench/$(NAME).py $(ARGS)
+	@PYTHONPATH=tests $(BIN)/python bench/$(FILE).py $(ARGS)
 
 ## crash: kill every process at every named place and count what was lost or doubled
 crash: $(VENV)/.installed-test $(VENV)/.compiled
