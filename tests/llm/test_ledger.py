@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -13,7 +14,7 @@ from annabelle.llm.providers import PROVIDERS, Endpoint, endpoint_of
 from annabelle.llm.service import ModelService
 from annabelle.llm.types import ModelRequest as Request
 from annabelle.llm.types import ProviderName
-from support.scripted_model import Failure, Reply, Rule, ScriptedServer
+from support.scripted_model import Call, Failure, Reply, Rule, ScriptedServer
 from support.scripted_model.service_under_test import Book, ask, settings_for, talk, tool
 
 MakeService = Callable[..., ModelService]
@@ -85,7 +86,9 @@ async def test_tools_by_schema_reserve_every_question_they_may_take(
         (Reply.failing(429), False),
         (Reply(hang=True), True),
         (Reply(text="half of it " * 20, chunks=9, drop_after=4), True),
+        (Reply(text="abc", error_after=0, error=Failure(status=429, message="slow down")), False),
         (Reply(text="abc", error_after=1, error=Failure(status=429, message="slow down")), True),
+        (Reply(tool_calls=[Call(name="x")], error_after=1, error=Failure(status=429, message="slow down")), True),
     ],
 )
 async def test_a_call_that_may_have_been_paid_for_counts_as_the_most_and_a_refused_one_as_nothing(
@@ -96,6 +99,60 @@ async def test_a_call_that_may_have_been_paid_for_counts_as_the_most_and_a_refus
         await ask(make_service(settings_for("groq", model.openai_url, llm_timeout_seconds=0.6)), "hello")
     (reserve,), (call,) = book.reserved, book.settled
     assert call.usage.cost_usd == (reserve.reserved_usd if charged else 0.0)
+
+
+@pytest.mark.req("TRU-01")
+@pytest.mark.parametrize(("provider", "url"), [("groq", "http://127.0.0.1:9/v1"), ("anthropic", "http://127.0.0.1:9")])
+async def test_a_request_that_never_got_there_costs_nothing(
+    provider: str, url: str, make_service: MakeService, book: Book
+) -> None:
+    with pytest.raises(ProviderTrouble, match="can not be reached"):
+        await ask(make_service(settings_for(provider, url)), "hello")
+    assert [call.usage.cost_usd for call in book.settled] == [0.0]
+
+
+@pytest.mark.req("TRU-01", "LLM-08")
+async def test_a_model_found_without_function_calling_is_reserved_for_anew(
+    model: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    model.rules(
+        Rule(tools=True, reply=Reply.failing(400, "this model does not support tools")),
+        Rule(schema_name="choose_tool", reply=Reply(text='{"tool": "none"}')),
+        Rule(reply=Reply(text="Just talking.")),
+    )
+    service = make_service(settings_for("groq", model.openai_url, llm_spacing_seconds=0))
+    assert (await ask(service, "hello", tools=[tool()], max_tokens=64)).text == "Just talking."
+    one, several = book.reserved
+    assert several.reserved_usd > 5 * one.reserved_usd
+    assert [(call.call_id, call.outcome) for call in book.settled] == [(one.call_id, "error"), (several.call_id, "ok")]
+    assert book.settled[0].usage.cost_usd == 0.0
+
+
+@pytest.mark.req("TRU-01", "LLM-08")
+async def test_a_question_that_is_refused_takes_nothing_back_of_those_that_were_answered(
+    model: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    model.rules(
+        Rule(schema_name="choose_tool", reply=Reply(text='{"tool": "filer_read_file"}')),
+        Rule(schema_name="tool_arguments", reply=Reply.failing(429)),
+    )
+    service = make_service(settings_for("groq", model.openai_url, model_tool_mode="schema"))
+    with pytest.raises(ProviderTrouble):
+        await ask(service, "hello", tools=[tool()])
+    assert book.settled[0].usage.cost_usd == book.reserved[0].reserved_usd
+
+
+@pytest.mark.req("LLM-07", "LLM-08")
+async def test_the_prices_a_provider_states_for_several_questions_add_up(
+    model: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    model.rules(
+        Rule(schema_name="choose_tool", reply=Reply(text='{"tool": "none"}', cost=0.25)),
+        Rule(reply=Reply(text="Just talking.", cost=0.5)),
+    )
+    service = make_service(settings_for("openrouter", model.openai_url, model_tool_mode="schema"))
+    await ask(service, "hello", tools=[tool()])
+    assert book.settled[0].usage.cost_usd == 0.75
 
 
 @pytest.mark.req("TRU-01")
@@ -142,6 +199,18 @@ async def test_a_ledger_that_is_away_after_the_call_costs_no_answer_and_is_paid_
     book.away = False
     second = await ask(service, "again")
     assert [call.call_id for call in book.settled] == [first.done.call.call_id, second.done.call.call_id]
+
+
+@pytest.mark.req("CST-09")
+async def test_what_is_owed_is_settled_once_each_when_several_calls_begin_together(
+    model: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    service = make_service(settings_for("groq", model.openai_url, llm_spacing_seconds=0))
+    book.away = True
+    owed = await asyncio.gather(*(ask(service, f"hello {number}") for number in range(3)))
+    book.away = False
+    later = await asyncio.gather(*(ask(service, f"again {number}") for number in range(4)))
+    assert sorted(call.call_id for call in book.settled) == sorted(one.done.call.call_id for one in [*owed, *later])
 
 
 @pytest.mark.req("LLM-07")

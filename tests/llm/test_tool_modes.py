@@ -130,7 +130,7 @@ async def test_a_server_that_refuses_tools_is_asked_by_schema_from_then_on(
     choice = await service.choose()
     assert choice.tool_mode == "schema"
     assert "no function calling" in choice.explanation
-    assert [call.outcome for call in book.settled] == ["ok", "ok"]
+    assert [call.outcome for call in book.settled] == ["error", "ok", "ok"]
 
 
 @pytest.mark.req("LLM-08")

@@ -28,7 +28,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from annabelle.core.errors import ProviderFailed, ProviderTrouble
-from annabelle.llm.backend import Answer, Ask, BackendEvent
+from annabelle.llm.backend import Answer, Ask, BackendEvent, Begun
 from annabelle.llm.failures import broken_off, refused_status, unreachable
 from annabelle.llm.providers import Endpoint, is_loopback
 from annabelle.llm.types import TextDelta, ThinkDelta
@@ -59,25 +59,34 @@ class AnthropicBackend:
                 model, ask.messages, model_settings=_settings(ask), model_request_parameters=_parameters(ask)
             ) as stream:
                 async for event in stream:
-                    started = True
+                    if not started:
+                        started = True
+                        yield Begun()
                     delta = _delta(event)
                     if delta is not None:
                         yield delta
                 response = stream.get()
         except (ModelAPIError, UnexpectedModelBehavior, UserError) as error:
-            raise self._trouble(error, ask.model, started) from error
+            raise self._trouble(error, ask.model) from error
         if response.finish_reason is None:
             raise broken_off(self._place, "the stream ended early")
         yield Answer(response)
 
-    def _trouble(self, error: Exception, model: str, started: bool) -> ProviderTrouble:
+    def _trouble(self, error: Exception, model: str) -> ProviderTrouble:
         if isinstance(error, ModelHTTPError):
             after = (error.headers or {}).get("retry-after")
             return refused_status(error.status_code, error.body, self._place, model, after)
         if isinstance(error, ModelAPIError):
             cause = type(error.__cause__ or error).__name__
-            return broken_off(self._place, cause) if started else unreachable(self._place, cause)
+            return unreachable(self._place, cause) if _not_sent(error) else broken_off(self._place, cause)
         return ProviderFailed(f"Anthropic's answer could not be read ({type(error).__name__}).")
+
+
+def _not_sent(error: BaseException | None) -> bool:
+    """Whether it is sure that the request never got there, so that nobody can charge for it."""
+    while error is not None and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+        error = error.__cause__
+    return error is not None
 
 
 def _settings(ask: Ask) -> ModelSettings:

@@ -43,7 +43,12 @@ class Answer:
     cost_usd: float | None = None
 
 
-BackendEvent = TextDelta | ThinkDelta | Answer
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The provider has begun to answer: whatever becomes of it, from here on it may charge."""
+
+
+BackendEvent = TextDelta | ThinkDelta | Begun | Answer
 
 
 class Backend(Protocol):

@@ -37,9 +37,7 @@ class Bookkeeper:
 
     async def open(self, request: ModelRequest, place: Endpoint, model: str, effort: Effort | None = None) -> Booking:
         """Reserve; a ledger that says no, or can not be asked, means no call."""
-        while self._owed:
-            await _bounded(self._ledger.settle(self._owed[0]))
-            self._owed.popleft()
+        await self._pay()
         booking = Booking(self._agent_id, request, place, model)
         # The first look at the price table reads it from disk.
         wanted = await asyncio.to_thread(booking.reserve, effort or Effort())
@@ -66,6 +64,16 @@ class Bookkeeper:
         """Wait for what is being settled."""
         if self._settling:
             await asyncio.wait(self._settling, timeout=_LEDGER_SECONDS)
+
+    async def _pay(self) -> None:
+        """Settle what is owed. Taken off first: several calls may come here at once, and each is settled by one."""
+        while self._owed:
+            call = self._owed.popleft()
+            try:
+                await _bounded(self._ledger.settle(call))
+            except BaseException:
+                self._owed.appendleft(call)
+                raise
 
     async def _settle(self, call: ModelCall) -> None:
         try:
@@ -98,7 +106,7 @@ class Booking:
         self._agent_id, self._request, self._place, self._model = agent_id, request, place, model
         self._began = time.perf_counter()
         self._estimate = estimated_tokens(request.messages, request.tools)
-        self._streamed = 0
+        self._begun, self._streamed = False, 0
         self._most = Price(0.0)
 
     def reserve(self, effort: Effort) -> Reserve:
@@ -121,8 +129,12 @@ class Booking:
             price_known=self._most.known,
         )
 
+    def begun(self) -> None:
+        """Note that the provider answers, and may charge for it."""
+        self._begun = True
+
     def saw(self, text: str) -> None:
-        """Count what was streamed: of a call that breaks off, it is all that is known of its cost."""
+        """Count what was streamed: of a call that breaks off, it is all that is known of its tokens."""
         self._streamed += len(text)
 
     def priced(self, usage: Usage, stated: float | None = None, cache_written: int = 0) -> Usage:
@@ -136,7 +148,7 @@ class Booking:
         A provider that refused it charges nothing. Whatever else broke off may have been paid for to its end, so it
         counts as the most it can have cost; its tokens are those that were seen.
         """
-        refused = isinstance(error, ProviderTrouble) and not isinstance(error, AnswerLost) and not self._streamed
+        refused = isinstance(error, ProviderTrouble) and not isinstance(error, AnswerLost) and not self._begun
         usage = Usage(cost_usd=0.0 if refused else self._most.usd)
         if self._streamed:
             seen = {"input_tokens": self._estimate, "output_tokens": self._streamed // 4 + 1}

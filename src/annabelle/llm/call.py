@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from annabelle.core.contract import AgentProfile, Usage
 from annabelle.core.errors import AnnabelleError, ProviderFailed
 from annabelle.core.settings import Settings
-from annabelle.llm.backend import Answer, Ask, BackendEvent, ToolsNotSupported
+from annabelle.llm.backend import Answer, Ask, BackendEvent, Begun, ToolsNotSupported
 from annabelle.llm.backends import Backends
 from annabelle.llm.booking import Bookkeeper
 from annabelle.llm.choose import Selection, with_tool_mode
@@ -47,8 +48,31 @@ class Caller:
         await self._spacing.wait(gap_for(self._settings, selection.place))
 
     async def call(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[CallEvent]:
-        """Stream one call; whatever comes of it is in the ledger."""
+        """Stream one call; whatever comes of it is in the ledger.
+
+        A model that turns out to have no function calling is asked again in another way. That is a call of its own:
+        it may be several questions, and only one was reserved.
+        """
         selection = self.as_known(selection)
+        try:
+            async with aclosing(self._booked(request, selection)) as events:
+                async for event in events:
+                    yield event
+            return
+        except ToolsNotSupported as error:
+            if selection.choice.tool_mode != "native":
+                raise
+            _log.warning("%s Tools are given to it by constrained answers from now on.", error.message)
+            self._without_tools.add(_key(selection))
+        again = replace(request, call_id=f"{request.call_id}.schema")
+        async with aclosing(self._booked(again, self.as_known(selection))) as events:
+            async for event in events:
+                yield event
+
+    async def close(self) -> None:
+        await self._backends.close()
+
+    async def _booked(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[CallEvent]:
         effort = SCHEMA_EFFORT if selection.choice.tool_mode == "schema" and request.tools else None
         booking = await self._books.open(request, selection.place, selection.choice.model, effort)
         try:
@@ -57,6 +81,8 @@ class Caller:
                 async for event in events:
                     if isinstance(event, Answer):
                         answer = event
+                    elif isinstance(event, Begun):
+                        booking.begun()
                     else:
                         booking.saw(event.text)
                         yield event
@@ -77,9 +103,6 @@ class Caller:
         await self._books.settle(call)
         yield Completed(answer.response, usage, call)
 
-    async def close(self) -> None:
-        await self._backends.close()
-
     async def _stream(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[BackendEvent]:
         summary = request.purpose == "summary"
         seconds = self._settings.llm_summary_timeout_seconds if summary else self._settings.llm_timeout_seconds
@@ -93,20 +116,6 @@ class Caller:
             max_tokens=request.max_tokens,
             timeout=seconds,
         )
-        try:
-            async with aclosing(self._asked(selection, ask, deadline)) as events:
-                async for event in events:
-                    yield event
-        except ToolsNotSupported as error:
-            if selection.choice.tool_mode != "native":
-                raise
-            _log.warning("%s Tools are given to it by constrained answers from now on.", error.message)
-            self._without_tools.add(_key(selection))
-            async with aclosing(self._asked(self.as_known(selection), ask, deadline)) as events:
-                async for event in events:
-                    yield event
-
-    async def _asked(self, selection: Selection, ask: Ask, deadline: float) -> AsyncGenerator[BackendEvent]:
         backend = await self._backends.get(selection)
         if selection.choice.tool_mode == "none":
             backend = PlainTalk(backend)

@@ -12,16 +12,17 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.usage import RequestUsage
 
+from annabelle.core.errors import ProviderTrouble
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.llm.as_text import with_system, without_tool_parts
-from annabelle.llm.backend import Answer, AnswerSchema, Ask, Backend, BackendEvent
+from annabelle.llm.backend import Answer, AnswerSchema, Ask, Backend, BackendEvent, Begun
 from annabelle.llm.booking import Effort
 from annabelle.llm.schemas import inlined, signature
 
@@ -34,6 +35,22 @@ SCHEMA_EFFORT = Effort(2 * _TRIES + 1, _TRIES * (_CHOICE_TOKENS + _ARGUMENT_TOKE
 """What one call is at most: every question asked twice, and then the answer."""
 
 
+@dataclass(slots=True)
+class _Spent:
+    """What the questions before the answer used. `cost_usd` is None once one of them did not say what it cost."""
+
+    usage: RequestUsage = field(default_factory=RequestUsage)
+    cost_usd: float | None = 0.0
+    begun: bool = False
+
+    def add(self, answer: Answer) -> None:
+        self.usage.incr(answer.response.usage)
+        self.cost_usd = self.with_cost(answer.cost_usd)
+
+    def with_cost(self, more: float | None) -> float | None:
+        return None if self.cost_usd is None or more is None else self.cost_usd + more
+
+
 class SchemaTools:
     """Wraps a backend whose model has no function calling; what comes out are normal tool calls."""
 
@@ -44,8 +61,18 @@ class SchemaTools:
         await self._backend.close()
 
     async def stream(self, ask: Ask) -> AsyncGenerator[BackendEvent]:
+        spent = _Spent()
+        try:
+            async with aclosing(self._answered(ask, spent)) as events:
+                async for event in events:
+                    yield event
+        except ProviderTrouble:
+            if spent.begun:  # a question that was refused takes nothing back of those that were answered
+                yield Begun()
+            raise
+
+    async def _answered(self, ask: Ask, spent: _Spent) -> AsyncGenerator[BackendEvent]:
         base = without_tool_parts(ask.messages)
-        spent = RequestUsage()
         tools = ask.tools if isinstance(ask.tool_choice, str) else [t for t in ask.tools if t.name in ask.tool_choice]
         if tools:
             base = with_system(base, tool_list(tools))
@@ -54,20 +81,18 @@ class SchemaTools:
             tool = await self._choose(talk, tools, may_answer=ask.tool_choice == "auto", spent=spent)
             arguments = await self._arguments(talk, tool, spent) if tool is not None else None
             if tool is not None and arguments is not None:
-                yield Answer(_call_response(ask.model, tool.name, arguments, spent))
+                yield Answer(_call_response(ask.model, tool.name, arguments, spent.usage), spent.cost_usd)
                 return
         plain = replace(ask, messages=base, tools=[], tool_choice="auto")
         async with aclosing(self._backend.stream(plain)) as events:
             async for event in events:
                 if isinstance(event, Answer):
-                    usage = event.response.usage + spent
-                    yield Answer(replace(event.response, usage=usage), event.cost_usd)
+                    usage = event.response.usage + spent.usage
+                    yield Answer(replace(event.response, usage=usage), spent.with_cost(event.cost_usd))
                 else:
                     yield event
 
-    async def _choose(
-        self, ask: Ask, tools: list[ToolSpec], *, may_answer: bool, spent: RequestUsage
-    ) -> ToolSpec | None:
+    async def _choose(self, ask: Ask, tools: list[ToolSpec], *, may_answer: bool, spent: _Spent) -> ToolSpec | None:
         """The tool the model wants next, or None when it wants to answer."""
         if len(tools) == 1 and not may_answer:
             return tools[0]
@@ -85,7 +110,7 @@ class SchemaTools:
                 return chosen
         return None
 
-    async def _arguments(self, ask: Ask, tool: ToolSpec, spent: RequestUsage) -> JsonObject | None:
+    async def _arguments(self, ask: Ask, tool: ToolSpec, spent: _Spent) -> JsonObject | None:
         """The arguments for the chosen tool, or None when the model can not give them."""
         schema = inlined(tool.input_schema)
         if not schema.get("properties"):
@@ -99,14 +124,16 @@ class SchemaTools:
         return None
 
     async def _constrained(
-        self, ask: Ask, question: str, schema: AnswerSchema, tokens: int, spent: RequestUsage
+        self, ask: Ask, question: str, schema: AnswerSchema, tokens: int, spent: _Spent
     ) -> JsonObject | None:
         messages: list[ModelMessage] = [*ask.messages, ModelRequest(parts=[UserPromptPart(question)])]
         narrow = replace(ask, messages=messages, answer_schema=schema, temperature=0.0, max_tokens=tokens)
         async with aclosing(self._backend.stream(narrow)) as events:
             async for event in events:
-                if isinstance(event, Answer):
-                    spent.incr(event.response.usage)
+                if isinstance(event, Begun):
+                    spent.begun = True
+                elif isinstance(event, Answer):
+                    spent.add(event)
                     parts = event.response.parts
                     return first_object("".join(part.content for part in parts if isinstance(part, TextPart)))
         return None

@@ -19,7 +19,7 @@ from pydantic_ai.profiles.openai import openai_model_profile
 
 from annabelle.core.errors import ProviderTrouble
 from annabelle.core.tools import JsonObject
-from annabelle.llm.backend import Answer, Ask, BackendEvent
+from annabelle.llm.backend import Answer, Ask, BackendEvent, Begun
 from annabelle.llm.failures import broken_off, reason_in, refused_status, timed_out, unreachable
 from annabelle.llm.openai_protocol.messages import wire_messages, wire_tool_choice, wire_tools
 from annabelle.llm.openai_protocol.reader import ChunkReader, read_chunk
@@ -27,6 +27,8 @@ from annabelle.llm.providers import Endpoint, is_loopback
 
 _CONNECT_SECONDS = 10
 _LONGEST_ERROR = 20_000
+# Of these it is sure that the request never got there, so nobody can charge for it.
+_NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 # Fields a server or model may not know; one that is complained about is left out from then on.
 _OPTIONAL = ("temperature", "stream_options", "tool_choice", "top_p", "min_p", "repeat_penalty")
 
@@ -54,10 +56,12 @@ class OpenAiBackend:
             request = self._request(body, ask.timeout)
             try:
                 response = await self._client.send(request, stream=True)
+            except _NOT_SENT as error:
+                raise unreachable(self._place, type(error).__name__) from error
             except httpx.TimeoutException as error:
                 raise timed_out(self._place, ask.timeout) from error
             except httpx.HTTPError as error:
-                raise unreachable(self._place, type(error).__name__) from error
+                raise broken_off(self._place, type(error).__name__) from error
             try:
                 if response.status_code == 200:
                     async for event in self._read(response, ask, len(request.content) // 4):
@@ -126,11 +130,14 @@ class OpenAiBackend:
         return trouble, unwanted
 
     async def _read(self, response: httpx.Response, ask: Ask, estimated_input: int) -> AsyncGenerator[BackendEvent]:
-        reader = ChunkReader()
+        reader, begun = ChunkReader(), False
         try:
             async for chunk in _chunks(response):
                 if chunk.get("error"):
                     raise self._error_within(chunk, ask.model)
+                if not begun:
+                    begun = True
+                    yield Begun()
                 for event in reader.feed(chunk):
                     yield event
         except httpx.TimeoutException as error:
