@@ -54,6 +54,16 @@ def test_no_wait_is_longer_than_the_cap(base: float, cap: float) -> None:
     assert max(waits(ProviderRateLimited("x"), policy)) <= cap
 
 
+@pytest.mark.req("DUR-05", "CST-06")
+def test_a_try_that_would_be_refused_is_waited_for_also_after_a_crash() -> None:
+    error = ProviderDown("It is left alone for now.")
+    error.next_try = 60.0
+    with pytest.raises(ProviderDown) as caught:
+        unwrap(failure(error))
+    assert waits(caught.value, RetryPolicy()) == [60.0] * 5
+    assert max(waits(ProviderDown("x"), RetryPolicy())) < 60
+
+
 @pytest.mark.req("DUR-05")
 def test_waits_are_spread_so_that_turns_do_not_come_back_together() -> None:
     assert len({waits(ProviderDown("x"), RetryPolicy())[2] for _ in range(20)}) > 1

@@ -137,7 +137,7 @@ async def test_when_none_answers_each_was_asked_once_and_the_error_names_them(
         await ask(service, "hello")
     # The one that may work later decides whether it is tried again.
     assert (type(caught.value), caught.value.retry) == (ProviderDown, "network")
-    assert (len(model.requests), len(other.requests), len(book.reserved)) == (1, 1, service.calls_at_most)
+    assert (len(model.requests), len(other.requests), len(book.reserved)) == (1, 1, 2)
 
 
 @pytest.mark.req("LLM-06", "CST-06")
@@ -154,6 +154,28 @@ async def test_an_open_breaker_spares_the_call_and_the_first_provider_comes_back
     outcome = await ask(service, "hello")
     assert (outcome.done.call.provider, switched(outcome)) == ("groq", [])
     assert service.health()[0].state == "degraded"  # one of two errors is left: a success takes one away
+
+
+@pytest.mark.req("CST-06", "DUR-05")
+async def test_an_open_breaker_says_when_the_next_try_is_possible_unless_another_provider_answers(
+    model: ScriptedServer, other: ScriptedServer, timed: Timed
+) -> None:
+    model.rules(Rule(reply=Reply.failing(503)))
+    service, clock = timed(settings_for("groq", model.openai_url, llm_breaker_errors=2, llm_spacing_seconds=0))
+    waits: list[float | None] = []
+    for seconds in (0, 20, 40, 0):
+        with pytest.raises(ProviderDown) as caught:
+            await ask(service, "hello")
+        waits.append(caught.value.next_try)
+        clock.now += seconds
+    # Open after the second error, refused twenty seconds later, and tried again, in vain, when its time has come.
+    assert waits == [None, 60, 40, 60]
+    assert len(model.requests) == 3
+    other.rules(Rule(reply=Reply.failing(503)))
+    chained, _ = timed(two(model.openai_url, other, llm_breaker_errors=2))
+    with pytest.raises(ProviderDown) as caught:
+        await ask(chained, "hello")
+    assert caught.value.next_try is None
 
 
 @pytest.mark.req("CST-06")

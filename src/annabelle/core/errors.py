@@ -62,6 +62,8 @@ class AnnabelleError(Exception):
         self.message = message
         self.hint = hint
         self.field = field
+        self.next_try: float | None = None
+        """Seconds before which another try can not help, where that is known."""
 
     def body(self, trace_id: str | None = None) -> ErrorBody:
         return ErrorBody(code=self.code, message=self.message, hint=self.hint, trace_id=trace_id, field=self.field)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import cast
 
 from annabelle.core.errors import AnnabelleError, ErrorBody, TooManyRequests
 from annabelle.core.tools import JsonObject
 
-OK, ERROR = "ok", "error"
+OK, ERROR, NEXT_TRY = "ok", "error", "next_try"
 
 
 def success(value: object) -> JsonObject:
@@ -15,13 +16,16 @@ def success(value: object) -> JsonObject:
 
 
 def failure(error: AnnabelleError) -> JsonObject:
-    return {ERROR: error.body().model_dump(exclude_none=True)}
+    later: JsonObject = {} if error.next_try is None else {NEXT_TRY: error.next_try}
+    return {ERROR: error.body().model_dump(exclude_none=True), **later}
 
 
 def unwrap(outcome: JsonObject) -> object:
     """The value, or the error raised again as what it was."""
     if ERROR in outcome:
-        raise revive(ErrorBody.model_validate(outcome[ERROR]))
+        error = revive(ErrorBody.model_validate(outcome[ERROR]))
+        error.next_try = cast("float | None", outcome.get(NEXT_TRY))
+        raise error
     return outcome[OK]
 
 

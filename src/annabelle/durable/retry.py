@@ -27,7 +27,14 @@ class RetryPolicy:
         return cls(settings.retry_base_seconds, settings.retry_cap_seconds, settings.retry_immediate_seconds)
 
     def wait(self, error: AnnabelleError, failed: int) -> float | None:
-        """Seconds to wait after the `failed`-th failure in a row (from 1); None when it is not tried again."""
+        """Seconds to wait after the `failed`-th failure in a row (from 1); None when it is not tried again.
+
+        An error that knows when the next try is possible is waited for that long: an earlier one would be wasted.
+        """
+        wait = self._usual(error, failed)
+        return None if wait is None else max(wait, error.next_try or 0.0)
+
+    def _usual(self, error: AnnabelleError, failed: int) -> float | None:
         if error.retry == "none":
             return None
         if failed <= IMMEDIATE_RETRIES:

@@ -71,26 +71,25 @@ class FallbackChain:
             if not isinstance(guard, CallGuard):
                 self._note(selection, guard)
                 continue
-            if len(self._failed) > self._announced:
-                first = self._failed[self._announced]
-                self._announced = len(self._failed)
-                yield FellBack(first.choice, selection.choice, first.error.message)
             call = replace(request, call_id=f"{request.call_id}.f{number}") if number else request
             last = number == len(candidates.selections) - 1
             spoke = False
             try:
                 async with aclosing(self._guarded(call, selection, guard)) as events:
                     async for event in events:
-                        spoke = True
+                        spoke = spoke or not isinstance(event, FellBack)
                         yield event
                 return
             except _ANOTHER_MAY_ANSWER as error:
                 if spoke and not last:
                     self._broken_off.note(request.message_id, selection, error)
                 if spoke:
+                    error.next_try = self._next_try(candidates)
                     raise
                 self._note(selection, error)
-        raise self._verdict()
+        verdict = self._verdict()
+        verdict.next_try = self._next_try(candidates)
+        raise verdict
 
     async def _admitted(self, selection: Selection) -> CallGuard | ProviderDown:
         """Leave to call now, after the wait there has to be between two calls, or why there is none."""
@@ -106,8 +105,12 @@ class FallbackChain:
 
     async def _guarded(
         self, request: ModelRequest, selection: Selection, guard: CallGuard
-    ) -> AsyncGenerator[CallEvent]:
+    ) -> AsyncGenerator[CallEvent | FellBack]:
         try:
+            if len(self._failed) > self._announced:
+                first = self._failed[self._announced]
+                self._announced = len(self._failed)
+                yield FellBack(first.choice, selection.choice, first.error.message)
             async with aclosing(self._caller.call(request, selection)) as events:
                 async for event in events:
                     if isinstance(event, Completed):
@@ -118,6 +121,10 @@ class FallbackChain:
             raise
         finally:
             guard.left()
+
+    def _next_try(self, candidates: Candidates) -> float | None:
+        """When the first of them may be called again, if none may now: a try before that would be refused here."""
+        return min(self._health.wait(one.place.provider) for one in candidates.selections) or None
 
     def _note(self, selection: Selection, error: ProviderTrouble) -> None:
         self._failed.append(_Failed(selection.choice, selection.place.provider.label, error))

@@ -109,6 +109,10 @@ class Health:
         last = self._of(provider).now().last_error or "It failed again and again."
         return ProviderDown(f"{last} It is left alone for now ({when}).")
 
+    def wait(self, provider: Provider) -> float:
+        """Seconds until the provider may be called; 0 when it may be now, or when one call is trying it."""
+        return self._of(provider).breaker.wait_seconds
+
     def enter(self, provider: Provider) -> CallGuard | None:
         """Leave to call the provider, or None."""
         record = self._of(provider)

@@ -50,11 +50,6 @@ class ModelService:
         self._selected: dict[Purpose, Selection] = {}
         self._choosing = asyncio.Lock()
 
-    @property
-    def calls_at_most(self) -> int:
-        """How many providers one request may be sent to: the chosen one and every fallback (CST-10)."""
-        return 1 + len(self._fallbacks)
-
     async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
         """The model in force: configured, else by key, else a local server that runs, else the embedded one."""
         try:
