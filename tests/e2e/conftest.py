@@ -36,6 +36,8 @@ def house(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> It
         model.openai_url,
         LLM_TIMEOUT_SECONDS="1",
         LLM_BREAKER_ERRORS="1000",
+        # It lives as long as all tests, and learning from a rested chat would ask the model amid one of them.
+        FACT_EXTRACTION_ENABLED="false",
     ).start()
     yield hub
     hub.end()

@@ -80,9 +80,12 @@ def test_small_talk_is_one_request_and_no_tool_is_demanded(house: HubProcess, ru
 
 @pytest.mark.req("LOOP-09")
 def test_a_stop_over_the_api_ends_a_turn_and_the_chat_goes_on(house: HubProcess, rules: ScriptedServer) -> None:
-    rules.rules(Rule(match="again", reply=Reply(text="Here.")), Rule(match="say nothing", reply=Reply(hang=True)))
+    rules.rules(
+        Rule(match="resume the talk", reply=Reply(text="Here.")), Rule(match="say nothing", reply=Reply(hang=True))
+    )
     accepted = house.http.post("/message", json={"text": "say nothing", "chatId": "stopped here"}).json()
     wait_for(lambda: rules.requests, "the model to be asked")
     stopped = house.http.post(f"/messages/{accepted['messageId']}/cancel", params={"wait": 4}).json()
-    assert (stopped["state"], stopped["reply"]["metadata"]["error"]["code"]) == ("failed", "cancelled")
-    assert reply(house.say("again", chatId="stopped here")) == "Here."
+    assert stopped["state"] == "failed", stopped
+    assert stopped["reply"]["metadata"]["error"]["code"] == "cancelled", stopped
+    assert reply(house.say("resume the talk", chatId="stopped here")) == "Here."

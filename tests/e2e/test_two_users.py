@@ -266,4 +266,4 @@ def test_an_agent_reaches_no_tool_that_is_for_people_or_for_the_hub(
     assert done["reply"]["metadata"]["tools_used"] == []
     told = set(rules.requests[-1].conversation.tools)
     assert not set(tools) & told, "and it is not even told of them"
-    assert "memory_store_fact" in told
+    assert "store_fact" in told

@@ -106,8 +106,8 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: htt
                 open_to_people.add(path)
     assert open_to_people == {
         "/health", "/message", "/messages/{message_id}", "/messages/{message_id}/cancel",
-        "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/events", "/threads/{thread_id}/messages",
-        "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
+        "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
+        "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
     }  # fmt: skip
 
 
@@ -132,6 +132,7 @@ async def test_two_people_never_see_each_others_threads_messages_or_events(
         for path in (*places, f"/threads/{thread}/events"):
             assert (await other.get(path)).status_code == 404, path
         assert (await other.post(f"/messages/{message}/cancel")).status_code == 404
+        assert (await other.post(f"/threads/{thread}/clear")).status_code == 404
         repeated = (await other.post("/message", json={"text": "mine"})).json()
         assert repeated["threadId"] != thread
     assert len((await ada.get(f"/threads/{thread}/messages")).json()["messages"]) == 2

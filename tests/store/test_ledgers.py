@@ -129,5 +129,6 @@ async def test_a_session_is_appended_and_loaded_in_order(db: Database) -> None:
     await db.write(lambda c: sessions.append(c, "annabelle", "t1", [{"n": 3}], user_id="owner"))
     await db.write(lambda c: sessions.append(c, "muse", "t1", [{"n": 9}], user_id="owner"))
     await db.write(lambda c: sessions.append(c, "annabelle", "t2", [], user_id="owner"))
-    assert await db.read(lambda c: sessions.load(c, "annabelle", "t1")) == [{"n": 1}, {"n": 2}, {"n": 3}]
-    assert await db.read(lambda c: sessions.load(c, "muse", "t1")) == [{"n": 9}]
+    whole = await db.read(lambda c: sessions.load(c, "annabelle", "t1"))
+    assert [record for _, record in whole] == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert [record for _, record in await db.read(lambda c: sessions.load(c, "muse", "t1"))] == [{"n": 9}]

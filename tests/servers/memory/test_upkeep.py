@@ -60,7 +60,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Letters], Letters]:
     """Have memories that are opened from now on use this model."""
 
     def choose(model: Letters) -> Letters:
-        def make(config: EmbeddingConfig, folder: Path | None) -> Letters:
+        def make(config: EmbeddingConfig, folder: Path | None, books: object) -> Letters:
             return model
 
         monkeypatch.setattr(library_module, "make_embedder", make)
