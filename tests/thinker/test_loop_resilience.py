@@ -11,8 +11,9 @@ import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
 from annabelle.core.contract import ToolCall
+from annabelle.core.errors import ProviderDown
 from annabelle.core.tools import ToolResult
-from annabelle.llm.types import Completed, ModelEvent
+from annabelle.llm.types import Completed, ModelChoice, ModelEvent, Purpose
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult, WholeHistory
 from annabelle.thinker.loop.limits import MOST_AT_ONCE
@@ -230,6 +231,25 @@ async def test_a_stop_ends_the_thinking_before_a_request(tmp_path: Path) -> None
     assert result.error.code == "cancelled"
     object.__setattr__(bench.parts, "thinking", WholeHistory())
     assert (await bench.run("and now?")).text == "never"
+
+
+class NotYetThere(ListedModel):
+    """A local server that comes up after so many looks at it."""
+
+    looks = 4
+
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
+        self.looks -= 1
+        if self.looks >= 0:
+            raise ProviderDown("No model server is running.")
+        return await super().choose(purpose)
+
+
+@pytest.mark.req("DUR-05")
+async def test_a_model_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, NotYetThere("Here I am."), DictTools())
+    assert (await bench.run("hello")).text == "Here I am."
+    assert len(bench.engine.waits) == 3
 
 
 class Stuck:

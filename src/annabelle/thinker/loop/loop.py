@@ -122,8 +122,9 @@ class Loop:
         bench, scope, step = self._bench, self._scope, self.progress.step
         selection, second = self._tools.selection, self._second
         time_left = max(1.0, scope.limits.wall_clock_seconds - self.progress.seconds)
-        workspace = "" if scope.workspace is None else await scope.workspace.render()
-        thought = await scope.live.work(self._think(workspace))
+        async with scope.live.step():
+            workspace = "" if scope.workspace is None else await scope.live.work(scope.workspace.render())
+            thought = await scope.live.work(self._think(workspace))
         tries = 0
 
         async def ask() -> JsonObject:
@@ -177,7 +178,7 @@ class Loop:
                 messages=scope.prompt.conversation(self.progress.messages),
                 goal=scope.prompt.user,
                 workspace=workspace,
-                model=(await bench.model.choose()).model,
+                model=await self._model_name(),
             )
         )
         if thought.metrics:
@@ -188,6 +189,13 @@ class Loop:
             self.progress.usage = self.progress.usage + used
             self._stream.fact("usage", f"{step}:thinking", used.model_dump(), step=step)
         return thought
+
+    async def _model_name(self) -> str:
+        """The model in force, as far as it is known: the step itself waits for one that is down."""
+        try:
+            return (await self._bench.model.choose()).model
+        except AnnabelleError:
+            return ""
 
     def _tell(self, answer: Answer, text: str) -> None:
         """The whole text of a step, which replaces what was streamed of it; an answer sent back is replaced by none."""
