@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ async def test_it_shows_files_notes_tasks_and_what_was_seen_last(tmp_path: Path)
         {"open_files": ["plan"], "add_notes": ["It rains."], "add_tasks": ["read", "write"], "done_tasks": ["read"]}
     )
     assert result.text == "1 files open, 1 notes, 1 of 2 tasks to do."
-    workspace.observe("look_up", {}, ToolResult(text="found   it"))
+    workspace.observe("look_up", ToolResult(text="found   it"))
     text = await workspace.render()
     for line in ("File plan:", "Step one.", "- It rains.", "[x] read", "[ ] write", "- look_up ok: found it"):
         assert line in text.splitlines()
@@ -80,7 +81,7 @@ async def test_an_open_file_is_shown_as_it_is_now(tmp_path: Path):
     await workspace.render()
     assert files.reads == reads
     files.files["plan"] = "new"
-    workspace.observe("filer_write_file", {"path": "plan"}, ToolResult(text="written"))
+    workspace.observe("filer_write_file", ToolResult(text="written"))
     assert "new" in await workspace.render()
 
 
@@ -128,6 +129,7 @@ def test_a_change_made_twice_is_the_same_as_once(data: st.DataObject):
         add_notes=data.draw(many),
         remove_notes=data.draw(many),
         add_tasks=data.draw(many),
+        remove_tasks=data.draw(many),
         done_tasks=tasks[:1],
     )
     try:
@@ -170,3 +172,23 @@ async def test_ten_steps_send_the_workspace_once_each_and_history_has_none(tmp_p
     again.parts = replace(again.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
     await again.run("and now?", conversational=False)
     assert "[ ] finish" in text_of_block(again.sent())
+
+
+@pytest.mark.req("LOOP-09")
+async def test_a_stop_ends_the_reading_of_open_files(tmp_path: Path):
+    begun = asyncio.Event()
+
+    async def slow(arguments: dict[str, Any]) -> str:
+        begun.set()
+        await asyncio.sleep(60)
+        return "late"
+
+    tools = DictTools(filer_read_file=slow)
+    bench = Bench(tmp_path, ListedModel([("update_workspace", {"open_files": ["plan.md"]})], "never"), tools)
+    bench.parts = replace(bench.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
+    turn = asyncio.create_task(bench.run("go", conversational=False))
+    await asyncio.wait_for(begun.wait(), 5)
+    bench.live.cancel()
+    result = await asyncio.wait_for(turn, 5)
+    assert result.error is not None
+    assert result.error.code == "cancelled"

@@ -48,15 +48,16 @@ class DeskChange(BaseModel):
 
 
 def changed(desk: Desk, wanted: DeskChange) -> Desk:
-    """The desk after a change; InvalidArguments says what has no room or is not there."""
+    """The desk after a change; InvalidArguments says what has no room or is not there. What is taken away and put
+    there in one stays: so a change made twice is the same as once."""
     files = [path for path in dict.fromkeys([*desk.open_files, *wanted.open_files]) if path not in wanted.close_files]
-    notes = [note for note in desk.notes if note not in wanted.remove_notes]
+    notes = [note for note in desk.notes if note not in wanted.remove_notes or note in wanted.add_notes]
     notes += [note for note in wanted.add_notes if note not in notes]
     known = {task.text for task in desk.tasks}
-    missing = [text for text in wanted.done_tasks if text not in known | set(wanted.add_tasks)]
+    missing = [text for text in wanted.done_tasks if text not in {*known, *wanted.add_tasks, *wanted.remove_tasks}]
     if missing:
         raise InvalidArguments(f"There is no task {missing[0]!r}.", hint="Name a task by its exact text.")
-    tasks = [task for task in desk.tasks if task.text not in wanted.remove_tasks]
+    tasks = [task for task in desk.tasks if task.text not in wanted.remove_tasks or task.text in wanted.add_tasks]
     tasks += [Task(text=text) for text in dict.fromkeys(wanted.add_tasks) if text not in known]
     tasks = [Task(text=task.text, done=task.done or task.text in wanted.done_tasks) for task in tasks]
     for name, many, most in (("files", files, MOST_FILES), ("notes", notes, MOST_NOTES), ("tasks", tasks, MOST_TASKS)):

@@ -22,11 +22,14 @@ _SHORT_VALUE: Final = 48
 _LONGEST: Final = 120
 
 
-@lru_cache(maxsize=10_000)
 def weight(value: str, key: str = "") -> int:
     """How likely a value is asked for again: 0 for prose, 3 for what can only be an identifier."""
-    if not value or len(value) > _LONGEST:
-        return 0
+    return _weight(value, key) if value and len(value) <= _LONGEST else 0
+
+
+# Only short values come here: long ones would fill the memory with what tools returned.
+@lru_cache(maxsize=10_000)
+def _weight(value: str, key: str) -> int:
     if value.isalpha() and not value.isupper():  # most words: only their key can make them more than a word
         return STRONG if _ID_KEY.search(_snake(key)) else WEAK if len(value) <= _SHORT_VALUE else 0
     if _TIME.fullmatch(value):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -66,7 +65,6 @@ class Noted:
     asked: bool = False
     failed: bool = False
     tokens: int = 0
-    milliseconds: float = 0.0
 
 
 class _Model(Protocol):
@@ -88,7 +86,6 @@ class NoteTaker:
         async def work() -> JsonObject:
             if not left_out:
                 return {}
-            began = time.monotonic()
             usage, notes = Usage(), None
             try:
                 async with asyncio.timeout(self._seconds):
@@ -103,7 +100,6 @@ class NoteTaker:
                 "asked": True,
                 "notes": None if notes is None else notes.model_dump(mode="json"),
                 "tokens": usage.input_tokens + usage.output_tokens,
-                "ms": round((time.monotonic() - began) * 1000, 1),
             }
 
         recorded = await self._engine.step(f"think {step}", work)
@@ -115,7 +111,6 @@ class NoteTaker:
             asked=True,
             failed=found is None,
             tokens=cast("int", recorded["tokens"]),
-            milliseconds=cast("float", recorded["ms"]),
         )
 
     async def _ask(

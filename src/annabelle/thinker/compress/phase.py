@@ -139,7 +139,7 @@ class ThinkingPhase:
         try:
             async with asyncio.timeout(_EMBEDDING_SECONDS):
                 return await by_meaning(self._embedder, texts, text_of_block([ask.goal]))
-        except (AnnabelleError, TimeoutError) as error:
+        except (AnnabelleError, TimeoutError, ValueError) as error:  # the last: vectors of two lengths
             _log.info("relevance goes by words: %s", type(error).__name__)
             return by_words
 
@@ -175,7 +175,8 @@ class ThinkingPhase:
 def with_notes(messages: Sequence[ModelMessage], goal: ModelRequest, notes: str) -> list[ModelMessage]:
     """The notes of the model ahead of what the rules kept; a section of their own where the rules dropped nothing."""
     found = summary_in(messages)
-    if found is None:
+    # What the user wrote may look like a summary of ours.
+    if found is None or messages[found[0]] is goal:
         return _before_goal(messages, goal, notes, section=True)
     place, text = found
     return [*messages[:place], summary_message(f"{notes}\n{text}"), *messages[place + 1 :]]

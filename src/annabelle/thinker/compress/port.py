@@ -65,7 +65,7 @@ class Workspace(Protocol):
 
     async def render(self) -> str: ...
 
-    def observe(self, tool: str, arguments: JsonObject, result: ToolResult) -> None:
+    def observe(self, tool: str, result: ToolResult) -> None:
         """Note what a tool call brought to light."""
         ...
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from annabelle.core.errors import AnnabelleError, StorageTrouble
 from annabelle.core.home import write_atomically
-from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.core.tools import ToolResult
 from annabelle.thinker.compress.desk import Desk
 from annabelle.thinker.context.budget import shortened, tokens
 
@@ -61,7 +61,7 @@ class ThreadWorkspace:
         text = shortened(text, MOST_TOKENS)
         return "\n".join(part for part in (self._files(MOST_TOKENS - tokens(text)), text) if part)
 
-    def observe(self, tool: str, arguments: JsonObject, result: ToolResult) -> None:
+    def observe(self, tool: str, result: ToolResult) -> None:
         """Note what a call brought to light. Any call may have changed a file, so they are read again."""
         self._stale = self._stale or bool(self.desk.open_files)
         state = "failed" if result.is_error else "ok"

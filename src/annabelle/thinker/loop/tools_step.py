@@ -112,7 +112,7 @@ class ToolsStep:
         progress.mistakes = progress.mistakes + 1 if result.is_error else 0
         progress.repetition.note(call.name, call.arguments, result.text)
         if self._scope.workspace is not None:
-            self._scope.workspace.observe(call.name, call.arguments, result)
+            self._scope.workspace.observe(call.name, result)
         if result.is_error:
             unknown = results.is_unknown(result)
             self._note(call, "unknown" if unknown else "failed")
