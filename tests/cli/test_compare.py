@@ -93,10 +93,13 @@ def test_a_session_of_this_home_is_compared_and_not_changed(home: Home):
     }
     text = '{"type": "header"}\n' + f"{json.dumps(turn)}\n" * 2 + '{"type": "turn", "mess'
     path.write_text(text)
+    summed_up = path.parent / "older" / path.name
+    summed_up.parent.mkdir()
+    summed_up.write_text(f"{json.dumps(turn)}\n" * 3)
     shown = run(environment(home), "compare", "--session", "thr_abc", "--budget", "1000", "--json")
     assert shown.returncode == 0, shown.stderr
     (told,) = json.loads(shown.stdout)["conversations"]
-    assert (told["id"], told["requests"]) == ("thr_abc", 2)
+    assert (told["id"], told["requests"]) == ("thr_abc", 5)
     assert path.read_text() == text
 
 

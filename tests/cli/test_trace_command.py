@@ -83,7 +83,7 @@ def test_what_a_turn_was_made_of_is_told_below_the_waterfall(home: Home):
     for event, data in (
         ("context.built", {"tokens": {"persona": 410}, "history_messages": 6, "left_out": {"memories": 2}}),
         ("tools.selected", chosen),
-        ("thinking.done", {"tokens_before": 14_000, "tokens_after": 7_000, "strategy": "adaptive", "latency_ms": 3}),
+        ("thinking.done", {"tokens_before": 14_000, "tokens_after": 7_000, "strategy": "adaptive", "duration_ms": 3}),
         ("model.called", {"provider": "p", "model": "m", "input_tokens": 900, "output_tokens": 100, "cost_usd": 0.002}),
         ("model.called", {"provider": "p", "model": "m", "input_tokens": 500, "cached_tokens": 400, "cost_usd": 0.001}),
         ("tool.returned", {"tool": "filer_list_files", "error": None, "duration_ms": 2.5}),

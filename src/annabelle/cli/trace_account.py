@@ -43,7 +43,7 @@ def _selection(data: Data) -> str:
 
 def _thinking(data: Data) -> str:
     before, after = _count(data.get("tokens_before")), _count(data.get("tokens_after"))
-    return f"{before} → {after} tokens, {data.get('strategy', '?')}, {_number(data.get('latency_ms')):.1f} ms"
+    return f"{before} → {after} tokens, {data.get('strategy', '?')}, {_number(data.get('duration_ms')):.1f} ms"
 
 
 def _model_call(data: Data) -> str:

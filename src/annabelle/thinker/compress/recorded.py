@@ -18,12 +18,13 @@ _THREAD_ID: Final = re.compile(r"[\w-]{1,120}")
 
 
 def recorded_session(home: Home, thread_id: str) -> Trajectory | None:
-    """All turns since the last clear; None when there is no such session. Nothing is written."""
+    """All its turns, also those that were summed up since; None when there is no such session. Nothing is written."""
     if _THREAD_ID.fullmatch(thread_id) is None:
         return None
     messages: list[ModelMessage] = []
     for path in sorted(home.agents.glob(f"*/sessions/{thread_id}.jsonl")):
-        messages += _messages(path)
+        older = path.parent / "older" / path.name
+        messages += [*(_messages(older) if older.is_file() else ()), *_messages(path)]
     return Trajectory(thread_id, messages) if messages else None
 
 
