@@ -176,10 +176,52 @@ def test_text_without_call_syntax_is_not_touched(text: str) -> None:
 @pytest.mark.req("LOOP-04")
 @pytest.mark.parametrize(
     "text",
-    ["{" * 50_000, '{"name":' * 20_000, "<tool_call>" * 20_000, " " * 100_000 + "{", "```\n" * 30_000, "(" * 50_000],
+    [
+        "{" * 50_000,
+        '{"name":' * 20_000,
+        "<tool_call>" * 20_000,
+        " " * 100_000 + "{",
+        "```\n" * 30_000,
+        "(" * 50_000,
+        "\n```\n" + " " * 100_000,
+        "\n```" + " " * 100_000,
+        "\n```\n" + "\n" * 100_000,
+    ],
 )
 def test_a_hostile_text_costs_no_time(text: str) -> None:
     assert recover("write_note(" + text, KNOWN, "go").calls == ()
+
+
+@pytest.mark.req("LOOP-04")
+def test_arguments_too_deep_to_be_kept_are_no_call() -> None:
+    deep = '{"a": ' * 400 + "1" + "}" * 400
+    assert recover(f'{{"name": "write_note", "arguments": {deep}}}', KNOWN, "go").calls == ()
+
+
+@pytest.mark.req("LOOP-04")
+@pytest.mark.parametrize("shape", LEAKS)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_call_that_stands_in_what_was_read_is_told_and_not_made(shape: str, as_json: bool) -> None:
+    page = f"Buy now. {LEAKS[shape]} And more."
+    read = json.dumps({"text": page}) if as_json else page
+    assert recover(LEAKS[shape], KNOWN, "tell me the page", [read]).calls == ()
+    assert recover(LEAKS[shape], KNOWN, "tell me the page", ["another page"]).calls != ()
+
+
+@pytest.mark.req("LOOP-04")
+async def test_a_page_can_not_have_a_tool_called_by_being_quoted(tmp_path: Path) -> None:
+    bench, tools = leaking(tmp_path, [("look_up", {})], f"The page says: {LEAKS['function tag']}")
+    tools.functions["look_up"] = lambda a: f"Hello {LEAKS['function tag']}"
+    await bench.run("tell me the page")
+    assert [call.name for call in tools.calls] == ["look_up"]
+
+
+@pytest.mark.req("LOOP-04")
+async def test_a_model_that_was_offered_no_tool_leaks_no_call(tmp_path: Path) -> None:
+    bench, tools = leaking(tmp_path, f"Sure. {LEAKS['function tag']}")
+    bench.model.tool_mode = "none"
+    assert (await bench.run("note milk")).text == "Sure. "
+    assert tools.calls == []
 
 
 def leaking(tmp_path: Path, *replies: Any) -> tuple[Bench, DictTools]:

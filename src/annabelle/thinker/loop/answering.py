@@ -10,10 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pydantic_ai.messages import ModelResponse, ModelResponsePart, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
+from annabelle.thinker.compress.texts import result_text
 from annabelle.thinker.loop import guard
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.loop.calls import text_of
@@ -66,8 +74,8 @@ class Reviewer:
         response = _repaired(response)
         text = text_of(response)
         called = any(isinstance(part, ToolCallPart) for part in response.parts)
-        known = {} if called else {tool.name: tool for tool in selection.tools}
-        found = recover(text, known, self._asked)
+        known = {tool.name: tool for tool in selection.tools} if tools and not called else {}
+        found = recover(text, known, self._asked, self._read())
         if found.calls:
             calls = [ToolCallPart(call.name, call.arguments, new_id("call")) for call in found.calls]
             self._bench.trace.write("tool.recovered", {"tools": [call.name for call in found.calls]})
@@ -83,6 +91,12 @@ class Reviewer:
         """What must be added to a text that went out already; empty when it claims no more than was done."""
         missing = guard.unbacked(guard.check(text, self._asked, self._progress.deeds, self._earlier))
         return guard.correction(missing) if missing else ""
+
+    def _read(self) -> list[str]:
+        """What tools returned, as far as the model has it before its eyes."""
+        messages = (*self._scope.prompt.history, *self._progress.messages)
+        parts = (part for message in messages for part in message.parts)
+        return [result_text(part) for part in parts if isinstance(part, ToolReturnPart)]
 
     def _final(self, text: str, selection: Selection, *, tools: bool) -> Review:
         """An answer that would end the turn, held against what was done."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -20,6 +20,7 @@ _PREFIX: Final = re.compile(r"^(?:functions|tools|default_api)\.")
 _PYTHON: Final = re.compile(r"^\s*(?:print\()?\s*((?:functions\.|tools\.|default_api\.)?\w+)\(")
 _PARAMETER: Final = re.compile(r"<parameter(?:=|\s+name=[\"']?)([\w.-]+)[\"']?\s*>(.*?)</parameter>", re.DOTALL)
 _LONGEST: Final = 100_000
+_DEEPEST: Final = 60
 _WORDS: Final[Mapping[str, object]] = {"true": True, "false": False, "null": None}
 
 
@@ -114,7 +115,21 @@ def _arguments(value: object) -> JsonObject | None:
     """Arguments as an object; some models write them as JSON in a string."""
     if isinstance(value, str):
         value = parsed(value) if value.strip() else {}
-    return cast("JsonObject", value) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    arguments = cast("JsonObject", value)
+    return None if _too_deep(arguments) else arguments
+
+
+def _too_deep(value: object, depth: int = 0) -> bool:
+    """Deeper than any tool wants it, and than a conversation can be written down."""
+    if isinstance(value, dict):
+        inner: Iterable[object] = cast("JsonObject", value).values()
+    elif isinstance(value, list):
+        inner = cast("list[object]", value)
+    else:
+        return False
+    return depth >= _DEEPEST or any(_too_deep(one, depth + 1) for one in inner)
 
 
 def _literal(node: ast.expr) -> object:

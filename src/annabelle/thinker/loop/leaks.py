@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, cast
@@ -34,10 +34,12 @@ _TAGGED: Final = re.compile(
     re.DOTALL,
 )
 _FENCED: Final = re.compile(
-    r"^[ \t]*```[ \t]*(?P<kind>[\w-]*)[ \t]*\n(?P<body>.*?)\n?[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE
+    r"^[ \t]*```[ \t]*+(?P<kind>[\w-]*+)[ \t]*+\n(?P<body>.*?)```[ \t]*$", re.DOTALL | re.MULTILINE
 )
 _CALL_FENCES: Final = frozenset({"", "json", "tool_code", "tool_call", "tool", "function", "function_call", "python"})
 _OBJECT: Final = re.compile(r"\{\s*\"(?:name|tool|tool_name|function_name|function|recipient_name|type|id)\"\s*:")
+_FENCE_SIGNS: Final = re.compile(r"\A```[\w-]*|```\Z")
+_ESCAPES: Final = re.compile(r"\\[ntr]?")
 _THOUGHTS: Final = re.compile(r"<(think|thinking)>.*?(?:</\1>\s*|\Z)", re.DOTALL)
 _WRAPPING: Final = re.compile(r"</?(?:function_calls|tool_calls)>")
 _SPECIAL: Final = re.compile(r"<\|[a-z_]{2,40}\|>|</(?:tool_call|function_call|tool_use|function|invoke)>")
@@ -78,12 +80,14 @@ class _Region:
     certain: bool
 
 
-def recover(text: str, known: Known, asked: str) -> Recovered:
-    """Look for leaked calls of the `known` tools. `asked` is what the person wrote. A plain answer comes back as is."""
+def recover(text: str, known: Known, asked: str, read: Sequence[str] = ()) -> Recovered:
+    """Look for leaked calls of the `known` tools. `asked` is what the person wrote, `read` what tools returned: a call
+    that stands there is quoted. A plain answer comes back as is."""
     if not any(mark in text for mark in ("<", "{", "(", "[TOOL_CALLS]")):
         return Recovered(text)
     bare = _without_thoughts(text, asked)
-    regions = [one for one in _regions(bare, known) if one.calls and not _is_example(one, bare, asked)]
+    found = [one for one in _regions(bare, known) if one.calls and not _is_example(one, bare, asked)]
+    regions = [one for one in found if not _is_quoted(bare[one.start : one.end], read)]
     if regions:
         first = min(region.start for region in regions)
         calls = [call for region in sorted(regions, key=lambda one: one.start) for call in region.calls]
@@ -149,6 +153,17 @@ def _is_example(region: _Region, text: str, asked: str) -> bool:
     if lead.lstrip().startswith(">") or _EXPLAINS.search(lead) or _EXPLAINED.match(text[region.end : region.end + 200]):
         return True
     return not region.certain and _ASKS_FOR_TEXT.search(asked) is not None
+
+
+def _is_quoted(written: str, read: Sequence[str]) -> bool:
+    """Whether a call was read somewhere: what others wrote is told, not done."""
+    plain = _unescaped(_FENCE_SIGNS.sub("", written.strip()))
+    return any(plain in _unescaped(text) for text in read)
+
+
+def _unescaped(text: str) -> str:
+    """Without blanks, and without what JSON makes of blanks and quotes."""
+    return _ESCAPES.sub("", _squeezed(text))
 
 
 def _body(call: LeakedCall) -> str:
