@@ -184,6 +184,16 @@ async def test_the_truth_of_an_earlier_turn_is_not_punished(tmp_path: Path) -> N
 
 
 @pytest.mark.req("TRU-04")
+async def test_who_asks_what_became_of_a_thing_does_not_have_it_done_again(tmp_path: Path) -> None:
+    bench = mailing(tmp_path, [("send_email", {})], SENT, "I sent it to Anna at nine.")
+    await bench.run("email Anna")
+    assert (await bench.run("what happened to the email?")).text == "I sent it to Anna at nine."
+    lost = mailing(tmp_path / "other", "I sent it to Anna at nine.")
+    await lost.run("what happened to the email?")
+    assert [request.tool_choice for request in lost.model.requests] == ["auto", "auto"]
+
+
+@pytest.mark.req("TRU-04")
 async def test_a_lie_about_an_earlier_turn_is_marked_and_nothing_is_demanded(tmp_path: Path) -> None:
     bench = mailing(tmp_path, "Yes, I have sent it.")
     result = await bench.run("did you send it?")

@@ -157,6 +157,8 @@ def test_what_was_read_may_be_told_in_the_passive() -> None:
 def test_an_answer_about_the_past_may_be_backed_by_it() -> None:
     assert claims_in("Yes, I've sent it.", "Did you send the mail?")[0].of_the_past
     assert claims_in("I've already sent it.", DO_IT)[0].of_the_past
+    assert claims_in("I sent it to Anna at nine.", "What happened to the mail?")[0].of_the_past
+    assert not claims_in("I searched the web for it.", "What is the weather?")[0].of_the_past
     assert not claims_in("I've sent it.", "send it")[0].of_the_past
 
 
@@ -207,3 +209,9 @@ def test_no_answer_can_make_the_check_fail(answer: str, asked: str) -> None:
 @pytest.mark.parametrize("piece", ["i have ", "ich habe ja ", "and ", '"', "`", "\n", "has been ", "a b "])
 def test_a_hostile_answer_costs_no_time(piece: str) -> None:
     claims_in(piece * 20_000, "send it")
+
+
+@pytest.mark.req("LOOP-05")
+@pytest.mark.parametrize("piece", ["sag ", "sag das ", "what ", "\n", "did "])
+def test_a_hostile_question_costs_no_time(piece: str) -> None:
+    assert claims_in("I've sent it.", piece * 25_000)[0].kind == "send"

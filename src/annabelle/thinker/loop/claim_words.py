@@ -101,7 +101,7 @@ GERMAN: Final = Language(
         "send": r"send\w*|schick\w*|verschick\w*|antworte?\w*|leite",
         "create": r"erstell\w*|leg\w*|füg\w*|richte|schreib\w*|mach\w*",
         "update": r"aktualisier\w*|änder\w*|benenn\w*|verschieb\w*|bearbeit\w*|ersetz\w*|kopier\w*",
-        "delete": r"lösch\w*|entfern\w*|stornier\w*|sag\w* .* ab",
+        "delete": r"lösch\w*|entfern\w*|stornier\w*|sag\w* .{1,80} ab",
         "schedule": r"plan\w*|buch\w*|trag\w*|erinner\w*|termin\w*",
         "remember": r"speicher\w*|merk\w*|notier\w*",
         "transfer": r"lad\w*|installier\w*|exportier\w*|importier\w*",

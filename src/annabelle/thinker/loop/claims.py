@@ -14,6 +14,7 @@ from typing import Final
 from annabelle.thinker.loop.claim_words import LANGUAGES, Language, Verbs
 from annabelle.thinker.loop.deeds import ActionKind
 from annabelle.thinker.loop.sentences import Sentence, sentences_of, squeezed
+from annabelle.toolbox.ranking.words import bounded
 
 _MATERIAL_CHARS: Final = 80
 _SHORT_ANSWER: Final = 60
@@ -112,8 +113,9 @@ class _Spoken:
 
 def claims_in(text: str, asked: str, *, read_something: bool = False) -> list[Claim]:
     """The claims of an answer to what was asked. After tools were read, `it was sent` may be what they told."""
-    orders = ordered(asked)
-    past, echo = _ASKED_OF_THE_PAST.search(asked) is not None, squeezed(asked)
+    echo, asked = squeezed(asked), bounded(asked)
+    orders, question = ordered(asked), _QUESTION.fullmatch(asked.lower()) is not None
+    past = _ASKED_OF_THE_PAST.search(asked) is not None
     invents = _INVENTS.search(asked) is not None
     found: dict[ActionKind, Claim] = {}
     for sentence in sentences_of(text):
@@ -121,13 +123,15 @@ def claims_in(text: str, asked: str, *, read_something: bool = False) -> list[Cl
             continue
         for kind in _kinds(sentence, orders, read_something=read_something):
             if not invents or (kind in orders and kind not in _SOFT_KINDS):
-                found.setdefault(kind, Claim(kind, sentence.text, past or "already" in sentence.text))
+                # Who asks what became of something is told of an earlier turn.
+                told = past or "already" in sentence.text or (question and kind != "search")
+                found.setdefault(kind, Claim(kind, sentence.text, told))
     return list(found.values())
 
 
 def ordered(asked: str) -> frozenset[ActionKind]:
     """The kinds of action a person's message may ask for."""
-    text = asked.lower()
+    text = bounded(asked).lower()
     if _QUESTION.fullmatch(text):
         return frozenset({"search"})
     kinds: set[ActionKind] = set()

@@ -9,7 +9,7 @@ from typing import Final
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _QUOTED: Final = re.compile(r"\"[^\"\n]{1,2000}\"|“[^”\n]{1,2000}”|«[^»\n]{1,2000}»|„[^“”\n]{1,2000}[“”]")
 _INLINE: Final = re.compile(r"`([^`\n]{1,500})`")
-_QUOTE_LINE: Final = re.compile(r"^\s*>.*$", re.MULTILINE)
+_QUOTE_LINE: Final = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
 _END: Final = re.compile(r"(?<=[.!?…])[\"'”»)*_]*\s+|\n+|;\s")
 _MOST: Final = 400
 _LONGEST: Final = 600
