@@ -139,6 +139,13 @@ async def test_sticky_and_playbook_tools_are_in_whatever_the_message_says() -> N
     assert {"filer_read_file", "gmail_find_free_time", "web_browser_take_screenshot"} <= set(chosen.names())
 
 
+@pytest.mark.req("SEL-05")
+async def test_core_tools_and_tools_that_are_gone_take_no_place_of_a_sticky_one() -> None:
+    used = tuple(f"filer_{name}" for name in _HOUSE["filer"].split())[:9]
+    chosen = await select("yes", sticky=(*CORE, "gone", *used))
+    assert set(chosen.names()) == {*CORE, *used[:8]}
+
+
 @pytest.mark.req("SEL-02", "SEL-05", "SEL-06")
 async def test_the_cap_comes_after_sticky_and_playbook_tools() -> None:
     tools = house()
@@ -261,5 +268,6 @@ def test_a_tool_that_was_looked_for_takes_the_place_of_the_least_wanted_one() ->
     assert found.names() == ["t0", "t1", "t2", "t5"]
     assert [tool.name for tool in found.others] == ["t4", "t3"]
     assert full.with_found(["unknown"]) is full
+    assert full.with_found(["t5", "t3"]).names() == ["t0", "t2", "t3", "t5"]  # t3 is called beside it
     roomy = Selection(tools[:2], limit=4, others=tools[2:], wanted=("t0", "t1")).with_found(["t5", "t4"])
     assert roomy.names() == ["t0", "t1", "t5", "t4"]

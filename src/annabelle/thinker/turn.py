@@ -105,13 +105,13 @@ class Turn:
     async def _select(
         self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
     ) -> Selection:
-        bench, settings = self._bench, self._bench.settings
+        bench = self._bench
         selection = await bench.selector.select(
             SelectionAsk(
                 brief=self._brief,
                 text=text,
                 available=await bench.hub.tools(),
-                sticky=session.sticky(settings.thinker_sticky_tools_lookback, settings.thinker_sticky_tools_max),
+                sticky=session.sticky(bench.settings.thinker_sticky_tools_lookback),
                 playbook_tools=tuple(tool for playbook in playbooks for tool in playbook.required_tools),
                 local=tuple(tool.spec for tool in local),
             )

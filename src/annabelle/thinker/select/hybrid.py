@@ -32,7 +32,7 @@ class HybridSelector:
             min_tools=settings.tool_selector_min_tools,
             max_tools=settings.tool_selector_max_tools,
         )
-        self._temperature = temperature
+        self._sticky, self._temperature = settings.thinker_sticky_tools_max, temperature
         self._ranker = ToolRanker(embedder)
         self._slim = SlimSpecs()
         self._house: _House | None = None
@@ -42,7 +42,8 @@ class HybridSelector:
         if ask.brief.required_tools is not None:
             return required_only(ask.brief.required_tools, house.everything.values())
         core = house.core
-        forced = [name for name in dict.fromkeys((*ask.playbook_tools, *ask.sticky)) if name in house.specs]
+        sticky = [name for name in ask.sticky if name in house.specs and name not in core][: self._sticky]
+        forced = [name for name in dict.fromkeys((*ask.playbook_tools, *sticky)) if name in house.specs]
         talk = talk_of(ask.text)
         if talk is not None and not ask.playbook_tools:
             # "Ok" may be the answer to a question, and what was in use is what it is about.

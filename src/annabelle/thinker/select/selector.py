@@ -12,7 +12,8 @@ from annabelle.core.tools import JsonObject, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class SelectionAsk:
-    """What a selection is made for. `local` are tools the thinker serves itself, as for its archive."""
+    """What a selection is made for. `sticky` are the tools of the last turns, the newest first; `local` are tools the
+    thinker serves itself, as for its archive."""
 
     brief: TurnBrief
     text: str
@@ -68,14 +69,15 @@ class Selection:
         return [tool.name for tool in self.tools]
 
     def with_found(self, names: Iterable[str]) -> Selection:
-        """The same with tools the model looked for. The limit holds: the least wanted ones give way to them."""
+        """The same with tools the model asks for. The limit holds: those least wanted, and not asked for, give way."""
         asked = dict.fromkeys(names)
         by_name = {tool.name: tool for tool in self.others if tool.name in asked}
         found = tuple(by_name[name] for name in asked if name in by_name)[: max(1, self.limit // 2)]
         if not found:
             return self
         crowded = max(0, len(self.tools) + len(found) - self.limit)
-        leaving = set(self.wanted[len(self.wanted) - crowded :]) if crowded else set[str]()
+        idle = [name for name in self.wanted if name not in asked]
+        leaving = set(idle[max(0, len(idle) - crowded) :]) if crowded else set[str]()
         # Behind the others: what the model was given before stays the same prefix, where there is room.
         stay = tuple(tool for tool in self.tools if tool.name not in leaving)
         found = found[: max(0, self.limit - len(stay))]

@@ -27,10 +27,10 @@ class SessionView:
     """What earlier conversations of this thread were about, the latest last."""
     local_tools: Sequence[LocalTool] = ()
 
-    def sticky(self, turns: int, most: int) -> tuple[str, ...]:
+    def sticky(self, turns: int) -> tuple[str, ...]:
         """Tools of the last turns, the newest first (SEL-05)."""
         recent = [tool for turn in reversed(self.turns[-turns:] if turns else ()) for tool in reversed(turn.tools)]
-        return tuple(dict.fromkeys(recent))[:most]
+        return tuple(dict.fromkeys(recent))
 
 
 class Sessions(Protocol):
