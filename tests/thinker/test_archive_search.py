@@ -167,3 +167,13 @@ def test_any_timeframe_is_understood_or_refused(asked: str) -> None:
 def test_any_text_has_words_and_a_share_between_none_and_all(asked: str, text: str) -> None:
     assert 0 <= share(words(asked), text) <= 1
     assert share(words(asked), asked) in (0, 1)
+
+
+@pytest.mark.req("SES-06")
+async def test_of_a_very_long_message_only_its_beginning_is_looked_for(make_store: MakeStore, tmp_path: Path) -> None:
+    talk = Talk(make_store(), MODEL, tmp_path, embedder=no_embedder())  # type: ignore[arg-type]
+    for number, summary in enumerate([*TOPICS, *(f"They spoke of tax form {number}" for number in range(5))]):
+        await ended(talk.store, number, summary, ago(days=20 - number))
+    first = (await viewed(talk, "broken gearbox, needs repair " + "word " * 400_000)).summaries
+    last = (await viewed(talk, "word " * 400_000 + "broken gearbox, needs repair")).summaries
+    assert (len(first), len(last)) == (6, 5)

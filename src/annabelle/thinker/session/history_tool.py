@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -77,11 +78,22 @@ class HistoryTool:
         """The best matches, the newest first among equals."""
         wanted = days(timeframe, now().astimezone(self.where).date())
         within = [one for one in self.archives if wanted.touch(one.started_at, one.ended_at, self.where)]
-        texts = _texts(await self.store.archived_turns(self.thread_id))
+        turns = await self.store.archived_turns(self.thread_id)
         asked = words(query[:_QUERY_CHARS])
+        meant = await self.shelf.meanings(within, query[:_QUERY_CHARS]) or {} if asked else {}
+        # In a thread: years of conversations take a while to read, and other turns go on meanwhile.
+        return await asyncio.to_thread(self._best, within, asked, meant, turns)
+
+    def _best(
+        self,
+        within: Sequence[Archive],
+        asked: Sequence[str],
+        meant: Mapping[str, float],
+        turns: Mapping[str, Sequence[JsonObject]],
+    ) -> list[JsonObject]:
+        texts = _texts(turns)
         if not asked:
             return [self._shown(archive, [], texts) for archive in within[::-1][:MOST_SESSIONS]]
-        meant = await self.shelf.meanings(within, query[:_QUERY_CHARS]) or {}
         scored = [(self._score(archive, asked, texts, meant), archive) for archive in reversed(within)]
         best = sorted((one for one in scored if one[0] > 0), key=lambda one: -one[0])[:MOST_SESSIONS]
         return [self._shown(archive, asked, texts) for _score, archive in best]

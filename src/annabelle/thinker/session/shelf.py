@@ -34,6 +34,7 @@ class Shelf:
         """Those that have to do with a text, in the order they stand in, at most so many (SES-06)."""
         if not archives or most < 1:
             return []
+        text = text[:_QUERY_CHARS]
         meant = await self.meanings(archives, text)
         if meant is not None:
             near = [(score, archive) for archive in archives if (score := meant[archive.id]) >= _LEAST_MEANING]
@@ -55,15 +56,13 @@ class Shelf:
         if fresh:
             made = await self._embedder.embed([archive.summary for archive in fresh])
             self._vectors.update((_key(archive), row) for archive, row in zip(fresh, made, strict=True))
-        wanted = (await self._embedder.embed([text], query=True))[0]
-        scores: dict[str, float] = {}
-        for archive in archives:
-            vector = self._vectors[_key(archive)]
-            # A server that changed its model makes vectors of another length: they say nothing about these.
-            scores[archive.id] = float(vector @ wanted) if vector.shape == wanted.shape else 0.0
+        # Taken out before anything is waited for: another turn may make room meanwhile.
+        known = {archive.id: self._vectors[_key(archive)] for archive in archives}
         while len(self._vectors) > _KEPT_VECTORS:
             self._vectors.popitem(last=False)
-        return scores
+        wanted = (await self._embedder.embed([text], query=True))[0]
+        # A server that changed its model makes vectors of another length: they say nothing about these.
+        return {name: float(one @ wanted) if one.shape == wanted.shape else 0.0 for name, one in known.items()}
 
 
 def _key(archive: Archive) -> str:
