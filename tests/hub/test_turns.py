@@ -216,6 +216,20 @@ def test_stop_said_in_the_chat_ends_what_runs_and_what_waits_there(hub: HubProce
     assert len(ruled.requests) <= asked + 1, "no model is asked what to do about it"
 
 
+@pytest.mark.req("LOOP-09")
+@pytest.mark.incident("I-20")
+def test_a_stop_that_comes_twice_stops_nothing_that_was_asked_for_in_between(
+    hub: HubProcess, ruled: ScriptedServer
+) -> None:
+    assert reply(hub.say("/stop", chatId="stop-twice", externalId="update-8")) == "Nothing is running here."
+    running = hub.http.post("/message", json={"text": "hang", "chatId": "stop-twice"}).json()
+    wait_for(lambda: hub.http.get(f"/messages/{running['messageId']}").json()["state"] == "running", "it runs")
+    again = hub.say("/stop", chatId="stop-twice", externalId="update-8")
+    assert (again["duplicate"], reply(again)) == (True, "Nothing is running here.")
+    assert hub.http.get(f"/messages/{running['messageId']}").json()["state"] == "running"
+    assert reply(hub.say("/stop", chatId="stop-twice", externalId="update-9")) == "Stopped."
+
+
 @pytest.mark.req("AGT-05")
 def test_a_paused_agent_answers_at_once_with_the_reason_also_after_a_restart(
     make_hub: Callable[..., HubProcess],

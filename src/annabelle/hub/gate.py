@@ -124,9 +124,17 @@ class Gate:
                 await client.cancel(message_id)
 
     async def _stop(self, message: InboundMessage) -> TurnResult:
-        """Stop what runs and waits in the chat of a `/stop`, which is answered here and costs no model call."""
+        """Stop what runs and waits in the chat of a `/stop`, which is answered here and costs no model call.
+
+        One that comes again stops nothing: what runs by then was asked for after it.
+        """
         chat = (message.channel, message.chat_id, message.user_id)
-        wanted = await self._log.transact(lambda conn: Written(messages.unfinished_in(conn, *chat), message.user_id))
+
+        def look(conn: Connection) -> Written[list[str]]:
+            again = messages.known_as(conn, message) is not None
+            return Written([] if again else messages.unfinished_in(conn, *chat), message.user_id)
+
+        wanted = await self._log.transact(look)
         for message_id in wanted:
             await self.cancel(message_id, message.user_id)
         return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted)))

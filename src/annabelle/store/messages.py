@@ -80,7 +80,7 @@ def receive(
 ) -> Received:
     """Queue a message. One that came before, by its id or its channel's id, is given back as it was stored (I-20)."""
     threads.touch(connection, thread.id, now())
-    if known := _known(connection, message):
+    if known := known_as(connection, message):
         return Received(known, duplicate=True)
     _check_limits(connection, thread.id, limits)
     values: JsonObject = {
@@ -99,13 +99,14 @@ def receive(
     inserted = _insert.one(connection, values | _of_thread(thread))
     if inserted is not None:
         return Received(stored(inserted), duplicate=False)
-    known = _known(connection, message)
+    known = known_as(connection, message)
     if known is None:
         raise Conflict(f"The id {message.id} belongs to another message.")
     return Received(known, duplicate=True)
 
 
-def _known(connection: Connection, message: InboundMessage) -> StoredMessage | None:
+def known_as(connection: Connection, message: InboundMessage) -> StoredMessage | None:
+    """The message as it was stored when it came before, by its id or its channel's id."""
     if message.external_id is not None:
         key = message.model_dump(include={"channel", "chat_id", "user_id", "external_id"})
         if found := _first(connection, _by_external_id, key):
