@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.contract import AgentProfile
+from annabelle.core.contract import AgentProfile, TurnLimits
 from annabelle.core.errors import Unauthorized
 from annabelle.core.messages import now
 from annabelle.core.tools import CallContext
@@ -85,9 +85,10 @@ def test_it_thinks_as_its_parent_does_unless_another_model_is_named(wanted: str,
 @pytest.mark.req("AGT-04")
 def test_its_turn_is_bounded_in_steps_tokens_and_time() -> None:
     ask = SubagentAsk.model_validate({"task": "x", "timeoutMinutes": 2, "tokenBudget": 5000})
-    brief = brief_of(ask, TASK, CONTEXT, "v1")
+    brief = brief_of(ask, TASK, CONTEXT, TurnLimits(max_steps=3, max_tool_calls=5), "v1")
     assert brief.limits is not None
     assert (brief.limits.max_steps, brief.token_budget, brief.conversational) == (20, 5000, False)
+    assert brief.limits.max_tool_calls == 5, "a strict agent has no less strict helpers"
     assert brief.limits.wall_clock_seconds < 120
     asked_at = now()
     assert ask.deadline(asked_at) - asked_at == timedelta(minutes=2)

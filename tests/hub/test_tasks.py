@@ -11,13 +11,14 @@ import pytest
 from sqlalchemy import Connection, update
 
 from annabelle.core.contract import TurnResult
+from annabelle.core.events import TurnEvent
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.boot import Machine
 from annabelle.hub.flows.deliver import deliver
 from annabelle.hub.subagents.tasks import task_id_of
-from annabelle.store import messages, tables, tasks
+from annabelle.store import events, messages, tables, tasks
 from annabelle.store.messages import StoredMessage
 from annabelle.store.tasks import NewTask, Task
 from hub.task_hubs import Work, a_hub, turn
@@ -168,6 +169,32 @@ async def test_a_subagents_result_is_told_in_the_thread_once_exactly_when_nobody
     assert told == (["The task “look” is done. found it"] if over else [])
     again = await call(machine, "spawn_subagent", context, task="look")
     assert (again.text, len(await said(machine, context))) == ("found it", len(told))
+
+
+@pytest.mark.req("AGT-04")
+@pytest.mark.incident("I-26")
+@pytest.mark.parametrize("heard", [False, True])
+async def test_a_turn_that_ends_before_it_heard_of_its_subagents_result_has_it_told(
+    machine: Machine, heard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(_task: Task) -> ToolResult:
+        return ToolResult(text="found it", trust="trusted")
+
+    works: dict[str, Callable[[Task], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
+    monkeypatch.setitem(works, "subagent", run)
+    context = await turn(machine)
+    message_id, thread_id = context.message_id or "", context.thread_id or ""
+    await call(machine, "spawn_subagent", context, task="look")
+    if heard:
+        complete = TurnEvent(
+            message_id=message_id, key="1:tool:0:complete", type="tool_complete", data={"call_id": context.call_id}
+        )
+        await machine.hub.database.write(lambda conn: events.append(conn, thread_id, [complete]))
+    stopped = TurnResult(message_id=message_id, success=False)
+    for _ in range(2):
+        await machine.hub.events.transact(lambda conn: deliver(conn, message_id, stopped))
+    told = [message.content for message in await said(machine, context)]
+    assert told == ([] if heard else ["The task “look” is done. found it"])
 
 
 @pytest.mark.req("AGT-04")

@@ -20,6 +20,9 @@ _OPEN = ("queued", "running")
 
 _insert = InsertNew(tasks, ["id"], whole_rows=True)
 _by_id = select(tasks).where(tasks.c.id == bindparam("id"))
+_of_message = (
+    select(tasks).where(tasks.c.message_id == bindparam("message_id")).order_by(tasks.c.created_at, tasks.c.id)
+)
 _begin = (
     update(tasks).where(tasks.c.id == bindparam("task"), tasks.c.state == "queued").values(state=bindparam("new_state"))
 )
@@ -121,6 +124,12 @@ def unfinished(connection: Connection) -> list[Task]:
     rows = connection.execute(
         select(tasks).where(tasks.c.state.in_(_OPEN)).order_by(tasks.c.created_at, tasks.c.id)
     ).mappings()
+    return [_task(row) for row in rows]
+
+
+def of_message(connection: Connection, message_id: str) -> list[Task]:
+    """What was handed on in the turn of a message, oldest first."""
+    rows = connection.execute(_of_message, {"message_id": message_id}).mappings()
     return [_task(row) for row in rows]
 
 

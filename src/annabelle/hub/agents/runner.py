@@ -150,6 +150,7 @@ class AgentRunner:
 
     async def kill(self) -> None:
         """Stop for good and at once, with everything the process started."""
+        self._closed = True  # or its death would look like one to come back from
         if self._life is not None:
             await self._life.process.kill()
         await self.close()

@@ -14,6 +14,7 @@ from annabelle.core.events import EventType, TurnEvent
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.hub.events.log import Written
+from annabelle.hub.subagents.telling import tell_unheard
 from annabelle.store import claims, events, idle_threads, messages, threads, to_remember, tool_calls
 from annabelle.store.messages import StoredMessage
 
@@ -49,6 +50,7 @@ def deliver(
     unknown = tool_calls.unknown_of(conn, message_id)
     reply = _reply(conn, message, result, unknown)
     written = events.append(conn, message.thread_id, _events(message, reply, result, unknown))
+    written += tell_unheard(conn, message)
     claims.release(conn, message_id)
     if result.success and remember:
         _to_memory(conn, message, rest_seconds)

@@ -76,8 +76,9 @@ def errand_of(ask: SubagentAsk, task_id: str, message_id: str) -> Errand:
     return Errand(task_id, message_id, ask.allowed_tools, (*ask.denied_tools, *NEVER))
 
 
-def brief_of(ask: SubagentAsk, task_id: str, context: CallContext, tools_version: str) -> TurnBrief:
-    """One turn in a conversation of its own."""
+def brief_of(ask: SubagentAsk, task_id: str, context: CallContext, limits: TurnLimits, tools_version: str) -> TurnBrief:
+    """One turn in a conversation of its own, within the limits of the agent it works for."""
+    own: dict[str, object] = {"max_steps": MAX_STEPS, "wall_clock_seconds": ask.seconds * _OWN_CLOCK}
     return TurnBrief(
         message_id=task_id,
         thread_id=task_id,
@@ -88,7 +89,7 @@ def brief_of(ask: SubagentAsk, task_id: str, context: CallContext, tools_version
         sender_id=context.agent_id or "agent",
         text=ask.task,
         conversational=False,
-        limits=TurnLimits(max_steps=MAX_STEPS, wall_clock_seconds=ask.seconds * _OWN_CLOCK),
+        limits=limits.model_copy(update=own),
         token_budget=ask.token_budget,
         tools_version=tools_version,
     )

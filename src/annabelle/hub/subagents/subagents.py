@@ -89,7 +89,7 @@ class Subagents:
         run = self._runs[task.id] = _Run(context.agent_id, context.message_id, runner)
         if parts.turns.cancelled(context.message_id):
             run.unwanted.set()
-        brief = brief_of(ask, task.id, context, parts.tools_version(policy))
+        brief = brief_of(ask, task.id, context, profile.limits, parts.tools_version(policy))
         try:
             with parts.turns.lend(task.id, context), runner.turn():
                 follower = Follower(brief, runner, _Unheard(), lambda: False)

@@ -12,7 +12,6 @@ from typing import Final, cast
 from sqlalchemy import Connection
 
 from annabelle.core.errors import AgentPaused, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
-from annabelle.core.events import TurnEvent
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, traced
@@ -21,7 +20,8 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.subagents.brief import subagent_id
 from annabelle.hub.subagents.subagents import Subagents
-from annabelle.store import events, messages, tasks
+from annabelle.hub.subagents.telling import tell
+from annabelle.store import messages, tasks
 from annabelle.store.database import Database
 from annabelle.store.tasks import NewTask, Task, TaskKind, TaskState
 
@@ -29,7 +29,6 @@ _log = logging.getLogger(__name__)
 RUN_TASK: Final = "run_task"
 _PAUSE_SECONDS: Final = 1.0
 _DISK_SECONDS: Final = 1.0
-_TOLD_CHARS: Final = 4_000
 
 Work = Callable[[Task], Awaitable[ToolResult]]
 
@@ -68,11 +67,13 @@ class Tasks:
         self._parts, self.subagents = parts, subagents
         self._work: dict[TaskKind, Work] = {"subagent": subagents.run, "tool_call": call_tool}
         self._stopped = asyncio.Event()
+        self._taking_on = asyncio.Lock()
         parts.durable.workflow(RUN_TASK)(self._run)
 
     async def begin(self, new: NewTask, at_once: int | None = None) -> Task:
         """Take a task on; it is on disk when this returns. The same id again finds the same task."""
-        task = await self._parts.database.write(lambda conn: tasks.create(conn, new, at_once))
+        async with self._taking_on:  # two at once would both count the same ones at work
+            task = await self._parts.database.write(lambda conn: tasks.create(conn, new, at_once))
         if task.open:
             await self._start(task)
         return task
@@ -159,22 +160,19 @@ class Tasks:
 
         def write(conn: Connection) -> Written[None]:
             first = tasks.finish(conn, task.id, state, kept)
-            if not first or task.thread_id is None or _awaited(conn, task):
+            if not first or _awaited(conn, task):
                 return Written(None, task.user_id)
-            said = messages.add_agent_message(
-                conn, task.thread_id, _told(task, state, result), f"{task.id}:told",
-                metadata={"task_id": task.id, "state": state, "trust": result.trust},
-            )  # fmt: skip
-            data: JsonObject = {"message_id": said.id, "text": said.content, "task_id": task.id}
-            event = TurnEvent(message_id=said.id, key="task", type="message", data=data)
-            return Written(None, task.user_id, events.append(conn, task.thread_id, [event]))
+            return Written(None, task.user_id, tell(conn, tasks.load(conn, task.id)))
 
         await self._parts.events.transact(write)
         return state
 
 
 def _awaited(conn: Connection, task: Task) -> bool:
-    """Whether the turn that sent a subagent still waits for it. A queued call is awaited by nobody."""
+    """Whether the turn that sent a subagent still waits for it. A queued call is awaited by nobody.
+
+    A turn that ends without having heard of it tells it with its delivery (`hub.flows.deliver`).
+    """
     if task.kind != "subagent" or task.message_id is None:
         return False
     try:
@@ -188,10 +186,3 @@ def _state(result: ToolResult) -> TaskState:
         return "done"
     unknown = result.error is not None and result.error.code == OutcomeUnknown.code
     return "unknown" if unknown else "failed"
-
-
-def _told(task: Task, state: TaskState, result: ToolResult) -> str:
-    """The end of a task, for the person in whose thread it was asked for."""
-    ended = {"done": "is done", "unknown": "was interrupted, and whether it took effect is not known"}
-    text = result.text if len(result.text) <= _TOLD_CHARS else f"{result.text[: _TOLD_CHARS - 1]}…"
-    return f"The task “{task.name}” {ended.get(state, 'failed')}. {text}".strip()

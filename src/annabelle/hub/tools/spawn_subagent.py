@@ -76,6 +76,7 @@ def _task(ask: SubagentAsk, context: CallContext) -> NewTask:
         name=" ".join(ask.task.split())[:_NAME_CHARS],
         request={
             "ask": ask.model_dump(mode="json"),
+            "call_id": context.call_id,
             "context": context.model_copy(update={"call_id": None}).model_dump(mode="json"),
         },
         agent_id=context.agent_id,

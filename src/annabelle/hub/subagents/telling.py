@@ -1,0 +1,47 @@
+"""Tells how a task ended, in the thread it was asked for in: once, by whoever sees that nobody waits for it (I-26)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.events import StoredEvent, TurnEvent
+from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.store import events, messages, tasks
+from annabelle.store.messages import StoredMessage
+from annabelle.store.tasks import Task
+
+_TOLD_CHARS: Final = 4_000
+_ENDED: Final = {"done": "is done", "unknown": "was interrupted, and whether it took effect is not known"}
+
+
+def tell(conn: Connection, task: Task) -> list[StoredEvent]:
+    """Say it in the task's thread, if it has one."""
+    if task.thread_id is None:
+        return []
+    result = ToolResult.model_validate(task.result)
+    said = messages.add_agent_message(
+        conn, task.thread_id, _words(task, result), f"{task.id}:told",
+        metadata={"task_id": task.id, "state": task.state, "trust": result.trust},
+    )  # fmt: skip
+    data: JsonObject = {"message_id": said.id, "text": said.content, "task_id": task.id}
+    return events.append(conn, task.thread_id, [TurnEvent(message_id=said.id, key="task", type="message", data=data)])
+
+
+def tell_unheard(conn: Connection, message: StoredMessage) -> list[StoredEvent]:
+    """Of a turn that is being delivered: tell what its subagents found and it did not come to hear.
+
+    A subagent that ends while its turn runs leaves its result to that turn, which may have been stopped just then.
+    """
+    ended = [task for task in tasks.of_message(conn, message.id) if task.kind == "subagent" and not task.open]
+    if not ended:
+        return []
+    known = events.of_message(conn, message.id, message.user_id)
+    heard = {event.data.get("call_id") for event in known if event.type == "tool_complete"}
+    return [event for task in ended if task.request.get("call_id") not in heard for event in tell(conn, task)]
+
+
+def _words(task: Task, result: ToolResult) -> str:
+    text = result.text if len(result.text) <= _TOLD_CHARS else f"{result.text[: _TOLD_CHARS - 1]}…"
+    return f"The task “{task.name}” {_ENDED.get(task.state, 'failed')}. {text}".strip()
