@@ -137,5 +137,9 @@ def test_the_memory_server_books_its_vectors_with_the_hub(
         (total,) = wait_for(booked, "vectors in the book")
         assert total["inputTokens"] == 1000 * len(vectors.texts)
         assert total["costUsd"] == pytest.approx(1000 * len(vectors.texts) * USD_PER_TOKEN)
+        found = hub.http.post("/tools/call", json={"name": "search_tools", "arguments": {"query": "mail"}}).json()
+        assert not found["is_error"], found
+        agents = hub.http.get("/costs", params={"by": "agent"}).json()["totals"]
+        assert "hub" in [one["key"] for one in agents], "what the hub itself asks for is booked too"
     finally:
         hub.end()

@@ -57,16 +57,7 @@ from annabelle.hub.signals import StopSignal
 from annabelle.hub.subagents.background import BackgroundCalls, BackgroundParts
 from annabelle.hub.subagents.subagents import SubagentParts, Subagents
 from annabelle.hub.subagents.tasks import TaskParts, Tasks
-from annabelle.hub.tools.get_job_status import get_job_status_tool
-from annabelle.hub.tools.get_status import get_status_tool
-from annabelle.hub.tools.get_tool_catalog import get_tool_catalog_tool
-from annabelle.hub.tools.plain_memory import PlainMemory, offer_with_memory
-from annabelle.hub.tools.queue_task import queue_task_tool
-from annabelle.hub.tools.search_memories import search_memories_tool
-from annabelle.hub.tools.search_tools import ToolSearch
-from annabelle.hub.tools.send_message import send_message_tools
-from annabelle.hub.tools.spawn_subagent import spawn_subagent_tool
-from annabelle.hub.tools.store_fact import store_fact_tool
+from annabelle.hub.tools.offering import offer_native_tools
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database, sqlite_url
 from annabelle.toolbox.config import ToolboxConfig
@@ -187,11 +178,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
         fanout, events, turns, finished, ledger, gate, memory, people, forgetting, tasks,
     )  # fmt: skip
-    own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(events)]
-    handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
-    toolbox.add_native([*own, *handing_on, *memory.native_tools(), ToolSearch(toolbox, agents, settings, home).tool()])
-    plain = PlainMemory(toolbox, agents, database)
-    offer_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])
+    offer_native_tools(hub, calls)
     tell_of_servers(toolbox, notices)
     server_playbooks = ServerPlaybooks(home, lambda: [server.name for server in toolbox.servers()])
     toolbox.on_change(lambda _: server_playbooks.look())

@@ -35,6 +35,7 @@ class PlainMemory:
             result = await self._toolbox.call(name, arguments, inner, policy)
         except AnnabelleError as error:
             return ToolResult.failure(error.body(context.trace_id))
+        # Said outright: what a tool of the hub leaves unsaid is taken for the hub's own words.
         return result.model_copy(update={"trust": result.trust})
 
 

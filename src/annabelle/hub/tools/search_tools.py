@@ -9,6 +9,7 @@ from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.embeddings import EmbeddingConfig, make_embedder
+from annabelle.embeddings.books import Books
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.native import NativeTool
@@ -32,8 +33,9 @@ _SUMMARY_CHARS = 160
 class ToolSearch:
     """Ranks what an agent may use. The index is made at the first search: most homes never need it in the hub."""
 
-    def __init__(self, toolbox: Toolbox, agents: AgentManager, settings: Settings, home: Home) -> None:
+    def __init__(self, toolbox: Toolbox, agents: AgentManager, settings: Settings, home: Home, books: Books) -> None:
         self._toolbox, self._agents, self._settings, self._home = toolbox, agents, settings, home
+        self._books = books
         self._ranker: ToolRanker | None = None
 
     def tool(self) -> NativeTool:
@@ -66,7 +68,8 @@ class ToolSearch:
             # Numbers and vocabulary are not loaded before somebody searches: the hub starts without them.
             ranking = importlib.import_module("annabelle.toolbox.ranking")
             config = EmbeddingConfig.from_settings(self._settings)
-            self._ranker = cast("ToolRanker", ranking.ToolRanker(make_embedder(config, self._home.embedding_cache)))
+            embedder = make_embedder(config, self._home.embedding_cache, self._books)
+            self._ranker = cast("ToolRanker", ranking.ToolRanker(embedder))
         return self._ranker
 
 
