@@ -14,7 +14,6 @@ WHOLE = """\ufeff---
 name: gardening
 description: "Water, weed: and wait"   # quoted for the colon
 priority: 12
-max_steps: 6
 keywords: [rose, 'it''s dry', "a, b", what's wilting]
 required_tools:
   - filer_read_file
@@ -32,13 +31,13 @@ Not a fence any more.
 @pytest.mark.req("PLB-01")
 def test_every_way_to_write_a_value_is_read() -> None:
     playbook = playbook_from(WHOLE, "other")
-    assert (playbook.name, playbook.priority, playbook.max_steps) == ("gardening", 12, 6)
+    assert (playbook.name, playbook.priority) == ("gardening", 12)
     assert playbook.description == "Water, weed: and wait"
     assert playbook.keywords == ("rose", "it's dry", "a, b", "what's wilting")
     assert playbook.required_tools == ("filer_read_file", "filer_create_file")
     assert playbook.instructions == "Water at night.\n\n---\nNot a fence any more."
     bare = playbook_from("---\r\nkeywords: [x]\r\n---\r\nDo it.\r\n", "plain")
-    assert (bare.name, bare.priority, bare.max_steps, bare.instructions) == ("plain", 0, None, "Do it.")
+    assert (bare.name, bare.priority, bare.instructions) == ("plain", 0, "Do it.")
 
 
 @pytest.mark.req("PLB-02")
@@ -59,8 +58,8 @@ def test_every_way_to_write_a_value_is_read() -> None:
         ("---\nname:\nkeywords: [a]\n---\nDo.", "name has no value"),
         ("---\nname: a/b\nkeywords: [a]\n---\nDo.", "other signs than letters"),
         ("---\nkeywords: [a]\npriority: high\n---\nDo.", "priority is to be a number from 0 to 100"),
-        ("---\nkeywords: [a]\nmax_steps: 0\n---\nDo.", "max_steps is to be a number from 1 to 50"),
-        ("---\nkeywords: [a]\nmax_steps: ²\n---\nDo.", "max_steps is to be a number"),
+        ("---\nkeywords: [a]\npriority: 101\n---\nDo.", "priority is to be a number from 0 to 100"),
+        ("---\nkeywords: [a]\npriority: ²\n---\nDo.", "priority is to be a number"),
         ('---\nkeywords: ["?!"]\n---\nDo.', "it has no keywords"),
         ("---\nkeywords: [a]\n---\n\n", "it has no instructions"),
     ],

@@ -53,7 +53,6 @@ def test_every_default_says_how_when_and_with_what(path: Path) -> None:
     assert playbook.description
     assert playbook.keywords
     assert playbook.required_tools
-    assert playbook.max_steps in (4, 6, 8, 10)
     assert 5 <= len(lines) <= 10
     assert len(playbook.instructions.encode()) / 4 <= 200, "three of them fit the budget of their layer"
     assert not re.search(r'[<>&"]', playbook.instructions), "these signs would be escaped in the prompt"

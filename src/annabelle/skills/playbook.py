@@ -15,7 +15,6 @@ class Playbook:
     keywords: tuple[str, ...] = ()
     required_tools: tuple[str, ...] = ()
     priority: int = 0
-    max_steps: int | None = None
     description: str = ""
     servers: tuple[str, ...] = ()
     """Servers it is for: a default with some is made when the first of them is there (PLB-01)."""
@@ -27,10 +26,3 @@ class Playbooks(Protocol):
     def matching(self, text: str) -> tuple[Playbook, ...]:
         """Those whose words stand in the message, the most important first."""
         ...
-
-
-class NoPlaybooks:
-    """For a thinker that has none."""
-
-    def matching(self, text: str) -> tuple[Playbook, ...]:
-        return ()

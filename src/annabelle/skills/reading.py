@@ -12,7 +12,7 @@ MOST_BYTES = 64 * 1024
 _MOST_KEYWORDS = 200
 _MOST_TOOLS = 50
 _NAME = re.compile(r"[\w-]{1,64}")
-_VALUES = frozenset({"name", "description", "priority", "max_steps"})
+_VALUES = frozenset({"name", "description", "priority"})
 _LISTS = frozenset({"keywords", "required_tools", "servers"})
 
 
@@ -47,14 +47,12 @@ def playbook_from(text: str, stem: str) -> Playbook:
         raise PlaybookMistake("it has no keywords, so no message would ever call for it")
     if not document.body:
         raise PlaybookMistake("it has no instructions below the front matter")
-    steps = document.values.get("max_steps")
     return Playbook(
         name=name,
         instructions=document.body,
         keywords=tuple(keywords[:_MOST_KEYWORDS]),
         required_tools=tuple(document.lists.get("required_tools", ())[:_MOST_TOOLS]),
         priority=_number("priority", document.values.get("priority", "0"), 0, 100),
-        max_steps=None if steps is None else _number("max_steps", steps, 1, 50),
         description=document.values.get("description", ""),
         servers=tuple(document.lists.get("servers", ())),
     )
