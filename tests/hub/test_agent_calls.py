@@ -20,6 +20,7 @@ from annabelle.hub.boot import Start, assemble
 from annabelle.hub.listening import bind
 from annabelle.hub.services import Hub
 from annabelle.store import ledger, messages, threads
+from annabelle.toolbox.policy import AgentPolicy
 
 AGENTS = {
     "agents": [
@@ -77,6 +78,27 @@ async def test_an_agent_sees_and_calls_only_what_its_policy_allows(agent: httpx.
     for forbidden in ("send_telegram", "get_tool_catalog"):
         answer = await agent.post("/tools/call", json=call(forbidden, turn, message="x"))
         assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+
+
+@pytest.mark.req("AGT-01")
+@pytest.mark.incident("I-07")
+async def test_a_search_brings_no_profile_along_that_the_agent_may_not_ask_for(
+    agent: httpx.AsyncClient, hub: Hub, turn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = call("memory_retrieve_memories", turn, query="tea", include_profile=True)
+    allowed = {"annabelle": AgentPolicy()}
+
+    def policy(agent_id: str) -> AgentPolicy:
+        return allowed[agent_id]
+
+    monkeypatch.setattr(hub.agents, "policy", policy)
+    answer = (await agent.post("/tools/call", json=asked)).json()
+    assert answer["error"]["code"] == "unknown_tool"  # there is no memory here, and nothing else is wrong
+    allowed["annabelle"] = AgentPolicy(denied=("memory_get_profile",))
+    answer = await agent.post("/tools/call", json=asked)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "not_allowed")
+    plain = call("memory_retrieve_memories", turn, query="tea", include_profile=False)
+    assert (await agent.post("/tools/call", json=plain)).json()["error"]["code"] == "unknown_tool"
 
 
 @pytest.mark.incident("I-10")

@@ -17,6 +17,7 @@ from annabelle.hub.services import Hub
 from annabelle.toolbox.policy import AgentPolicy
 
 router = APIRouter(tags=["tools"])
+_RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
 
 
 @router.get(
@@ -45,7 +46,7 @@ async def call_tool(request: Request) -> Response:
     call = await read_body(request, ToolCall)
     await hub.progress.wait_ready()
     context = await _context(hub, caller, call, request.headers.get(CLIENT_HEADER))
-    policy = _policy(hub, caller, context, call.name)
+    policy = _policy(hub, caller, context, call)
     if hub.toolbox.wants_provenance(call.name):
         context = await labelled(hub.database, context, _spec(hub, caller, call.name), call.arguments)
     hub.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
@@ -81,14 +82,26 @@ def _spec(hub: Hub, caller: Identity, name: str) -> ToolSpec | None:
     return next((spec for spec in _usable(hub, caller).tools if spec.name == name), None)
 
 
-def _policy(hub: Hub, caller: Identity, context: CallContext, name: str) -> AgentPolicy | None:
+def _policy(hub: Hub, caller: Identity, context: CallContext, call: ToolCall) -> AgentPolicy | None:
     """What an agent's policy allows; refuses what the person it is done for may not have done (I-30)."""
+    needed = {call.name, *_along_with(call)}
     if context.user_id != OWNER:
         there = hub.toolbox.tools().tools
         theirs = hub.people.policy(context.user_id, there, in_turn=caller.kind == "agent")
-        if not theirs.permits(name) and any(spec.name == name for spec in there):
-            raise refusal(context.user_id, name)
-    return _agents_policy(hub, caller)
+        for name in sorted(needed):
+            if not theirs.permits(name) and any(spec.name == name for spec in there):
+                raise refusal(context.user_id, name)
+    policy = _agents_policy(hub, caller)
+    for name in _along_with(call):
+        if policy is not None and not policy.permits(name):
+            raise NotAllowed(f"This agent may not use {name}, and so not have its result brought along.")
+    return policy
+
+
+def _along_with(call: ToolCall) -> tuple[str, ...]:
+    """Tools whose result a call brings along: a search in memory can bring the profile."""
+    wanted = call.name == _RETRIEVE and call.arguments.get("include_profile")
+    return (_PROFILE,) if wanted else ()
 
 
 def _agents_policy(hub: Hub, caller: Identity) -> AgentPolicy | None:
