@@ -132,6 +132,8 @@ def full(home: Home) -> Home:
     put(home.workspace / "notes.md", SECRET)
     put(home.settings_file, f"USER_NAME={SECRET}\n")
     put(home.agent("annabelle") / "instructions.md", SECRET)
+    put(home.playbooks / "banking.md", SECRET)
+    put(home.playbooks / "draft.txt", SECRET)
     return home
 
 
@@ -144,6 +146,7 @@ def test_every_file_is_treated_after_its_kind_and_a_persons_own_are_named_only(f
     assert sweep_files(places, NEEDLE, apply=True) == {}
 
     own = {full.workspace / "notes.md", full.settings_file, full.agent("annabelle") / "instructions.md"}
+    own |= {full.playbooks / "banking.md", full.playbooks / "draft.txt"}
     assert {Path(path) for path in own_files(places, NEEDLE)} == own
     holding = {path for path in full.root.rglob("*") if path.is_file() and NEEDLE.within_bytes(path.read_bytes())}
     assert holding == own

@@ -46,7 +46,7 @@ class Places:
         """Every file but the person's own."""
         yield from (Found(path, "export", "exports") for path in _walk(self._export))
         home, seen = self._home, (self._export, self._workspace)
-        skipped = {home.models, home.embedding_cache, home.skills, home.config, *seen}
+        skipped = {home.models, home.embedding_cache, home.skills, home.playbooks, home.config, *seen}
         for path in _walk(home.root, skipped):
             found = self._classified(path)
             if found is not None:
@@ -55,7 +55,7 @@ class Places:
     def own(self) -> Iterator[Path]:
         """What belongs to the person: it is named and never touched."""
         home = self._home
-        for folder in (self._workspace, home.config, home.skills):
+        for folder in (self._workspace, home.config, home.skills, home.playbooks):
             yield from (path for path in _walk(folder, {self._export}))
         yield from home.agents.glob("*/*.md")
         yield from (path for path in (home.good_agents_file,) if path.is_file())
