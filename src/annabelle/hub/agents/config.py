@@ -47,7 +47,7 @@ class Thinking(Entry):
     )
     thinking_model: str = Field(default="", description="A model that sums up what is left out; empty: rules alone")
     note_in_history: bool = Field(
-        default=False, description="Leave a one-line note of each thinking phase in the history"
+        default=False, description="Tell the model in one line of the history whenever it was shortened"
     )
     workspace: bool = Field(default=False, description="Give conversations a workspace too; tasks always have one")
 
