@@ -18,8 +18,6 @@ from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import TraceFile
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose, TextDelta, ToolMode
-from annabelle.skills.playbook import NoPlaybooks
-from annabelle.thinker.compress.port import WholeHistory
 from annabelle.thinker.context.clock import zone
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext
@@ -29,12 +27,12 @@ from annabelle.thinker.engine import Work, WorkflowFunction
 from annabelle.thinker.events import TurnStream
 from annabelle.thinker.live import LiveTurn
 from annabelle.thinker.loop.bench import Workbench
-from annabelle.thinker.select.selector import AllAllowed
 from annabelle.thinker.session.files import SessionFiles
 from annabelle.thinker.session.make import conversations
 from annabelle.thinker.session.summariser import Summariser
 from annabelle.thinker.turn import Turn
 from thinker.fake_hub import tool
+from thinker.plain_parts import AllAllowed, NoPlaybooks, WholeHistory
 from thinker.thinkers import brief
 
 Reply = str | list[tuple[str, Any]] | AnnabelleError | Callable[[ModelRequest], Any]

@@ -19,18 +19,15 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from annabelle.core.contract import AgentProfile, ToolList, TurnBrief
+from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ConfigMistake
 from annabelle.thinker.context.clock import spoken, zone
 from annabelle.thinker.context.persona import Persona
 from annabelle.thinker.context.prompt import LayeredContext, Situation
 from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.sanitise import clean
-from annabelle.thinker.select.selector import AllAllowed, SelectionAsk
 from annabelle.thinker.session.port import SessionView
 from annabelle.thinker.session.records import TurnRecord
-from thinker.fake_hub import tool
-from thinker.thinkers import brief
 
 NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
@@ -95,12 +92,3 @@ def test_no_control_character_and_no_overlong_text_passes(text: str, most: int) 
     assert len(body) <= most
     assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in cleaned.text)
     cleaned.text.encode()
-
-
-async def test_tools_are_listed_in_a_stable_order_and_required_ones_exactly() -> None:
-    available = ToolList(version="1", tools=(tool("b"), tool("a"), tool("c")))
-    assert (await AllAllowed().select(SelectionAsk(brief("x"), "x", available))).names() == ["a", "b", "c"]
-    asked: TurnBrief = brief("x", required_tools=("c", "gone"))
-    selection = await AllAllowed().select(SelectionAsk(asked, "x", available))
-    assert (selection.names(), selection.missing) == (["c"], ("gone",))
-    assert (await AllAllowed().select(SelectionAsk(brief("x", required_tools=()), "x", available))).names() == []

@@ -10,8 +10,9 @@ from pydantic_ai.messages import ModelRequest, ModelResponse
 
 from annabelle.core.errors import InvalidArguments, OutcomeUnknown, ProviderRefused
 from annabelle.core.trace import read_trace
-from annabelle.thinker.select.selector import AllAllowed, Selection, SelectionAsk
+from annabelle.thinker.select.selector import Selection, SelectionAsk
 from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.plain_parts import AllAllowed
 
 SENT = "I've sent the email to Anna."
 NOT_DONE = "I have not done that: no message was sent."

@@ -15,11 +15,12 @@ from annabelle.core.errors import ProviderDown
 from annabelle.core.tools import ToolResult
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, Purpose
 from annabelle.llm.types import ModelRequest as ModelAsk
-from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult, WholeHistory
+from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult
 from annabelle.thinker.loop.limits import MOST_AT_ONCE
 from annabelle.thinker.select.selector import Selection, SelectionAsk
 from thinker.fake_hub import tool
 from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.plain_parts import WholeHistory
 
 
 def returned(bench: Bench, number: int = -1) -> list[ToolReturnPart]:

@@ -84,6 +84,7 @@ async def test_required_tools_are_exactly_those_and_nothing_else() -> None:
     )
     assert chosen.names() == ["filer_read_file"]
     assert chosen.missing == ("gone_tool",)
+    assert (await select("send a mail", required_tools=())).names() == []
     assert chosen.report is not None
     assert chosen.report.method == "required"
 
@@ -239,7 +240,7 @@ def test_whatever_is_wanted_the_cap_holds_and_the_core_is_in(
     cap: int,
     threshold: float,
 ) -> None:
-    ranked = tuple(Ranked(f"t{n}", score, True) for n, score in enumerate(sorted(scores, reverse=True)) if score > 0)
+    ranked = tuple(Ranked(f"t{n}", score) for n, score in enumerate(sorted(scores, reverse=True)) if score > 0)
     claims = Claims(core, forced, Ranking(ranked, "hybrid"), Routed(tuple(dict.fromkeys(routed)), matched))
     limits = Limits(threshold, 15, 5, cap)
     choice = choose(claims, limits)
@@ -252,7 +253,7 @@ def test_whatever_is_wanted_the_cap_holds_and_the_core_is_in(
 
 def test_fewer_tools_are_sent_when_one_stands_out_than_when_all_are_alike() -> None:
     def chosen(top: float, rest: float) -> int:
-        ranked = (Ranked("t", top, True), *(Ranked(f"t{n}", rest, True) for n in range(40)))
+        ranked = (Ranked("t", top), *(Ranked(f"t{n}", rest) for n in range(40)))
         claims = Claims((), (), Ranking(ranked, "hybrid"), Routed((), matched=False))
         return len(choose(claims, _LIMITS).names)
 

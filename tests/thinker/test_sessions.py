@@ -15,7 +15,7 @@ from annabelle.core.contract import Usage
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.thinker.session import files as session_files
 from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.records import Cleared, TurnRecord
+from annabelle.thinker.session.records import TurnRecord
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
@@ -106,7 +106,7 @@ async def test_of_a_damaged_file_what_is_readable_is_used_and_the_rest_kept_asid
 
 async def test_a_session_with_a_mark_where_it_was_cleared_starts_behind_it(tmp_path: Path) -> None:
     path = await filled(tmp_path, 2)
-    jsonl.append(path, [Cleared().line()])
+    jsonl.append(path, [{"type": "cleared", "at": "2026-05-01T12:00:00+00:00"}])
     files = SessionFiles(tmp_path, "tess")
     assert (await files.session("thr_1")).turns == []
     await files.append("thr_1", turn(0))

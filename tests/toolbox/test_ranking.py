@@ -115,7 +115,6 @@ async def test_without_usable_vectors_words_rank_alone(embedder: Absent) -> None
     ranker = ToolRanker(embedder, patience_seconds=0.05)
     ranking = await ranker.rank(HOUSE, "send an email")
     assert (ranking.method, ranking.tools[0].name) == ("words", "house_send_email")
-    await ranker.close()
 
 
 async def test_numbers_that_are_none_do_not_spread() -> None:

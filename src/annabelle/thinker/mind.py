@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Protocol
 
 from annabelle.core.contract import AgentProfile
@@ -15,8 +14,6 @@ from annabelle.thinker.learn.learning import Learning
 from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.session.port import Sessions
 from annabelle.thinker.turns import Turns
-
-_log = logging.getLogger(__name__)
 
 
 class OwnModel(Protocol):

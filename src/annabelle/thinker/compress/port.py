@@ -68,19 +68,3 @@ class Workspace(Protocol):
     def observe(self, tool: str, result: ToolResult) -> None:
         """Note what a tool call brought to light."""
         ...
-
-
-class WholeHistory:
-    """Sends everything as it is."""
-
-    async def think(self, ask: ThinkingAsk) -> ThinkingResult:
-        return ThinkingResult(list(ask.messages))
-
-    def learn(self, request: ModelAsk, model: str, usage: Usage) -> None:
-        """Nothing is counted here."""
-
-    def finished(self, message_id: str, *, success: bool) -> JsonObject:
-        return {}
-
-    def status(self) -> JsonObject:
-        return {}

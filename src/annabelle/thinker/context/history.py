@@ -41,7 +41,6 @@ class Chosen:
     """What of a conversation is sent: the messages in their order, and how many exchanges were not taken along."""
 
     messages: list[ModelMessage]
-    exchanges: int = 0
     left_out: int = 0
 
 
@@ -85,7 +84,7 @@ class History:
                 break
         chain = [message for turn in turns for message in kept.get(turn.message_id, ())]
         # Over the whole once more: ids that are unique in a turn may come again in another.
-        return Chosen(with_stubs(repaired(chain)), len(kept), len(turns) - len(kept))
+        return Chosen(with_stubs(repaired(chain)), len(turns) - len(kept))
 
     def _latest(self, turns: Sequence[TurnRecord], limit: int) -> dict[str, list[ModelMessage]]:
         """Each of them at least with question and answer, the newest with as much between them as has room."""

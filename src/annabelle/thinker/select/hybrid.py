@@ -56,9 +56,6 @@ class HybridSelector:
         fell_back = not ranking.tools and not routed.matched
         return self._selection(choice, house, ranking, "default" if fell_back else ranking.method)
 
-    async def close(self) -> None:
-        await self._ranker.close()
-
     def _selection(self, choice: Choice, house: _House, ranking: Ranking | None, method: str) -> Selection:
         chosen, core = set(choice.names), set(house.core)
         # Sorted by name in both parts: the same tools are the same prefix of the next request.

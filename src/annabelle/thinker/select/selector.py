@@ -92,17 +92,6 @@ class Selector(Protocol):
     async def select(self, ask: SelectionAsk) -> Selection: ...
 
 
-class AllAllowed:
-    """Every tool the hub lists for this agent; with `required_tools`, exactly those and nothing else."""
-
-    async def select(self, ask: SelectionAsk) -> Selection:
-        # Sorted, so that the tool part of the prompt is the same prefix whatever order servers started in.
-        tools = sorted((*ask.available.tools, *ask.local), key=lambda tool: tool.name)
-        if ask.brief.required_tools is None:
-            return Selection(tuple(tools))
-        return required_only(ask.brief.required_tools, tools)
-
-
 def required_only(required: Iterable[str], tools: Iterable[ToolSpec]) -> Selection:
     """Exactly the tools that are required, and the names of those that are not there (SEL-01)."""
     wanted = set(required)

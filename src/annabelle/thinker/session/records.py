@@ -80,13 +80,6 @@ class Compaction(_Record):
     turns: int = Field(default=0, description="Turns that are summed up, those of earlier compactions too")
 
 
-class Cleared(_Record):
-    """Nothing before this line is history any more; it is still there to be read by a person."""
-
-    type: Literal["cleared"] = "cleared"
-    at: _Moment = Field(default_factory=now)
-
-
 class Archive(_Record):
     """A conversation that ended, whole."""
 

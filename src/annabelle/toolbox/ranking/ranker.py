@@ -28,11 +28,10 @@ Method = Literal["hybrid", "words"]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A tool's name and how well it fits, from 0 to 1. `by_words`: it shares words or a concept with the text."""
+    """A tool's name and how well it fits, from 0 to 1."""
 
     name: str
     score: float
-    by_words: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +67,11 @@ class ToolRanker:
         meaning = await self._meaning(known, text)
         both = fused(evidence, meaning)
         names, scores = known.index.names, both.scores
-        by_words = (evidence.words > 0) | (evidence.concepts > 0)
         first: list[int] = [row for row in both.order[:_MOST].tolist() if scores[row] > 0]
-        ranked = tuple(Ranked(names[row], float(scores[row]), bool(by_words[row])) for row in first)
+        ranked = tuple(Ranked(names[row], float(scores[row])) for row in first)
         about: list[int] = np.argsort(-evidence.concepts, kind="stable")[:_MOST_ABOUT].tolist()
         same = tuple(names[row] for row in about if evidence.concepts[row] > 0)
         return Ranking(ranked, "hybrid" if meaning is not None else "words", same, len(clauses(text)) > 1)
-
-    async def close(self) -> None:
-        for known in self._known.values():
-            known.stop()
-        self._known.clear()
 
     async def _of(self, tools: ToolList) -> _Known:
         key = tools.version, len(tools.tools)
