@@ -225,6 +225,29 @@ async def test_tokens_a_server_does_not_count_are_estimated(
     assert usage.cost_usd == 0.0
 
 
+@pytest.mark.req("LLM-07", "CST-09")
+@pytest.mark.parametrize("tokens", [-500, 10**30])
+async def test_tokens_that_can_not_be_a_count_are_estimated(
+    tokens: int, model: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    model.rules(Rule(reply=Reply(text="word " * 40, input_tokens=tokens, output_tokens=tokens, cached_tokens=tokens)))
+    await ask(make_service(settings_for("groq", model.openai_url)), "hello " * 50)
+    (call,) = book.settled
+    assert (call.outcome, call.usage.cached_tokens) == ("ok", 0)
+    assert 50 < call.usage.input_tokens < 1000
+    assert 40 <= call.usage.output_tokens <= 60
+
+
+@pytest.mark.req("LLM-07", "CST-09")
+@pytest.mark.parametrize("cost", [-5.0, float("nan"), float("inf")])
+async def test_a_price_that_can_not_be_one_is_not_taken(
+    cost: float, model: ScriptedServer, make_service: MakeService, book: Book
+) -> None:
+    model.rules(Rule(reply=Reply(text="ok", input_tokens=1000, output_tokens=100, cost=cost)))
+    await ask(make_service(settings_for("groq", model.openai_url)), "hello")
+    assert book.settled[0].usage.cost_usd == pytest.approx(1000 * 0.59e-6 + 100 * 0.79e-6)
+
+
 @pytest.mark.req("LLM-07")
 async def test_a_price_the_provider_states_is_taken_as_it_is(
     model: ScriptedServer, make_service: MakeService, book: Book

@@ -16,6 +16,7 @@ from annabelle.llm.backends import Backends
 from annabelle.llm.booking import Bookkeeper
 from annabelle.llm.choose import Selection, with_tool_mode
 from annabelle.llm.deadline import until
+from annabelle.llm.estimate import MOST_TOKENS
 from annabelle.llm.failures import timed_out
 from annabelle.llm.plain import PlainTalk
 from annabelle.llm.schema_tools import SCHEMA_EFFORT, SchemaTools
@@ -138,5 +139,10 @@ def _key(selection: Selection) -> tuple[str, str]:
 
 
 def _usage(answer: Answer) -> Usage:
+    """What the provider counted. A number that no database can hold would keep the call from ever being settled."""
     used = answer.response.usage
-    return Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens, cached_tokens=used.cache_read_tokens)
+    return Usage(
+        input_tokens=min(used.input_tokens, MOST_TOKENS),
+        output_tokens=min(used.output_tokens, MOST_TOKENS),
+        cached_tokens=min(used.cache_read_tokens, MOST_TOKENS),
+    )

@@ -17,6 +17,9 @@ from annabelle.core.tools import ToolSpec
 
 Family = Literal["openai", "anthropic", "llama", "gemini"]
 
+MOST_TOKENS: Final = 1_000_000_000
+"""No model reads or writes so many in one call: a count beyond it is a mistake of whoever counted."""
+
 _PER_MESSAGE = 4
 _PER_IMAGE_OR_FILE = 1000
 _LEARNING_RATE = 0.3

@@ -11,6 +11,7 @@ from pydantic_ai.usage import RequestUsage
 
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
+from annabelle.llm.estimate import MOST_TOKENS
 from annabelle.llm.openai_protocol.think_tags import ThinkTags
 from annabelle.llm.types import TextDelta, ThinkDelta
 
@@ -21,6 +22,8 @@ _FINISH: dict[str, FinishReason] = {
     "function_call": "tool_call",
     "content_filter": "content_filter",
 }
+
+_MOST_USD = 1e6  # no single call costs more; a price that says so is a mistake
 
 
 @dataclass(slots=True)
@@ -134,19 +137,23 @@ class ChunkReader:
         usage = self._usage
         if usage is None:
             return RequestUsage(input_tokens=estimated_input, output_tokens=self.seen_characters // 4 + 1)
-        details = cast("JsonObject", usage.get("prompt_tokens_details") or {})
+        given, made = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+        given = estimated_input if given is None else given
+        details = usage.get("prompt_tokens_details")
+        cached = _count(cast("JsonObject", details).get("cached_tokens")) if isinstance(details, dict) else None
         return RequestUsage(
-            input_tokens=_count(usage.get("prompt_tokens")),
-            output_tokens=_count(usage.get("completion_tokens")),
-            cache_read_tokens=_count(details.get("cached_tokens")),
+            input_tokens=given,
+            output_tokens=self.seen_characters // 4 + 1 if made is None else made,
+            cache_read_tokens=min(cached or 0, given),
         )
 
     @property
     def stated_cost(self) -> float | None:
         """What the provider says it charged (OpenRouter does)."""
         cost = self._usage.get("cost") if self._usage is not None else None
-        return float(cost) if isinstance(cost, int | float) else None
+        return float(cost) if isinstance(cost, int | float) and 0 <= cost <= _MOST_USD else None
 
 
-def _count(value: object) -> int:
-    return value if isinstance(value, int) else 0
+def _count(value: object) -> int | None:
+    """A number of tokens; none when it can not be one, as a word or less than nothing."""
+    return int(value) if isinstance(value, int | float) and 0 <= value <= MOST_TOKENS else None
