@@ -125,3 +125,11 @@ def test_of_an_endless_message_the_beginning_is_looked_at(tmp_path: Path) -> Non
     library = PlaybookFolder(tmp_path)
     assert names(library, "tea " + "x " * 1_000_000) == ["first"]
     assert names(library, "x " * 1_000_000 + "tea") == []
+
+
+@pytest.mark.req("PLB-02")
+def test_a_pipe_or_a_folder_among_the_playbooks_is_not_waited_for(tmp_path: Path) -> None:
+    write(tmp_path, "mail", "email")
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "folder.md").mkdir()
+    assert names(PlaybookFolder(tmp_path), "check my email") == ["mail"]

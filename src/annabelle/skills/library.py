@@ -81,6 +81,8 @@ class PlaybookFolder:
 
     def _read(self, name: str, version: _Version) -> _Kept:
         try:
+            if not (self._folder / name).is_file():
+                raise PlaybookMistake("it is no file")  # a pipe would be waited for, and the turn with it
             playbook = read_playbook(self._folder / name)
         except PlaybookMistake as mistake:
             _log.warning("the playbook %s is passed over: %s", name, mistake)
