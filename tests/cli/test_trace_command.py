@@ -86,6 +86,10 @@ def test_what_a_turn_was_made_of_is_told_below_the_waterfall(home: Home):
         ("thinking.done", {"tokens_before": 14_000, "tokens_after": 7_000, "strategy": "adaptive", "duration_ms": 3}),
         ("model.called", {"provider": "p", "model": "m", "input_tokens": 900, "output_tokens": 100, "cost_usd": 0.002}),
         ("model.called", {"provider": "p", "model": "m", "input_tokens": 500, "cached_tokens": 400, "cost_usd": 0.001}),
+        (
+            "model.called_aside",
+            {"purpose": "thinking", "provider": "p", "model": "s", "input_tokens": 50, "cost_usd": 0.001},
+        ),
         ("tool.returned", {"tool": "filer_list_files", "error": None, "duration_ms": 2.5}),
     ):
         traces.write(event, data, trace_id)
@@ -96,4 +100,5 @@ def test_what_a_turn_was_made_of_is_told_below_the_waterfall(home: Home):
     assert told["Tools"] == "7 of 139 by hybrid, cut at 0.31: filer_list_files 0.81"
     assert told["Thinking"] == "14,000 → 7,000 tokens, adaptive, 3.0 ms"
     assert told["Call"] == "filer_list_files, ok, 2.5 ms"
-    assert told["Total"] == "2 model calls, 1,500 tokens, $0.003000"
+    assert told["Aside"] == "thinking: p/s, 50 + 0 tokens, $0.001000"
+    assert told["Total"] == "3 model calls, 1,550 tokens, $0.004000"

@@ -240,6 +240,21 @@ async def test_each_switch_and_each_change_of_health_is_in_the_trace(
     assert '"provider.health"' in home.traces_file.read_text()
 
 
+@pytest.mark.req("CST-10")
+async def test_a_call_beside_the_conversation_is_in_the_trace_of_its_turn(
+    home: Home, model: ScriptedServer, other: ScriptedServer, book: Book
+) -> None:
+    trace, trace_id = TraceFile(home.traces_file, "thinker", Redactor()), new_id("tr")
+    service = ModelService(two(model.openai_url, other), home, book, AgentProfile(agent_id="annabelle"), trace)
+    await ask(service, "hello", trace_id=trace_id)
+    await ask(service, "sum it up", trace_id=trace_id, purpose="summary")
+    await service.close()
+    (line,) = [line for line in read_trace(home.traces_file, trace_id) if line["event"] == "model.called_aside"]
+    data = line["data"]
+    assert isinstance(data, dict)
+    assert (data["purpose"], data["input_tokens"] > 0) == ("summary", True)
+
+
 @pytest.mark.req("LLM-06")
 @pytest.mark.parametrize(
     ("entry", "said"),

@@ -20,7 +20,7 @@ def account(spans: Sequence[Span]) -> list[Row]:
         for span in spans
         if span.event == event and (text := tell(span.data))
     ]
-    return [*rows, *_total([span.data for span in spans if span.event == "model.called"])]
+    return [*rows, *_total([span.data for span in spans if span.event in ("model.called", "model.called_aside")])]
 
 
 def _layers(data: Data) -> str:
@@ -52,6 +52,10 @@ def _model_call(data: Data) -> str:
     return f"{data.get('provider', '?')}/{data.get('model', '?')}, {tokens}, {_money(data.get('cost_usd'))}"
 
 
+def _aside(data: Data) -> str:
+    return f"{data.get('purpose', '?')}: {_model_call(data)}"
+
+
 def _tool_call(data: Data) -> str:
     ended = str(data.get("error") or "ok")
     return f"{data.get('tool', '?')}, {ended}, {_number(data.get('duration_ms')):.1f} ms"
@@ -72,6 +76,7 @@ _TOLD: tuple[tuple[str, str, Callable[[Data], str]], ...] = (
     ("tools.selected", "Tools", _selection),
     ("thinking.done", "Thinking", _thinking),
     ("model.called", "Model", _model_call),
+    ("model.called_aside", "Aside", _aside),
     ("tool.returned", "Call", _tool_call),
 )
 

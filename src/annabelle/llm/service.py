@@ -20,7 +20,7 @@ from annabelle.llm.call import Caller
 from annabelle.llm.choose import Chooser, Selection
 from annabelle.llm.fallback import BrokenOff, Candidates, FallbackChain
 from annabelle.llm.health import Health, ProviderHealth
-from annabelle.llm.types import FellBack, ModelChoice, ModelEvent, ModelRequest, Purpose
+from annabelle.llm.types import Completed, FellBack, ModelChoice, ModelEvent, ModelRequest, Purpose
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +72,8 @@ class ModelService:
             async for event in events:
                 if isinstance(event, FellBack):
                     self._tell_fallback(request, event)
+                elif isinstance(event, Completed) and request.purpose != "chat":
+                    self._tell_aside(request, event)
                 yield event
 
     def health(self) -> list[ProviderHealth]:
@@ -120,6 +122,13 @@ class ModelService:
                 },
                 trace_id=request.trace_id,
             )
+
+    def _tell_aside(self, request: ModelRequest, done: Completed) -> None:
+        """What is called beside the conversation belongs to its turn too; the loop tells of its own calls."""
+        if self._trace is not None:
+            called = {"purpose": request.purpose, "provider": done.call.provider, "model": done.call.model}
+            data = {"call_id": request.call_id, **called, **done.usage.model_dump()}
+            self._trace.write("model.called_aside", data, trace_id=request.trace_id)
 
     def _tell_health(self, now: ProviderHealth) -> None:
         _log.info("The provider %s is %s", now.provider, now.state)
