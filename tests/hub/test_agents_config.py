@@ -74,6 +74,15 @@ def test_an_agent_s_settings_reach_its_profile() -> None:
     assert (default.provider, default.model, default.temperature, default.limits.max_steps) == ("groq", None, 0.9, 8)
 
 
+@pytest.mark.req("LLM-05", "CMP-09")
+def test_the_model_for_thinking_is_the_agents_own_else_that_of_the_settings() -> None:
+    agents = [{"agentId": "a", "thinking": {"thinkingModel": "deep"}}, {"agentId": "b"}]
+    config = AgentsConfig.model_validate({"agents": agents})
+    settings = Settings.model_validate({"llm_thinking_model": "small"})
+    assert [agent.as_profile(settings).thinking.model for agent in config.agents] == ["deep", "small"]
+    assert config.agents[1].as_profile(Settings()).thinking.model == "", "rules alone, which cost no call"
+
+
 @pytest.mark.req("LOOP-02")
 @pytest.mark.parametrize(
     ("written", "calls"),

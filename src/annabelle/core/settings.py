@@ -130,7 +130,9 @@ class Settings(BaseSettings):
     llm_timeout_seconds: float = Field(90, gt=0, description="Time one model call may take")
     llm_summary_timeout_seconds: float = Field(30, gt=0, description="Time a summary call may take")
     llm_summary_model: str = Field("", description="Model for summaries and extraction; by default the chat model")
-    llm_thinking_model: str = Field("", description="Model for the thinking phase; by default the chat model")
+    llm_thinking_model: str = Field(
+        "", description="Model that sums up what the thinking phase leaves out; by default rules alone, without a call"
+    )
     llm_fallbacks: str = Field(
         "", description="Models to go on with when one is down, in order: groq:llama-3.3-70b-versatile, ollama:llama3.2"
     )

@@ -87,8 +87,9 @@ class Chooser:
         return selection
 
     def _wanted(self, purpose: Purpose) -> tuple[str, str]:
-        if purpose == "thinking" and self._agent.thinking.model:
-            return self._agent.thinking.model, f"set by the agent {self._agent.agent_id} for thinking"
+        own = self._agent.thinking.model
+        if purpose == "thinking" and own and own != self._settings.llm_thinking_model:
+            return own, f"set by the agent {self._agent.agent_id} for thinking"
         wanted = {
             "chat": "",
             "summary": self._settings.llm_summary_model,

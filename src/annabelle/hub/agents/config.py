@@ -45,18 +45,20 @@ class Thinking(Entry):
     compression_threshold: int = Field(
         default=12_000, ge=500, description="Tokens of history above which it is compressed"
     )
-    thinking_model: str = Field(default="", description="A model that sums up what is left out; empty: rules alone")
+    thinking_model: str = Field(
+        default="", description="A model that sums up what is left out; empty: that of LLM_THINKING_MODEL, if any"
+    )
     note_in_history: bool = Field(
         default=False, description="Tell the model in one line of the history whenever it was shortened"
     )
     workspace: bool = Field(default=False, description="Give conversations a workspace too; tasks always have one")
 
-    def as_settings(self) -> ThinkingSettings:
+    def as_settings(self, settings: Settings) -> ThinkingSettings:
         return ThinkingSettings(
             enabled=self.enable_thinking_phase,
             strategy=self.thinking_strategy,
             threshold_tokens=self.compression_threshold,
-            model=self.thinking_model,
+            model=self.thinking_model or settings.llm_thinking_model,
             note_in_history=self.note_in_history,
             workspace=self.workspace,
         )
@@ -93,7 +95,7 @@ class Agent(Entry):
             temperature=settings.thinker_temperature if self.temperature is None else self.temperature,
             system_prompt=self.system_prompt,
             limits=TurnLimits(max_steps=self.max_steps, max_tool_calls=self._tool_calls),
-            thinking=self.thinking.as_settings(),
+            thinking=self.thinking.as_settings(settings),
         )
 
     @property

@@ -54,7 +54,10 @@ class AgentStatus(BaseModel):
     llm_provider: str | None
     model: str | None
     costs: CostWindow
-    worst_case_model_calls: int = Field(description="The most times a model can be asked for one message")
+    worst_case_model_calls: int = Field(
+        description="The most model calls one message can cause: steps, tries and fallbacks. A subagent it sends has"
+        " the same bound over twenty steps of its own, and a token budget beside it"
+    )
     parent_agent_id: str | None = Field(default=None, description="The agent a subagent works for")
     is_subagent: bool = False
 
@@ -70,6 +73,8 @@ class AgentManager:
         self._config: AgentsConfig | None = None
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
+        # What is stored and what is known here change together, in one order.
+        self._pausing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self.costs = CostMonitor(self.cost_controls)
 
@@ -140,17 +145,19 @@ class AgentManager:
 
     async def pause(self, agent_id: str, reason: str) -> AgentStatus:
         self.agent(agent_id)
-        state = await self._database.write(lambda conn: agent_states.pause(conn, agent_id, reason))
-        self._paused[agent_id] = state
+        async with self._pausing:
+            state = await self._database.write(lambda conn: agent_states.pause(conn, agent_id, reason))
+            self._paused[agent_id] = state
         self._notices.add(f"agent_paused:{agent_id}", f"{agent_id} is paused: {state.reason}.", level="warning")
         return self.status(agent_id)
 
     async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
         self.agent(agent_id)
-        await self._database.write(lambda conn: agent_states.resume(conn, agent_id, reset_window=reset_window))
-        self._paused.pop(agent_id, None)
-        if reset_window:
-            self.costs.forget(agent_id)
+        async with self._pausing:
+            await self._database.write(lambda conn: agent_states.resume(conn, agent_id, reset_window=reset_window))
+            self._paused.pop(agent_id, None)
+            if reset_window:
+                self.costs.forget(agent_id)
         self._notices.clear(f"agent_paused:{agent_id}")
         client = self.running(agent_id)
         if client is not None:
