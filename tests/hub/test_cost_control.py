@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,32 @@ async def test_a_budget_that_is_nearly_used_up_is_told_once(home: Home, database
     (said,) = await said_in(database, thread)
     assert "80% of the budget of the day" in said.content
     assert "90% of the budget" in again.notices.all()[0].text
+
+
+@pytest.mark.req("CST-05")
+async def test_the_notice_of_a_budget_goes_with_its_day(
+    home: Home, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = await house(home, database, budget_day_usd=1.0)
+    await hub.ledger.reserve(request("a", 0.9))
+    await hub.ledger.settle(record("a", 0.9))
+    assert not (await hub.ledger.reserve(request("b", 0.9))).allowed
+    topics = [notice.topic.split(":")[0] for notice in hub.notices.all()]
+    assert topics == ["budget", "budget_reached"]
+    looked = asyncio.Event()
+
+    def tomorrow() -> datetime:
+        looked.set()
+        return now() + timedelta(days=1)
+
+    monkeypatch.setattr("annabelle.hub.ledger._LOOK_SECONDS", 0.001)
+    await hub.ledger.start()
+    assert len(hub.notices.all()) == 2
+    monkeypatch.setattr("annabelle.hub.ledger.now", tomorrow)
+    async with asyncio.timeout(30):
+        await looked.wait()
+    await hub.ledger.stop()
+    assert hub.notices.all() == []
 
 
 @pytest.mark.req("TRU-01")

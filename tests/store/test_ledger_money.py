@@ -114,6 +114,14 @@ async def test_a_cost_nobody_states_is_the_reserved_one(db: Database) -> None:
     assert (await db.read(lambda c: ledger.totals(c, None)))[0].usage.cost_usd == 0.5
 
 
+@pytest.mark.req("TRU-01", "CST-09")
+async def test_nobody_settles_what_another_agent_or_purpose_reserved(db: Database) -> None:
+    await db.write(lambda c: ledger.reserve(c, reserve("a", 0.5), at=NOON))
+    for fields in ({"purpose": "embedding"}, {"agent_id": "muse"}):
+        assert await db.write(lambda c, f=fields: ledger.settle(c, settlement("a", 0.0, **f))) is None
+    assert (await standing(db))[DAY] == (0, nano(0.5))
+
+
 @pytest.mark.req("TRU-01")
 async def test_a_call_over_midnight_is_booked_where_it_was_reserved(db: Database) -> None:
     late = datetime(2026, 7, 31, 23, 59, tzinfo=UTC)

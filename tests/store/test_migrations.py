@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
 from annabelle.core.errors import AlreadyRunning, NotFound, StorageTrouble
-from annabelle.store import backup, migrate, snapshots
+from annabelle.store import backup, migrate, snapshots, spending
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.engine import make_engine
 from annabelle.store.migrate import Plan
@@ -201,6 +202,23 @@ def test_the_revisions_and_the_tables_in_the_code_agree(empty: Connection) -> No
     run(empty, FOLDER, NEWEST)
     context = MigrationContext.configure(empty, opts={"compare_type": True, "compare_server_default": True})
     assert compare_metadata(context, metadata) == []
+
+
+@pytest.mark.req("TRU-01")
+def test_what_was_spent_before_budgets_came_counts_for_them(empty: Connection) -> None:
+    run(empty, FOLDER, "0002")
+    add = text(
+        "INSERT INTO model_calls (call_id, state, agent_id, user_id, purpose, provider, model, estimated_input_tokens,"
+        " input_tokens, output_tokens, cached_tokens, cost_usd, reserved_at)"
+        " VALUES (:id, 'settled', 'a', 'owner', 'chat', 'groq', 'm', 1, 1, 1, 0, :usd, :at)"
+    )
+    for call_id, usd, day in (("a", 0.25, "02"), ("b", 0.5, "03"), ("c", 0.125, "03"), ("d", None, "03")):
+        at = f"2026-07-{day}T12:00:00.000000+00:00"
+        empty.execute(add, {"id": call_id, "usd": usd, "at": at})
+    run(empty, FOLDER, NEWEST)
+    day, month = spending.standing(empty, datetime(2026, 7, 3, 12, tzinfo=UTC))
+    assert (day.settled, month.settled) == (spending.nano(0.625), spending.nano(0.875))
+    assert (day.reserved, day.warned_at) == (0, None)
 
 
 def test_a_new_database_is_the_same_as_one_brought_up_by_revisions(tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ class StoredLedger:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
+            self._clear_notices()
             try:
                 await self._give_up()
             except AnnabelleError as error:
@@ -139,6 +140,7 @@ class StoredLedger:
         if cap is None:
             return
         text, agent_id = budgets.warning(spent, cap), self._agents.config.default.agent_id
+        self._told.add(f"budget:{spent.period}")
         self._notices.add(f"budget:{spent.period}", text, level="warning")
         await self._announcer.say(f"budget:{spent.period}", text, agent_id, self._controls(agent_id))
 
@@ -146,6 +148,13 @@ class StoredLedger:
         if topic not in self._told:
             self._told.add(topic)
             self._notices.add(topic, text, level="warning")
+
+    def _clear_notices(self) -> None:
+        """Say no more of the budgets of days and months that are over."""
+        current = spending.periods(now())
+        for topic in [one for one in self._told if one.startswith("budget") and not one.endswith(current)]:
+            self._told.discard(topic)
+            self._notices.clear(topic)
 
     def _controls(self, agent_id: str) -> CostControls:
         return self._agents.cost_controls(agent_id)

@@ -46,8 +46,8 @@ _settle = InsertOrUpdate(
     only_if=or_(model_calls.c.state == "reserved", model_calls.c.outcome == UNKNOWN),
 )
 _known = select(
-    model_calls.c.state, model_calls.c.outcome, model_calls.c.reserved_usd, model_calls.c.cost_usd,
-    model_calls.c.reserved_at,
+    model_calls.c.state, model_calls.c.outcome, model_calls.c.reserved_usd, model_calls.c.reserved_at,
+    model_calls.c.agent_id, model_calls.c.purpose,
 ).where(model_calls.c.call_id == bindparam("call_id"))  # fmt: skip
 _abandoned = (
     select(model_calls)
@@ -116,11 +116,16 @@ def reserve(connection: Connection, request: Reserve, caps: Caps = NO_CAPS, at: 
 
 
 def settle(connection: Connection, call: ModelCall, caps: Caps = NO_CAPS, at: datetime | None = None) -> Settled | None:
-    """Write down how a call ended, reserved or not. The first settlement stays; None when this one came later."""
+    """Write down how a call ended, reserved or not. The first settlement stays; None when this one came later.
+
+    What somebody else reserved, or for another purpose, is not theirs to settle: that changes nothing either.
+    """
     at = at or now()
     spending.lock(connection)
     row = connection.execute(_known, {"call_id": call.call_id}).mappings().first()
     if row is not None and row["state"] == "settled" and row["outcome"] != UNKNOWN:
+        return None
+    if row is not None and (row["agent_id"], row["purpose"]) != (call.agent_id, call.purpose):
         return None
     most = 0.0 if row is None else float(row["reserved_usd"] or 0.0)
     # A cost nobody knows is the reserved one.

@@ -1,5 +1,9 @@
 """What is held back from budgets and spent of them, conversations that ended, and work that agents handed on."""
 
+import math
+from collections import Counter
+from datetime import UTC
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -32,6 +36,7 @@ def upgrade() -> None:
         sa.Column("warned_at", Moment(), nullable=True),
         sa.PrimaryKeyConstraint("period", name="pk_spending"),
     )
+    _count_what_was_spent()
     op.create_table(
         "archives",
         sa.Column("id", sa.Text(), nullable=False),
@@ -63,3 +68,16 @@ def upgrade() -> None:
     )
     op.create_index("ix_tasks_message_id", "tasks", ["message_id"], unique=False)
     op.create_index("ix_tasks_user_id_created_at", "tasks", ["user_id", "created_at"], unique=False)
+
+
+def _count_what_was_spent() -> None:
+    """A budget that is set today also counts what this day and this month have cost before the upgrade."""
+    calls = sa.table("model_calls", sa.column("reserved_at", Moment()), sa.column("cost_usd", sa.Float()))
+    spent: Counter[str] = Counter()
+    for at, usd in op.get_bind().execute(sa.select(calls.c.reserved_at, calls.c.cost_usd).where(calls.c.cost_usd > 0)):
+        for period in (f"{at.astimezone(UTC):%Y-%m-%d}", f"{at.astimezone(UTC):%Y-%m}"):
+            spent[period] += math.ceil(round(usd * 1_000_000_000, 3))
+    rows = [{"period": name, "settled_nano_usd": nano, "reserved_nano_usd": 0} for name, nano in spent.items()]
+    columns = [sa.column("period"), sa.column("settled_nano_usd"), sa.column("reserved_nano_usd")]
+    if rows:
+        op.bulk_insert(sa.table("spending", *columns), rows)
