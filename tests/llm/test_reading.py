@@ -107,6 +107,14 @@ def test_schemas_that_refer_to_themselves_end() -> None:
     assert signature(schema) == "head?: object"
 
 
+@pytest.mark.req("LLM-08")
+def test_a_few_definitions_that_name_each_other_often_stay_small() -> None:
+    many = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 20} for n in range(11)}
+    schema = inlined({"type": "object", "properties": {"head": {"$ref": "#/$defs/d0"}}, "$defs": many})
+    assert "$ref" not in str(schema)
+    assert len(str(schema)) < 100_000
+
+
 def test_half_a_character_becomes_a_mark_and_a_whole_one_stays() -> None:
     assert read_chunk(b'{"a": "x\\ud83dy", "b": "\\uD83D\\uDE00", "c": "\\ude00"}') == {
         "a": "x\ufffdy",

@@ -7,6 +7,7 @@ from typing import cast
 from annabelle.core.tools import JsonObject
 
 _DEEPEST = 12
+_MOST = 1_000
 
 
 def inlined(schema: JsonObject) -> JsonObject:
@@ -16,30 +17,33 @@ def inlined(schema: JsonObject) -> JsonObject:
         for place in ("$defs", "definitions")
         for name, value in cast("JsonObject", schema.get(place) or {}).items()
     }
-    if not definitions:
-        return schema
-    result = _resolve(schema, definitions, 0)
-    return cast("JsonObject", result)
+    return cast("JsonObject", _Inlining(definitions).of(schema, 0)) if definitions else schema
 
 
-def _resolve(value: object, definitions: JsonObject, depth: int) -> object:
-    if isinstance(value, dict):
-        fields = cast("JsonObject", value)
-        reference = fields.get("$ref")
-        if isinstance(reference, str):
-            # A schema that refers to itself has no finite form: below the limit anything goes.
-            target = definitions.get(reference) if depth < _DEEPEST else None
-            beside = {name: item for name, item in fields.items() if name != "$ref"}
-            found = _resolve(target or dict[str, object](), definitions, depth + 1)
-            return {**cast("JsonObject", found), **beside}
-        return {
-            name: _resolve(item, definitions, depth)
-            for name, item in fields.items()
-            if name not in ("$defs", "definitions")
-        }
-    if isinstance(value, list):
-        return [_resolve(item, definitions, depth) for item in cast("list[object]", value)]
-    return value
+class _Inlining:
+    """Puts definitions in the place of references, a thousand at most: a few that name each other become millions."""
+
+    def __init__(self, definitions: JsonObject) -> None:
+        self._definitions = definitions
+        self._left = _MOST
+
+    def of(self, value: object, depth: int) -> object:
+        if isinstance(value, dict):
+            fields = cast("JsonObject", value)
+            reference = fields.get("$ref")
+            if isinstance(reference, str):
+                beside = {name: item for name, item in fields.items() if name != "$ref"}
+                return {**cast("JsonObject", self.of(self._target(reference, depth), depth + 1)), **beside}
+            named = ((name, item) for name, item in fields.items() if name not in ("$defs", "definitions"))
+            return {name: self.of(item, depth) for name, item in named}
+        if isinstance(value, list):
+            return [self.of(item, depth) for item in cast("list[object]", value)]
+        return value
+
+    def _target(self, reference: str, depth: int) -> object:
+        """A schema that refers to itself has no finite form: beyond the limits anything goes."""
+        self._left -= 1
+        return (self._definitions.get(reference) if depth < _DEEPEST and self._left >= 0 else None) or {}
 
 
 def signature(schema: JsonObject) -> str:
