@@ -14,6 +14,7 @@ from annabelle.core.errors import ProviderDown
 from annabelle.core.home import Home
 from annabelle.core.ports import Ledger
 from annabelle.core.settings import Settings
+from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile
 from annabelle.llm.booking import Bookkeeper
 from annabelle.llm.call import Caller
@@ -126,8 +127,13 @@ class ModelService:
     def _tell_aside(self, request: ModelRequest, done: Completed) -> None:
         """What is called beside the conversation belongs to its turn too; the loop tells of its own calls."""
         if self._trace is not None:
-            called = {"purpose": request.purpose, "provider": done.call.provider, "model": done.call.model}
-            data = {"call_id": request.call_id, **called, **done.usage.model_dump()}
+            data: JsonObject = {
+                "call_id": request.call_id,
+                "purpose": request.purpose,
+                "provider": done.call.provider,
+                "model": done.call.model,
+                **done.usage.model_dump(),
+            }
             self._trace.write("model.called_aside", data, trace_id=request.trace_id)
 
     def _tell_health(self, now: ProviderHealth) -> None:
