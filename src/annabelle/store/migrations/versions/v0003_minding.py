@@ -72,12 +72,16 @@ def upgrade() -> None:
 
 def _count_what_was_spent() -> None:
     """A budget that is set today also counts what this day and this month have cost before the upgrade."""
-    calls = sa.table("model_calls", sa.column("reserved_at", Moment()), sa.column("cost_usd", sa.Float()))
+    at, usd = sa.column("reserved_at", Moment()), sa.column("cost_usd", sa.Float())
     spent: Counter[str] = Counter()
-    for at, usd in op.get_bind().execute(sa.select(calls.c.reserved_at, calls.c.cost_usd).where(calls.c.cost_usd > 0)):
-        for period in (f"{at.astimezone(UTC):%Y-%m-%d}", f"{at.astimezone(UTC):%Y-%m}"):
-            spent[period] += math.ceil(round(usd * 1_000_000_000, 3))
-    rows = [{"period": name, "settled_nano_usd": nano, "reserved_nano_usd": 0} for name, nano in spent.items()]
-    columns = [sa.column("period"), sa.column("settled_nano_usd"), sa.column("reserved_nano_usd")]
-    if rows:
-        op.bulk_insert(sa.table("spending", *columns), rows)
+    for made, cost in op.get_bind().execute(sa.select(at, usd).select_from(sa.table("model_calls")).where(usd > 0)):
+        for period in (f"{made.astimezone(UTC):%Y-%m-%d}", f"{made.astimezone(UTC):%Y-%m}"):
+            spent[period] += math.ceil(round(cost * 1_000_000_000, 3))
+    table = sa.table(
+        "spending",
+        sa.column("period", sa.Text()),
+        sa.column("settled_nano_usd", sa.BigInteger()),
+        sa.column("reserved_nano_usd", sa.BigInteger()),
+    )
+    for period, nano in spent.items():
+        op.execute(sa.insert(table).values(period=period, settled_nano_usd=nano, reserved_nano_usd=0))
