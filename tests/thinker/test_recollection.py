@@ -419,3 +419,19 @@ def test_a_turn_is_given_what_is_remembered_and_its_session_keeps_only_what_was_
     assert thinker.client.get("/health").json()["persona"] == "file"
     layers = next(e["data"] for e in read_trace(home.traces_file, again.trace_id) if e["event"] == "context.built")
     assert layers["trouble"] == [f"{RETRIEVE}: server_down"]
+
+
+class OwnProfileOnly(MemoryHub):
+    """A hub that refuses this person the profile, and a search that would bring it along."""
+
+    async def call(self, call: ToolCall, user_id: str) -> ToolResult:
+        if call.name == "memory_get_profile" or call.arguments.get("include_profile"):
+            return ToolResult.failure(ErrorBody(code="not_allowed", message="ada may not use it."))
+        return await super().call(call, user_id)
+
+
+@pytest.mark.req("CTX-01", "POL-01")
+async def test_a_person_who_may_not_have_the_profile_still_has_their_memories() -> None:
+    hub = OwnProfileOnly(get_profile=PROFILE, retrieve_memories={"facts": [FACT]})
+    found = await Recollection(hub).recall(brief("Where do I live?"), "Where do I live?")
+    assert ([memory.fact for memory in found.memories], found.profile.content) == ([FACT["fact"]], {})

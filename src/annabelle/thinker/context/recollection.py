@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, cast
 
 from annabelle.core.contract import ToolCall, ToolList, TurnBrief
-from annabelle.core.errors import AnnabelleError
+from annabelle.core.errors import AnnabelleError, NotAllowed
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.thinker.context.profile import UserProfile
 from annabelle.thinker.context.remembered import Memory, read_memories
@@ -64,6 +64,9 @@ class Recollection:
             about: JsonObject = {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True}
             with_profile: JsonObject = {"include_profile": True} if GET_PROFILE in allowed else {}
             found = await self._ask(brief, RETRIEVE, about | with_profile, trouble)
+            if with_profile and trouble[-1:] == [f"{RETRIEVE}: {NotAllowed.code}"]:
+                # The person may have less than the agent: what they may have is still theirs.
+                with_profile, found = {}, await self._ask(brief, RETRIEVE, about, trouble)
             profile = found.get("profile") if found is not None and with_profile else None
         # A search that failed is no reason to forget who one is. But one that took too long would take as long again.
         if found is None and GET_PROFILE in allowed and f"{RETRIEVE}: {_TOO_SLOW}" not in trouble:
@@ -71,7 +74,7 @@ class Recollection:
         return Recalled(
             profile=UserProfile.read(cast("Mapping[str, object]", profile) if isinstance(profile, Mapping) else {}),
             memories=read_memories(found or {}),
-            trouble=tuple(trouble),
+            trouble=tuple(dict.fromkeys(trouble)),
         )
 
     async def _allowed(self, trouble: list[str]) -> frozenset[str]:
