@@ -113,6 +113,11 @@ def test_an_absent_tool_list_allows_all_and_an_empty_one_nothing() -> None:
         ("", "line 1", "Expecting value"),
         ("[]", "agents.json", "object"),
         ("{}", "agents", "Field required"),
+        (
+            f'{{"agents": [{{"agentId": "a", "costControls": {{"minimumBaselineRate": 1{"0" * 400}}}}}]}}',
+            "agents.0.costControls.minimumBaselineRate",
+            "less than or equal to",
+        ),
         ('{"agents": []}', "agents", "at least 1"),
         ('{"agents": [{"agentId": "A b"}]}', "agents.0.agentId", "pattern"),
         ('{"agents": [{"agentId": "a", "maxSteps": 99}]}', "agents.0.maxSteps", "less than or equal to 50"),

@@ -16,6 +16,7 @@ ProviderName = Literal[
 AGENT_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 ANY_CHAT = "*"
 STRICT_TOOL_CALLS = 5
+_NO_LIMIT = 10**15  # tokens; a larger number can not be reckoned with any more
 
 
 class Entry(BaseModel):
@@ -30,9 +31,9 @@ class CostControls(Entry):
     enabled: bool = True
     short_window_minutes: int = Field(default=2, ge=1, le=30)
     spike_multiplier: float = Field(default=3, ge=1.5, le=10)
-    hard_cap_tokens_per_hour: int = Field(default=250_000, ge=10_000)
-    minimum_baseline_tokens: int = Field(default=1000, ge=100)
-    minimum_baseline_rate: int = Field(default=10_000, ge=0)
+    hard_cap_tokens_per_hour: int = Field(default=250_000, ge=10_000, le=_NO_LIMIT)
+    minimum_baseline_tokens: int = Field(default=1000, ge=100, le=_NO_LIMIT)
+    minimum_baseline_rate: int = Field(default=10_000, ge=0, le=_NO_LIMIT)
     notify_channel: str | None = None
     notify_chat_id: str | None = None
 
