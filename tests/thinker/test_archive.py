@@ -71,6 +71,14 @@ async def test_within_half_an_hour_the_conversation_goes_on(make_store: MakeStor
 
 
 @pytest.mark.req("SES-03")
+@pytest.mark.parametrize("minutes", [1e300, float("inf")])
+async def test_who_waits_longer_than_any_date_reaches_never_archives(tmp_path: Path, minutes: float) -> None:
+    talk = Talk(SessionFiles(tmp_path, "annabelle"), MODEL, tmp_path, agent_session_timeout=minutes)
+    await talk.store.append(THREAD, turn(0, at=ago(days=365)))
+    assert [one.message_id for one in (await viewed(talk)).turns] == ["msg_0"]
+
+
+@pytest.mark.req("SES-03")
 async def test_what_rests_is_archived_without_a_message_once_whoever_looks(
     make_store: MakeStore, tmp_path: Path
 ) -> None:

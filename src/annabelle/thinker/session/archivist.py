@@ -22,6 +22,7 @@ WAITED_FOR_SECONDS: Final = 10.0
 
 _SCAN_SECONDS: Final = 60.0
 _LEAST_SCAN_SECONDS: Final = 0.5
+_NEVER_MINUTES: Final = 100 * 365 * 24 * 60.0  # who sets more means never, and no date reaches further
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class Archivist:
 
     def __init__(self, store: SessionStore, summariser: Summariser, idle_minutes: float, trace: TraceFile) -> None:
         self._store, self._summariser, self._trace = store, summariser, trace
-        self._idle = timedelta(minutes=idle_minutes)
+        self._idle = timedelta(minutes=min(idle_minutes, _NEVER_MINUTES))
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._touched: dict[str, datetime] = {}
         self._seen: dict[str, tuple[str, Session]] = {}
