@@ -47,6 +47,14 @@ def test_no_combination_of_globs_is_wider_than_the_parent(
 
 
 @pytest.mark.req("AGT-04")
+@pytest.mark.parametrize("tool", ["spawn_subagent", "queue_task", "send_message"])
+def test_a_subagent_sends_nobody_and_reports_to_nobody_else_even_when_it_is_allowed_to(tool: str) -> None:
+    errand = errand_of(SubagentAsk(task="x", allowed_tools=("*", tool)), TASK, "msg_1")
+    assert AgentPolicy().permits(tool)
+    assert not AgentPolicy().narrowed(errand.allowed, errand.denied).permits(tool)
+
+
+@pytest.mark.req("AGT-04")
 def test_a_subagent_of_a_subagent_would_be_narrower_still() -> None:
     parent = AgentPolicy(("filer_*",), ("filer_delete_*",))
     inner = parent.narrowed(("*",), ()).narrowed(None, ("filer_write_*",))

@@ -100,6 +100,27 @@ def test_there_is_no_spike_without_a_baseline_nor_below_the_least_rate() -> None
     assert judged(busy, 10, Limits(hard_cap_tokens=10**9, minimum_rate=0)) is not None
 
 
+@pytest.mark.req("CST-03")
+@pytest.mark.parametrize(("habit", "paused"), [(999, False), (1_000, True)])
+def test_a_thousand_tokens_are_enough_of_a_habit(habit: int, paused: bool) -> None:
+    window = Window()
+    window.add(0, habit, 0)
+    window.add(10, 200_000, 0)
+    assert (judged(window, 10) is not None) is paused
+
+
+@pytest.mark.req("CST-03")
+def test_a_spike_is_measured_over_two_minutes_and_the_one_before_them_is_habit() -> None:
+    window = Window()
+    window.add(0, 15_000, 0)
+    window.add(8, 15_000, 0)
+    window.add(9, 45_000, 0)
+    window.add(10, 45_000, 0)
+    assert judged(window, 10) is None, "45,000 tokens a minute are three times 15,000 and not more"
+    window.add(9, 1, 0)
+    assert judged(window, 10) is not None
+
+
 @pytest.mark.req("CST-04")
 def test_a_window_that_is_cleared_begins_anew() -> None:
     window = Window()

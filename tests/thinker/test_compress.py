@@ -85,6 +85,21 @@ def test_the_call_under_way_stays_with_its_result(name: ThinkingStrategy):
     assert "B-77812" in text_of_block(result[-1:])
 
 
+@pytest.mark.req("CMP-07")
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
+def test_without_any_room_a_long_goal_every_open_question_and_the_call_under_way_stay(name: ThinkingStrategy):
+    questions = [f"And what about wish number {number}?" for number in range(4)]
+    goal = user("Please keep every word of this. " * 100)
+    under_way = called("book_flight", {"status": "pending"}, "last", flight_number="HAT0101")
+    history = [*long_history(), answer("There they are."), *map(user, questions), goal, *under_way]
+    result = STRATEGIES[name].compress(history, goal, 10, Gauge())
+    assert any(message is goal for message in result)
+    said = [part.content for message in result for part in message.parts if isinstance(part, UserPromptPart)]
+    assert [text for text in said if text in questions] == questions, "word for word, and not in a summary"
+    made = [part.tool_call_id for message in result for part in message.parts if isinstance(part, ToolCallPart)]
+    assert made == ["last"]
+
+
 @pytest.mark.req("CMP-03")
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_every_strategy_comes_near_the_budget(name: ThinkingStrategy):

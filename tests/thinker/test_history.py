@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from annabelle.core.settings import Settings
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
 from annabelle.thinker.context.closeness import Closeness
 from annabelle.thinker.context.history import History
@@ -66,6 +67,13 @@ def test_the_last_three_exchanges_and_older_ones_that_are_close() -> None:
     assert asked(chosen.messages) == [2, 5, 9, 12, 13, 14]
     assert chosen.left_out == 9
     assert asked(History(0.45).choose(turns, 20, {}).messages) == [12, 13, 14]
+
+
+@pytest.mark.req("CTX-02")
+def test_unless_it_is_set_otherwise_close_is_what_reaches_forty_five_hundredths() -> None:
+    turns = [record(number) for number in range(6)]
+    assert asked(History().choose(turns, 20, {"msg_0": 0.45, "msg_1": 0.44}).messages) == [0, 3, 4, 5]
+    assert Settings().history_relevance_threshold == 0.45
 
 
 @pytest.mark.req("CTX-02")

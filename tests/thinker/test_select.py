@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +22,8 @@ from annabelle.thinker.select.hybrid import CORE, HybridSelector
 from annabelle.thinker.select.routes import Routed, Routes, packaged_routes
 from annabelle.thinker.select.selector import Selection, SelectionAsk
 from annabelle.toolbox.ranking import Ranked, Ranking
+from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.plain_parts import AllAllowed
 from thinker.thinkers import brief
 
 _LIMITS = Limits(threshold=0.3, top_k=15, min_tools=5, max_tools=25)
@@ -147,6 +152,34 @@ async def test_core_tools_and_tools_that_are_gone_take_no_place_of_a_sticky_one(
     assert set(chosen.names()) == {*CORE, *used[:8]}
 
 
+class Listening(AllAllowed):
+    """Offers everything, and notes which tools were called sticky."""
+
+    def __init__(self) -> None:
+        self.sticky: list[tuple[str, ...]] = []
+
+    async def select(self, ask: SelectionAsk) -> Selection:
+        self.sticky.append(ask.sticky)
+        return await super().select(ask)
+
+
+@pytest.mark.req("SEL-05")
+async def test_the_tools_of_the_last_three_turns_stay_the_newest_first_and_over_a_restart(
+    tmp_path: Path,
+) -> None:
+    tools = DictTools(**{f"t{number}": lambda _: "done" for number in range(12)})
+    turns = [("t0",), ("t1",), ("t2",), ("t3", "t11"), ("t4", "t5", "t6", "t7"), ("t8", "t9", "t4", "t10")]
+    heard = Listening()
+    for number, used in enumerate([*turns, ()]):
+        steps: list[Any] = [[(name, {"step": step})] for step, name in enumerate(used)]
+        bench = Bench(tmp_path, ListedModel(*steps, "Fine."), tools)  # a new process each time
+        bench.parts = replace(bench.parts, selector=heard)
+        await bench.run(f"question {number}", message_id=f"msg_{number}")
+    assert heard.sticky[0] == ()
+    assert heard.sticky[4] == ("t11", "t3", "t2", "t1"), "the first turn is too long ago"
+    assert heard.sticky[6] == ("t10", "t4", "t9", "t8", "t7", "t6", "t5", "t11", "t3"), "each once"
+
+
 @pytest.mark.req("SEL-02", "SEL-05", "SEL-06")
 async def test_the_cap_comes_after_sticky_and_playbook_tools() -> None:
     tools = house()
@@ -249,6 +282,29 @@ def test_whatever_is_wanted_the_cap_holds_and_the_core_is_in(
     wanted = list(dict.fromkeys([*core, *forced]))
     assert list(choice.names[: len(wanted)]) == wanted[:cap]
     assert choice == choose(claims, limits)
+
+
+@pytest.mark.req("SEL-02")
+def test_first_come_core_tools_then_the_best_fifteen_then_what_only_words_name() -> None:
+    ranked = tuple(Ranked(f"t{n}", 0.9) for n in range(40))
+    claims = Claims(("core",), ("sticky",), Ranking(ranked, "hybrid"), Routed(("named",), matched=True))
+    wanted = ("core", "sticky", *(f"t{n}" for n in range(15)), "named")
+    assert choose(claims, _LIMITS).names == wanted
+    assert choose(claims, Limits(threshold=0.3, top_k=15, min_tools=5, max_tools=17)).names == wanted[:17]
+
+
+@pytest.mark.req("SEL-02")
+def test_the_best_five_are_offered_even_when_they_fit_badly() -> None:
+    ranked = (Ranked("t0", 0.98), *(Ranked(f"t{n}", 0.05) for n in range(1, 9)))
+    claims = Claims((), (), Ranking(ranked, "hybrid"), Routed((), matched=False))
+    assert choose(claims, _LIMITS).names == ("t0", "t1", "t2", "t3", "t4")
+
+
+@pytest.mark.req("SEL-02")
+def test_unless_it_is_set_otherwise_these_are_the_limits_of_a_selection() -> None:
+    usual = Settings()
+    assert (usual.tool_selector_threshold, usual.tool_selector_top_k) == (0.3, 15)
+    assert (usual.tool_selector_min_tools, usual.tool_selector_max_tools) == (5, 25)
 
 
 def test_fewer_tools_are_sent_when_one_stands_out_than_when_all_are_alike() -> None:

@@ -166,6 +166,7 @@ async def test_ten_steps_send_the_workspace_once_each_and_history_has_none(tmp_p
         shown = text.split("<workspace>\n")[1].split("</workspace>")[0]
         assert 4_500 < tokens(shown) <= 5_000
         assert "The long plan" not in text.replace(shown, "")
+    assert "- look_up ok: found {'page': 8}" in requests[-1].splitlines(), "what was seen last"
     record = (await bench.sessions.turns(brief("x").thread_id))[-1]
     assert "The long plan" not in str(record.messages)
     again = Bench(tmp_path, ListedModel("Yes."), tools)
