@@ -79,8 +79,9 @@ async def test_the_users_message_is_remembered_even_when_the_model_fails(tmp_pat
     assert "Wrong key" not in str(bench.sent())
 
 
-async def test_an_empty_answer_is_tried_again_and_then_an_error(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, ListedModel(""), DictTools())
+@pytest.mark.parametrize("said", ["", " \n", "\u200b\u2060 \ufeff"])
+async def test_an_empty_answer_is_tried_again_and_then_an_error(tmp_path: Path, said: str) -> None:
+    bench = Bench(tmp_path, ListedModel(said), DictTools())
     result = await bench.run()
     assert result.error is not None
     assert "empty answer" in result.error.message

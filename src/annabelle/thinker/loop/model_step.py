@@ -97,7 +97,8 @@ async def ask_model(
 
 def _says_something(response: ModelResponse, step: int) -> bool:
     called = any(isinstance(part, ToolCallPart) for part in response.parts)
-    return called or bool(text_of(response)) or step > 1
+    # Signs without a shape, as a zero-width space, are an empty answer to whoever reads it.
+    return called or any(sign.isprintable() and not sign.isspace() for sign in text_of(response)) or step > 1
 
 
 def _text(message: ModelMessage | None) -> str:
