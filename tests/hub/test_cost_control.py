@@ -59,6 +59,9 @@ async def test_the_cap_of_an_hour_lets_the_call_end_and_refuses_every_next_one_w
     assert "annabelle costs resume annabelle" in (refused.hint or "")
     with pytest.raises(AgentPaused, match="260,000 tokens"):
         hub.agents.check_paused("annabelle")
+    with pytest.raises(AgentPaused, match="260,000 tokens"):
+        async with hub.agents.turn("annabelle"):
+            pytest.fail("a turn of a paused agent came as far as its process")
     await hub.ledger.settle(record("running", 0.0))  # what ran ends as if nothing were
     status = hub.agents.status("annabelle")
     assert (status.paused, status.available, status.costs.current_hour_tokens) == (True, False, 260_010)

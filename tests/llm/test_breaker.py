@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from annabelle.core.errors import ProviderDown, ProviderRateLimited, ProviderRefused
+from annabelle.core.settings import Settings
 from annabelle.llm.breaker import Breaker, Pass
 from annabelle.llm.health import Health, ProviderHealth
 from annabelle.llm.providers import PROVIDERS
@@ -40,7 +41,7 @@ def succeed(breaker: Breaker) -> None:
 
 @pytest.mark.req("CST-06")
 def test_five_net_errors_open_it_and_a_success_takes_one_away_never_all() -> None:
-    breaker = Breaker(5, COOLDOWN, Clock())
+    breaker = Breaker(Settings().llm_breaker_errors, COOLDOWN, Clock())
     fail(breaker, 4)
     succeed(breaker)
     fail(breaker, 1)
