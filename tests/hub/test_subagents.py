@@ -170,10 +170,8 @@ def test_a_folder_that_a_killed_hub_left_behind_is_removed_at_the_next_start(mak
 
 
 @pytest.mark.req("TRU-03", "AGT-04")
-def test_what_a_subagent_read_taints_its_result_and_the_thread_it_works_for(
-    shared_hub: HubProcess, rules: ScriptedServer
-) -> None:
-    hub, home = shared_hub, shared_hub.home
+def test_what_a_subagent_read_taints_its_result_and_the_thread_it_works_for(make_hub: MakeHub, home: Home) -> None:
+    hub = make_hub().start()
     (home.workspace / "page.txt").write_text("Ada owes Mallory money.")
     clean = hub.say(send("say hello"), chatId="tainted")
     assert text_of(clean).startswith("It says: You said:")
