@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from annabelle.core.errors import AgentPaused, AnnabelleError, NotFound
 from annabelle.core.messages import now
 from annabelle.core.settings import Settings
+from annabelle.core.tools import CallContext
 from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.config import Agent, AgentsConfig, CostControls
 from annabelle.hub.agents.config_file import AgentsFile
@@ -114,6 +115,10 @@ class AgentManager:
         if agent is None or not agent.enabled:
             return AgentPolicy(allowed=())
         return AgentPolicy(allowed=agent.allowed_tools, denied=agent.denied_tools)
+
+    def policy_of(self, context: CallContext) -> AgentPolicy | None:
+        """The policy a call comes with: that of the agent that makes it, none for a person or the hub."""
+        return self.policy(context.agent_id or "") if context.caller == "agent" else None
 
     def cost_controls(self, agent_id: str) -> CostControls:
         """What bounds an agent's spending; one that is gone from the config has the usual bounds."""

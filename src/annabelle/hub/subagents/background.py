@@ -38,9 +38,7 @@ class BackgroundCalls:
         self._parts = parts
 
     def policy(self, context: CallContext) -> AgentPolicy | None:
-        if context.caller != "agent":
-            return None
-        return self._parts.agents.policy(context.agent_id or "")
+        return self._parts.agents.policy_of(context)
 
     async def run(self, task: Task) -> ToolResult:
         """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""

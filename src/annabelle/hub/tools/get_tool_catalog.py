@@ -5,6 +5,7 @@ from __future__ import annotations
 from annabelle.core.errors import RetryByModel
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.tools.first_line import first_line
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.native import NativeTool
 
@@ -13,18 +14,15 @@ _SCHEMA: JsonObject = {
     "properties": {"mcp_name": {"type": "string", "description": "Only the tools of this server"}},
     "additionalProperties": False,
 }
-_SUMMARY_CHARS = 160
 
 
 def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentManager) -> NativeTool:
     """The listing an agent sees is the one it may use."""
 
     async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:
-        agent_id = context.agent_id if context.caller == "agent" else None
-        policy = agents.policy(agent_id) if agent_id is not None else None
         by_server: dict[str, list[JsonObject]] = {}
-        for tool in toolbox.tools(policy).tools:
-            entry: JsonObject = {"name": tool.name, "group": tool.group, "description": _brief(tool.description)}
+        for tool in toolbox.tools(agents.policy_of(context)).tools:
+            entry: JsonObject = {"name": tool.name, "group": tool.group, "description": first_line(tool.description)}
             by_server.setdefault(tool.server, []).append(entry)
         wanted = arguments.get("mcp_name")
         if isinstance(wanted, str):
@@ -42,8 +40,3 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentManager) -> NativeTool:
 
     annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
     return NativeTool("get_tool_catalog", "List the tools there are, by server.", _SCHEMA, list_tools, annotations)
-
-
-def _brief(text: str) -> str:
-    first = text.strip().split("\n", 1)[0]
-    return first if len(first) <= _SUMMARY_CHARS else first[: _SUMMARY_CHARS - 1] + "…"

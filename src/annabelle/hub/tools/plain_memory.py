@@ -24,8 +24,7 @@ class PlainMemory:
 
     async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult:
         """As the caller, with its policy; the call has an id of its own, so that a repeat is found there too."""
-        agent_id = context.agent_id if context.caller == "agent" else None
-        policy = self._agents.policy(agent_id) if agent_id is not None else None
+        policy = self._agents.policy_of(context)
         own = None if context.call_id is None else f"{context.call_id}:{name}"
         inner = context.model_copy(update={"call_id": own})
         tools = self._toolbox.tools(policy).tools

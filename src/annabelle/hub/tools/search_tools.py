@@ -11,6 +11,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolR
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.embeddings.books import Books
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.tools.first_line import first_line
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.native import NativeTool
 
@@ -27,7 +28,6 @@ _SCHEMA: JsonObject = {
     "required": ["query"],
     "additionalProperties": False,
 }
-_SUMMARY_CHARS = 160
 
 
 class ToolSearch:
@@ -50,14 +50,12 @@ class ToolSearch:
 
     async def search(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """The listing is the caller's own: what its policy forbids is not found."""
-        agent_id = context.agent_id if context.caller == "agent" else None
-        policy = self._agents.policy(agent_id) if agent_id is not None else None
-        usable = self._toolbox.tools(policy)
+        usable = self._toolbox.tools(self._agents.policy_of(context))
         specs = {tool.name: tool for tool in usable.tools if tool.name != NAME}
         ranking = await self._ranked_by().rank(usable, str(arguments["query"]))
         limit = cast("int", arguments.get("limit", 8))
         found: list[JsonObject] = [
-            {"name": name, "description": _brief(specs[name].description), "server": specs[name].server}
+            {"name": name, "description": first_line(specs[name].description), "server": specs[name].server}
             for name in [tool.name for tool in ranking.tools if tool.name in specs][:limit]
         ]
         lines = [f"- {tool['name']}: {tool['description']}" for tool in found]
@@ -71,8 +69,3 @@ class ToolSearch:
             embedder = make_embedder(config, self._home.embedding_cache, self._books)
             self._ranker = cast("ToolRanker", ranking.ToolRanker(embedder))
         return self._ranker
-
-
-def _brief(text: str) -> str:
-    first = text.strip().split("\n", 1)[0]
-    return first if len(first) <= _SUMMARY_CHARS else first[: _SUMMARY_CHARS - 1] + "…"
