@@ -6,6 +6,7 @@ calls and unanswered questions stay, and it is never longer than what came in (C
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -45,7 +46,7 @@ class Strategy(Protocol):
     ) -> list[ModelMessage]: ...
 
 
-class _Shortening:
+class _Shortening(ABC):
     """What all ways share: nothing is done to what fits, and nothing gets longer."""
 
     def compress(
@@ -58,8 +59,9 @@ class _Shortening:
         self._work(draft, target, _Order(draft, goal, gauge))
         return draft.finished(max(target, min(budget, draft.size + _FEWEST_SUMMARY)))
 
+    @abstractmethod
     def _work(self, draft: Draft, target: int, order: _Order) -> None:
-        raise NotImplementedError
+        """Make the draft smaller until it has reached the target, as far as it can be."""
 
 
 def _target(draft: Draft, budget: int) -> int:
