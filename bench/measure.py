@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -130,6 +131,17 @@ def wait_until(condition: object, timeout: float, what: str) -> None:
                 return
         time.sleep(0.01)
     raise SystemExit(f"{what} did not happen within {timeout} s")
+
+
+def data_arguments(about: str | None, holds: str) -> argparse.Namespace:
+    """`data` and `provider` of a benchmark that reads public data; a folder that is not there ends it in a sentence."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {holds}")
+    parser.add_argument("--provider", choices=("embedded", "none"), default="embedded", help="none: by words alone")
+    arguments = parser.parse_args()
+    if not arguments.data.is_dir():
+        sys.exit(f"{arguments.data} is not a folder.")
+    return arguments
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -10,9 +10,7 @@ of.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -27,7 +25,7 @@ from annabelle.servers.memory.turn_keeping import keep_turn
 from annabelle.store.memory.conversations import NewTurn
 from annabelle.store.memory.owner import Owner
 from conversation_data import Dialogue, read_folder
-from measure import Report, percentile
+from measure import Report, data_arguments, percentile
 from recall_baselines import Baselines
 
 AT = (1, 5, 10)
@@ -139,12 +137,7 @@ async def run(folder: Path, provider: str) -> Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with conversations and questions")
-    parser.add_argument("--provider", choices=("embedded", "none"), default="embedded", help="none: by words alone")
-    arguments = parser.parse_args()
-    if not arguments.data.is_dir():
-        sys.exit(f"{arguments.data} is not a folder.")
+    arguments = data_arguments(__doc__, "conversations and questions")
     asyncio.run(run(arguments.data, arguments.provider)).print()
 
 

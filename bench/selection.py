@@ -10,11 +10,9 @@ selection as it is sent: its best five, and all of it, which is never more than 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gzip
 import json
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,7 +26,7 @@ from annabelle.core.tools import ToolSpec
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.thinker.select.hybrid import HybridSelector
 from annabelle.thinker.select.selector import SelectionAsk
-from measure import Report, percentile
+from measure import Report, data_arguments, percentile
 from recall_baselines import Baselines
 
 OURS = "ours"
@@ -159,12 +157,7 @@ async def run(folder: Path, provider: str) -> Report:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder with tools and questions")
-    parser.add_argument("--provider", choices=("embedded", "none"), default="embedded", help="none: by words alone")
-    arguments = parser.parse_args()
-    if not arguments.data.is_dir():
-        sys.exit(f"{arguments.data} is not a folder.")
+    arguments = data_arguments(__doc__, "tools and questions")
     asyncio.run(run(arguments.data, arguments.provider)).print()
 
 
