@@ -16,17 +16,17 @@ from mcp.shared.memory import create_client_server_memory_streams
 from pydantic import BaseModel
 
 from annabelle.core.home import Home
-from annabelle.servers.filer.config import FilerConfig
 from annabelle.servers.filer.server import build
 from annabelle.servers.kit import ToolServer
+from annabelle.servers.kit.files.config import FilesConfig
 from servers.speaking import CallTool, Connect, Mode, WriteGrants
 
 
 @pytest.fixture
-def config(home: Home, tmp_path: Path) -> FilerConfig:
+def config(home: Home, tmp_path: Path) -> FilesConfig:
     user_home = tmp_path / "person"
     user_home.mkdir()
-    return FilerConfig(
+    return FilesConfig(
         home=home,
         user_home=user_home,
         workspace=home.workspace,
@@ -36,12 +36,12 @@ def config(home: Home, tmp_path: Path) -> FilerConfig:
 
 
 @pytest.fixture
-def workspace(config: FilerConfig) -> Path:
+def workspace(config: FilesConfig) -> Path:
     return config.workspace
 
 
 @pytest.fixture
-def filer(config: FilerConfig) -> ToolServer:
+def filer(config: FilesConfig) -> ToolServer:
     return build(config)
 
 
@@ -56,7 +56,7 @@ def call(filer: ToolServer) -> CallTool:
 
 
 @pytest.fixture
-def grant(config: FilerConfig) -> WriteGrants:
+def grant(config: FilesConfig) -> WriteGrants:
     """Write the grants file as the user would."""
 
     def write(permissions: dict[Path, str]) -> None:

@@ -11,9 +11,11 @@ import anyio
 import pytest
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, NotFound, StorageTrouble, TooLarge
-from annabelle.servers.filer import moving, parts, writing
-from annabelle.servers.filer.config import FOLDERS, FilerConfig
+from annabelle.servers.filer import moving, writing
 from annabelle.servers.filer.server import build
+from annabelle.servers.kit.files import parts
+from annabelle.servers.kit.files.config import FilesConfig
+from annabelle.servers.kit.files.layout import FOLDERS
 from servers.speaking import CallTool, WriteGrants
 
 pytestmark = pytest.mark.req("SRV-FIL")
@@ -247,7 +249,7 @@ async def test_updates_at_once_leave_one_whole_text(call: CallTool, workspace: P
     assert len(set(text)) == 1
 
 
-async def test_old_trash_is_cleaned_and_new_is_kept(config: FilerConfig) -> None:
+async def test_old_trash_is_cleaned_and_new_is_kept(config: FilesConfig) -> None:
     first = build(config)
     await first.tools["create_file"].call({"path": "a.txt", "content": "x"})
     (config.workspace / "a.txt").touch()
@@ -263,7 +265,7 @@ async def test_old_trash_is_cleaned_and_new_is_kept(config: FilerConfig) -> None
     assert mine.exists()
     assert not (config.workspace / "temp/.part-999999999-ab12").exists()
 
-    short = FilerConfig(**{**{name: getattr(config, name) for name in config.__slots__}, "cleanup_days": 1e-9})
+    short = FilesConfig(**{**{name: getattr(config, name) for name in config.__slots__}, "cleanup_days": 1e-9})
     await build(short).tools["list_files"].call({})
     assert not kept.exists()
     assert (config.workspace / "temp/trash").is_dir()

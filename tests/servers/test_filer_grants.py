@@ -11,10 +11,10 @@ from annabelle.core.errors import AnnabelleError, ConfigMistake, InvalidArgument
 from annabelle.core.ids import new_id
 from annabelle.core.trace import traced
 from annabelle.servers.filer.audit import Audit
-from annabelle.servers.filer.config import FilerConfig
 from annabelle.servers.filer.server import build
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import enter_call
+from annabelle.servers.kit.files.config import FilesConfig
 from servers.speaking import CallTool, WriteGrants
 
 pytestmark = pytest.mark.req("SRV-FIL")
@@ -66,7 +66,7 @@ async def test_a_grant_through_a_link_the_user_made_works(
     assert (await call("read_file", path=f"{tmp_path}/shortcut/secret.txt")).content == "the secret"
 
 
-async def test_tilde_is_the_users_home(call: CallTool, config: FilerConfig, grant: WriteGrants) -> None:
+async def test_tilde_is_the_users_home(call: CallTool, config: FilesConfig, grant: WriteGrants) -> None:
     (config.user_home / "docs").mkdir()
     (config.user_home / "docs/a.txt").write_text("x")
     grant({config.user_home / "docs": "read"})
@@ -93,7 +93,7 @@ async def test_protected_places_stay_closed_even_when_granted(call: CallTool, gr
 
 @pytest.mark.parametrize("name", [".ssh", ".gnupg", ".aws", ".config"])
 async def test_keys_in_the_users_home_stay_closed(
-    call: CallTool, config: FilerConfig, grant: WriteGrants, name: str
+    call: CallTool, config: FilesConfig, grant: WriteGrants, name: str
 ) -> None:
     place = config.user_home / name
     place.mkdir()
@@ -111,7 +111,7 @@ async def test_keys_in_the_users_home_stay_closed(
 
 
 async def test_a_protected_place_can_not_be_reached_under_another_name(
-    call: CallTool, config: FilerConfig, tmp_path: Path, grant: WriteGrants
+    call: CallTool, config: FilesConfig, tmp_path: Path, grant: WriteGrants
 ) -> None:
     (config.user_home / ".ssh").mkdir()
     (config.user_home / ".ssh/key").write_text("private")
@@ -125,7 +125,7 @@ async def test_a_protected_place_can_not_be_reached_under_another_name(
     assert "protected" in (await call("list_grants")).notices[0]
 
 
-async def test_own_data_stays_closed(call: CallTool, config: FilerConfig, grant: WriteGrants) -> None:
+async def test_own_data_stays_closed(call: CallTool, config: FilesConfig, grant: WriteGrants) -> None:
     config.home.token_file.write_text("token")
     grant({config.home.root.parent: "read-write", config.home.root: "read-write"})
     for path in (config.home.token_file, config.grants_file, config.audit_file, config.home.data / "x"):
@@ -142,7 +142,7 @@ async def test_own_data_stays_closed(call: CallTool, config: FilerConfig, grant:
 
 
 async def test_what_holds_a_protected_place_is_not_moved(
-    call: CallTool, config: FilerConfig, tmp_path: Path, grant: WriteGrants
+    call: CallTool, config: FilesConfig, tmp_path: Path, grant: WriteGrants
 ) -> None:
     grant({tmp_path.parent: "read-write"})
     with pytest.raises(NotAllowed, match="holds a protected"):
@@ -150,11 +150,11 @@ async def test_what_holds_a_protected_place_is_not_moved(
     assert config.home.root.exists()
 
 
-async def test_grants_and_log_outside_the_home_are_protected_too(config: FilerConfig, outside: Path) -> None:
+async def test_grants_and_log_outside_the_home_are_protected_too(config: FilesConfig, outside: Path) -> None:
     moved = {name: getattr(config, name) for name in config.__slots__}
     moved |= {"grants_file": outside / "grants.json", "audit_file": outside / "audit.jsonl"}
     (outside / "grants.json").write_text(json.dumps({"grants": [{"path": str(outside), "permission": "read-write"}]}))
-    tools = build(FilerConfig(**moved)).tools
+    tools = build(FilesConfig(**moved)).tools
     await tools["create_file"].call({"path": f"{outside}/fine.txt", "content": "x"})
     for name in ("grants.json", "GRANTS.json", "audit.jsonl", "audit.jsonl.1"):
         with pytest.raises(NotAllowed):
@@ -162,21 +162,21 @@ async def test_grants_and_log_outside_the_home_are_protected_too(config: FilerCo
 
 
 @pytest.mark.parametrize("field", ["grants_file", "audit_file"])
-def test_grants_and_log_may_not_lie_in_the_workspace(config: FilerConfig, field: str) -> None:
+def test_grants_and_log_may_not_lie_in_the_workspace(config: FilesConfig, field: str) -> None:
     changed = {name: getattr(config, name) for name in config.__slots__} | {field: config.workspace / "file.json"}
     with pytest.raises(ConfigMistake, match="inside the workspace"):
-        build(FilerConfig(**changed))
+        build(FilesConfig(**changed))
 
 
 @pytest.mark.parametrize("place", ["/etc", "/proc/self", "{home}/data"])
-def test_a_protected_place_can_not_be_the_workspace(config: FilerConfig, place: str) -> None:
+def test_a_protected_place_can_not_be_the_workspace(config: FilesConfig, place: str) -> None:
     values = {name: getattr(config, name) for name in config.__slots__}
     with pytest.raises(ConfigMistake, match="WORKSPACE_PATH"):
-        build(FilerConfig(**{**values, "workspace": Path(place.format(home=config.home.root))}))
+        build(FilesConfig(**{**values, "workspace": Path(place.format(home=config.home.root))}))
 
 
 async def test_a_bad_grants_file_keeps_the_last_good_grants(
-    call: CallTool, config: FilerConfig, outside: Path, grant: WriteGrants
+    call: CallTool, config: FilesConfig, outside: Path, grant: WriteGrants
 ) -> None:
     grant({outside: "read"})
     await call("read_file", path=f"{outside}/secret.txt")
@@ -193,7 +193,7 @@ async def test_a_bad_grants_file_keeps_the_last_good_grants(
 
 
 async def test_a_bad_grants_file_at_the_start_grants_nothing(
-    call: CallTool, config: FilerConfig, outside: Path
+    call: CallTool, config: FilesConfig, outside: Path
 ) -> None:
     config.grants_file.write_bytes(b"\xff\xfe")
     with pytest.raises(NotAllowed):
@@ -201,7 +201,7 @@ async def test_a_bad_grants_file_at_the_start_grants_nothing(
     assert (await call("check_grant", path=str(outside))).notices
 
 
-async def test_a_relative_grant_is_ignored_and_told(call: CallTool, config: FilerConfig) -> None:
+async def test_a_relative_grant_is_ignored_and_told(call: CallTool, config: FilesConfig) -> None:
     config.grants_file.write_text('{"grants": [{"path": "docs", "permission": "read"}]}')
     result = await call("list_grants")
     assert result.grants == []
@@ -210,7 +210,7 @@ async def test_a_relative_grant_is_ignored_and_told(call: CallTool, config: File
 
 @pytest.mark.incident("I-02")
 async def test_asking_for_a_grant_never_gives_one(
-    call: CallTool, config: FilerConfig, outside: Path, grant: WriteGrants
+    call: CallTool, config: FilesConfig, outside: Path, grant: WriteGrants
 ) -> None:
     answer = await call("request_grant", path=str(outside), permission="read", reason="to help")
     assert answer.status == "configure_required"
@@ -259,7 +259,7 @@ async def test_every_operation_is_in_the_log_with_who_and_how(call: CallTool, ou
     }
 
 
-async def test_every_tool_leaves_a_line(call: CallTool, config: FilerConfig) -> None:
+async def test_every_tool_leaves_a_line(call: CallTool, config: FilesConfig) -> None:
     calls = {
         "create_file": {"path": "a.txt", "content": "x"},
         "read_file": {"path": "a.txt"},
@@ -334,7 +334,7 @@ def test_a_torn_line_in_the_log_is_passed_over(tmp_path: Path) -> None:
 
 
 async def test_an_unwritable_log_does_not_hide_what_happened(
-    call: CallTool, config: FilerConfig, caplog: pytest.LogCaptureFixture
+    call: CallTool, config: FilesConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
     config.audit_file.mkdir()
     await call("create_file", path="a.txt", content="x")
@@ -347,11 +347,11 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("FILER_GRANTS_PATH", str(tmp_path / "g.json"))
     monkeypatch.setenv("AUDIT_LOG_PATH", str(tmp_path / "a.jsonl"))
     monkeypatch.setenv("TEMP_CLEANUP_DAYS", "3")
-    config = FilerConfig.from_environment()
+    config = FilesConfig.from_environment()
     assert (config.workspace, config.grants_file) == (tmp_path / "ws", tmp_path / "g.json")
     assert (config.audit_file, config.cleanup_days) == (tmp_path / "a.jsonl", 3)
     for bad in ("never", "0", "-1", "nan"):
         monkeypatch.setenv("TEMP_CLEANUP_DAYS", bad)
         with pytest.raises(ConfigMistake) as caught:
-            FilerConfig.from_environment()
+            FilesConfig.from_environment()
         assert caught.value.field == "TEMP_CLEANUP_DAYS"

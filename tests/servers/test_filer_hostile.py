@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
-from annabelle.servers.filer.config import FilerConfig
-from annabelle.servers.filer.descend import Walker
-from annabelle.servers.filer.places import Spot
 from annabelle.servers.filer.server import build
-from annabelle.servers.filer.spelling import spell
 from annabelle.servers.kit import ToolServer
+from annabelle.servers.kit.files.config import FilesConfig
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.places import Spot
+from annabelle.servers.kit.files.spelling import spell
 
 pytestmark = pytest.mark.req("SRV-FIL")
 
@@ -70,7 +70,7 @@ def world() -> Generator[World]:
             folder.mkdir(parents=True)
         for file in (outside / "a", outside / "sub/a", person / ".ssh/a"):
             file.write_text(SECRET)
-        config = FilerConfig(
+        config = FilesConfig(
             home=home,
             user_home=person,
             workspace=home.workspace,

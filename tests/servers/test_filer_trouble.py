@@ -8,7 +8,7 @@ import os
 import pytest
 
 from annabelle.core.errors import AnnabelleError, Conflict, InvalidArguments, NotAllowed, NotFound, StorageTrouble
-from annabelle.servers.filer.trouble import explain
+from annabelle.servers.kit.files.trouble import explain
 
 
 @pytest.mark.req("SRV-FIL")

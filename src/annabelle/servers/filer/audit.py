@@ -19,10 +19,10 @@ from annabelle.core.errors import StorageTrouble
 from annabelle.core.messages import now
 from annabelle.core.trace import current_trace
 from annabelle.servers.kit import current_call
+from annabelle.servers.kit.files.config import AUDIT_FILES
 
 _log = logging.getLogger(__name__)
 
-KEEP = 5
 _SHOWN_CHARS = 1000
 
 
@@ -52,7 +52,10 @@ class Audit:
 
     def files(self) -> list[Path]:
         """Newest first."""
-        return [self._file, *(self._file.with_name(f"{self._file.name}.{number}") for number in range(1, KEEP + 1))]
+        return [
+            self._file,
+            *(self._file.with_name(f"{self._file.name}.{number}") for number in range(1, AUDIT_FILES + 1)),
+        ]
 
     def record(self, operation: str, path: str, destination: str | None, result: str, detail: str | None) -> None:
         """Write one entry. A log that can not be written is said in the process log; the operation has happened."""

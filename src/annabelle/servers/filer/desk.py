@@ -11,12 +11,13 @@ from typing import TypeVar
 
 from annabelle.core.errors import AnnabelleError, OperatorMistake
 from annabelle.servers.filer.audit import Audit
-from annabelle.servers.filer.config import FOLDERS, FilerConfig
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.housekeeping import clean_temp
-from annabelle.servers.filer.places import Places
-from annabelle.servers.filer.trouble import explain
 from annabelle.servers.kit import StopSign, in_thread
+from annabelle.servers.kit.files.config import FilesConfig
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.layout import FOLDERS
+from annabelle.servers.kit.files.places import Places
+from annabelle.servers.kit.files.trouble import explain
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ _CLEAN_EVERY_SECONDS = 6 * 3600.0
 class Desk:
     """What the tools share: the places, the audit log, and the way to do a piece of work on the disk."""
 
-    def __init__(self, config: FilerConfig) -> None:
+    def __init__(self, config: FilesConfig) -> None:
         self.config = config
         self.places = Places(config)
         self.audit = Audit(config.audit_file)

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import NotAllowed
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.grants import Permission
-from annabelle.servers.filer.places import Spot
 from annabelle.servers.kit import Result, StopSign, tool
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.grants import Permission
+from annabelle.servers.kit.files.places import Spot
 
 Access = Literal["none", "read", "read-write"]
 Path = Annotated[str, Field(description="The path in question")]

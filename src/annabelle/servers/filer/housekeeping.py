@@ -10,13 +10,12 @@ import stat
 import time
 
 from annabelle.core.errors import NotAllowed
-from annabelle.servers.filer.config import TEMP
-from annabelle.servers.filer.descend import Walker
-from annabelle.servers.filer.places import Root, Spot
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.layout import PART_PREFIX, TEMP
+from annabelle.servers.kit.files.places import Root, Spot
 
 _log = logging.getLogger(__name__)
 
-PART_PREFIX = ".part-"
 _PART = re.compile(re.escape(PART_PREFIX) + r"(\d+)-[0-9a-f]+")
 _KEPT = ("backups", "trash")
 _MAX_DEPTH = 50

@@ -12,15 +12,15 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import Conflict, NotAllowed
-from annabelle.servers.filer.config import TEMP, TRASH
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.parts import chunks_of, same_content, stamp, write_whole
-from annabelle.servers.filer.places import Spot
-from annabelle.servers.filer.rename import rename_new
-from annabelle.servers.filer.trouble import explain, not_a_file
 from annabelle.servers.filer.writing import refuse_program
 from annabelle.servers.kit import Result, StopSign, tool
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.layout import TEMP, TRASH
+from annabelle.servers.kit.files.parts import chunks_of, same_content, stamp, write_whole
+from annabelle.servers.kit.files.places import Spot
+from annabelle.servers.kit.files.rename import rename_new
+from annabelle.servers.kit.files.trouble import explain, not_a_file
 
 Source = Annotated[str, Field(description="Path of what is there now")]
 Destination = Annotated[str, Field(description="Full new path, with the file's name; nothing may be there yet")]

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.filer.audit import AuditEntry
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.places import Spot
 from annabelle.servers.filer.survey import Survey
 from annabelle.servers.kit import Result, StopSign, current_call, tool
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.places import Spot
 
 MAX_AUDIT_ENTRIES = 1000
 

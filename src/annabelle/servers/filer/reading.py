@@ -11,12 +11,12 @@ from pydantic import Field
 
 from annabelle.core.errors import Conflict, TooLarge
 from annabelle.servers.filer.content import decode, is_binary, media_type
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.parts import chunks_of
-from annabelle.servers.filer.places import Spot
 from annabelle.servers.filer.survey import Entry, Survey
 from annabelle.servers.kit import Result, StopSign, current_call, tool
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.parts import chunks_of
+from annabelle.servers.kit.files.places import Spot
 
 MAX_TEXT_BYTES = 50_000_000
 MAX_BINARY_BYTES = 10_000_000

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments
 from annabelle.servers.filer.content import decode, is_binary
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.parts import chunks_of
-from annabelle.servers.filer.places import Root, Spot
 from annabelle.servers.filer.survey import Survey
 from annabelle.servers.kit import Result, StopSign, current_call, tool
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.parts import chunks_of
+from annabelle.servers.kit.files.places import Root, Spot
 
 MAX_MATCHES = 200
 MAX_CONTENT_BYTES = 1_000_000

@@ -15,10 +15,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from annabelle.core.errors import NotAllowed
-from annabelle.servers.filer.config import TEMP
-from annabelle.servers.filer.descend import Walker
-from annabelle.servers.filer.places import Spot
 from annabelle.servers.kit import StopSign
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.layout import TEMP
+from annabelle.servers.kit.files.places import Spot
 
 MAX_SEEN = 200_000
 MAX_SECONDS = 10.0

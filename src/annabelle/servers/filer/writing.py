@@ -9,12 +9,12 @@ from typing import Annotated
 from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, TooLarge
-from annabelle.servers.filer.config import BACKUPS, SCRIPTS
-from annabelle.servers.filer.descend import Walker
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.parts import CHUNK, chunks_of, stamp, write_whole
-from annabelle.servers.filer.places import Spot
 from annabelle.servers.kit import Result, StopSign, tool
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.layout import BACKUPS, SCRIPTS
+from annabelle.servers.kit.files.parts import CHUNK, chunks_of, stamp, write_whole
+from annabelle.servers.kit.files.places import Spot
 
 MAX_TEXT_BYTES = 50_000_000
 _PROGRAMS = (".exe", ".bat", ".ps1")

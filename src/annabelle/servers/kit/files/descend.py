@@ -13,10 +13,10 @@ import stat
 from collections.abc import Generator
 
 from annabelle.core.errors import NotAllowed
-from annabelle.servers.filer.forbidden import Identity
-from annabelle.servers.filer.places import Places, Spot
-from annabelle.servers.filer.spelling import other_spelling
-from annabelle.servers.filer.trouble import has_other_names, is_link, not_a_file
+from annabelle.servers.kit.files.forbidden import Identity
+from annabelle.servers.kit.files.places import Places, Spot
+from annabelle.servers.kit.files.spelling import other_spelling
+from annabelle.servers.kit.files.trouble import has_other_names, is_link, not_a_file
 
 # O_PATH needs no read permission on the folders above; systems without it have to read them.
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,11 +12,11 @@ def explain(error: OSError, shown: str) -> AnnabelleError:
     """The error for whoever asked. Speaks of the path as they gave it, never of paths behind it."""
     match error.errno:
         case errno.ENOENT:
-            return NotFound(f"{shown} does not exist.", hint="list_files shows what is there.")
+            return NotFound(f"{shown} does not exist.", hint="filer_list_files shows what is there.")
         case errno.EEXIST:
             return Conflict(f"{shown} already exists.")
         case errno.EISDIR:
-            return Conflict(f"{shown} is a folder, not a file.", hint="list_files shows what is in it.")
+            return Conflict(f"{shown} is a folder, not a file.", hint="filer_list_files shows what is in it.")
         case errno.ENOTDIR:
             return Conflict(f"A part of {shown} is a file, not a folder.")
         case errno.ENOTEMPTY:
@@ -53,7 +53,7 @@ def not_a_file(shown: str, mode: int) -> AnnabelleError:
     if stat.S_ISLNK(mode):
         return is_link(shown)
     if stat.S_ISDIR(mode):
-        return Conflict(f"{shown} is a folder, not a file.", hint="list_files shows what is in it.")
+        return Conflict(f"{shown} is a folder, not a file.", hint="filer_list_files shows what is in it.")
     kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
     return Conflict(f"{shown} is {kind}, not a file.")
 

@@ -8,12 +8,11 @@ import secrets
 from collections.abc import Generator, Iterable
 
 from annabelle.core.messages import now
-from annabelle.servers.filer.config import TEMP
-from annabelle.servers.filer.descend import Walker
-from annabelle.servers.filer.housekeeping import PART_PREFIX
-from annabelle.servers.filer.places import Root, Spot
-from annabelle.servers.filer.rename import rename_new
 from annabelle.servers.kit import StopSign
+from annabelle.servers.kit.files.descend import Walker
+from annabelle.servers.kit.files.layout import PART_PREFIX, TEMP
+from annabelle.servers.kit.files.places import Root, Spot
+from annabelle.servers.kit.files.rename import rename_new
 
 CHUNK = 1_000_000
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

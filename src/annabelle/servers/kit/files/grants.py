@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from annabelle.servers.filer.forbidden import Forbidden
+from annabelle.servers.kit.files.forbidden import Forbidden
 
 _log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Decides what a path means: a spot in the workspace, a spot in a granted folder, or nowhere the filer goes."""
+"""Decides what a path means: a spot in the workspace, a spot in a granted folder, or nowhere a tool goes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Literal
 
 from annabelle.core.errors import ConfigMistake, InvalidArguments, NotAllowed
-from annabelle.servers.filer.audit import KEEP
-from annabelle.servers.filer.config import FilerConfig
-from annabelle.servers.filer.forbidden import Forbidden, fold
-from annabelle.servers.filer.grants import Grants
-from annabelle.servers.filer.spelling import spell
+from annabelle.servers.kit.files.config import AUDIT_FILES, FilesConfig
+from annabelle.servers.kit.files.forbidden import Forbidden, fold
+from annabelle.servers.kit.files.grants import Grants
+from annabelle.servers.kit.files.spelling import spell
 
 Need = Literal["read", "write"]
 
@@ -53,10 +52,12 @@ class Spot:
 class Places:
     """The map of what may be touched."""
 
-    def __init__(self, config: FilerConfig) -> None:
+    def __init__(self, config: FilesConfig) -> None:
         self._user_home = config.user_home
         self._written = config.workspace
-        old_logs = [config.audit_file.with_name(f"{config.audit_file.name}.{number}") for number in range(1, KEEP + 1)]
+        old_logs = [
+            config.audit_file.with_name(f"{config.audit_file.name}.{number}") for number in range(1, AUDIT_FILES + 1)
+        ]
         own = [config.home.root, config.grants_file, config.audit_file, *old_logs]
         self.forbidden = Forbidden(config.user_home, own)
         self.grants = Grants(config.grants_file, self.forbidden)
@@ -71,7 +72,7 @@ class Places:
         if need == "write" and not spot.root.writable:
             raise NotAllowed(
                 f"{spot.shown} is granted for reading only.",
-                hint="request_grant with permission read-write tells the user what to change.",
+                hint="filer_request_grant with permission read-write tells the user what to change.",
                 field=field,
             )
         return spot
@@ -98,7 +99,7 @@ class Places:
                     return self._allowed(Spot(root, inside), field)
         return NotAllowed(
             f"{full} is outside the workspace and not granted.",
-            hint="Use a path in the workspace, or request_grant to learn what the user has to allow.",
+            hint="Use a path in the workspace, or filer_request_grant to learn what the user has to allow.",
             field=field,
         )
 
@@ -133,7 +134,7 @@ class Places:
             return f"{self._user_home}{path[1:]}"
         return path
 
-    def _refuse_bad_workspace(self, config: FilerConfig) -> None:
+    def _refuse_bad_workspace(self, config: FilesConfig) -> None:
         default = Path(os.path.realpath(config.home.workspace))
         at_home = below(self.workspace.path, default) is not None
         if self.forbidden.covers(self.workspace.path) and not at_home:

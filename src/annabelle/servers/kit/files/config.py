@@ -1,4 +1,4 @@
-"""What the filer is told by its environment."""
+"""Where the workspace is, and which files of Annabelle's own no path may reach."""
 
 from __future__ import annotations
 
@@ -9,31 +9,16 @@ from pathlib import Path
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 
-FOLDERS = (
-    "Documents",
-    "Notes",
-    "Code/python",
-    "Code/node",
-    "Code/bash",
-    "Data",
-    "Images",
-    "Media",
-    "Downloads",
-    "Exports",
-    "temp",
-)
-"""Made in the workspace at first use."""
+VARIABLES = ("WORKSPACE_PATH", "FILER_GRANTS_PATH", "AUDIT_LOG_PATH", "TEMP_CLEANUP_DAYS")
+"""What the manifest of a server that uses the workspace has to ask for."""
 
-TEMP = "temp"
-BACKUPS = "temp/backups"
-TRASH = "temp/trash"
-SCRIPTS = ("Code", "bash")
-"""The one folder in which shell scripts may be made."""
+AUDIT_FILES = 5
+"""How many older audit logs are kept beside the newest."""
 
 
 @dataclass(frozen=True, slots=True)
-class FilerConfig:
-    """Where the filer works and what it may never touch."""
+class FilesConfig:
+    """The places by which a path is judged."""
 
     home: Home
     user_home: Path
@@ -43,19 +28,20 @@ class FilerConfig:
     cleanup_days: float = 7
 
     @classmethod
-    def from_environment(cls) -> FilerConfig:
+    def from_environment(cls) -> FilesConfig:
         home = Home.from_environment()
         return cls(
             home=home,
             user_home=Path.home().absolute(),
-            workspace=_path("WORKSPACE_PATH", home.workspace),
-            grants_file=_path("FILER_GRANTS_PATH", home.config / "filer-grants.json"),
-            audit_file=_path("AUDIT_LOG_PATH", home.logs / "filer-audit.jsonl"),
+            workspace=path_variable("WORKSPACE_PATH", home.workspace),
+            grants_file=path_variable("FILER_GRANTS_PATH", home.config / "filer-grants.json"),
+            audit_file=path_variable("AUDIT_LOG_PATH", home.logs / "filer-audit.jsonl"),
             cleanup_days=_days("TEMP_CLEANUP_DAYS", 7),
         )
 
 
-def _path(variable: str, default: Path) -> Path:
+def path_variable(variable: str, default: Path) -> Path:
+    """The absolute path an environment variable names, or the default."""
     value = os.environ.get(variable)
     return Path(value).expanduser().absolute() if value else default
 
