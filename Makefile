@@ -56,8 +56,8 @@ docs: $(VENV)/.installed-test
 
 ## lock: resolve every dependency again, with hashes and without addresses
 lock:
-	$(COMPILE) pyproject.toml --extra embedded --group weights -o requirements/run.txt
-	$(COMPILE) pyproject.toml --extra embedded --group weights --group dev -o requirements/test.txt
+	$(COMPILE) pyproject.toml --all-extras --group weights -o requirements/run.txt
+	$(COMPILE) pyproject.toml --all-extras --group weights --group dev -o requirements/test.txt
 	$(COMPILE) requirements/external.in -o requirements/external.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt

@@ -51,7 +51,7 @@ def draw(home: Home, found: JsonObject) -> None:
         for row in _rows(found.get("agents"))
     ]
     servers = [
-        (_text(row, "name"), _text(row, "state"), _text(row, "tools"), _pid(row), _text(row, "restarts"), _error(row))
+        (_text(row, "name"), _server_state(row), _text(row, "tools"), _pid(row), _text(row, "restarts"), _trouble(row))
         for row in _rows(found.get("servers"))
     ]
     for titles, rows in (
@@ -112,8 +112,12 @@ def _pid(row: JsonObject) -> str:
     return _text(row, "pid") or "–"
 
 
-def _error(server: JsonObject) -> str:
-    return clean(_text(server, "lastError"))
+def _server_state(server: JsonObject) -> str:
+    return "incomplete" if server.get("missing") and server.get("available") else _text(server, "state")
+
+
+def _trouble(server: JsonObject) -> str:
+    return clean(_text(server, "missing") or _text(server, "lastError"))
 
 
 def _rows(value: object) -> list[JsonObject]:

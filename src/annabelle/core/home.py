@@ -81,6 +81,11 @@ class Home:
         return self.root / "workspace"
 
     @property
+    def connections(self) -> Path:
+        """The accounts the user connected, each a file that only its owner can read."""
+        return self.root / "connections"
+
+    @property
     def token_file(self) -> Path:
         return self.root / "annabelle.token"
 

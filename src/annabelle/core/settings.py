@@ -218,6 +218,60 @@ class Settings(BaseSettings):
     audit_log_path: Path | None = Field(None, description="Where the filer notes what it did; by default in logs")
     temp_cleanup_days: float = Field(7, gt=0, le=36_500, description="Days the filer keeps backups and deleted files")
 
+    # code
+    codexec_isolation: Literal["auto", "bubblewrap", "seatbelt", "container"] = Field(
+        "auto", description="What keeps executed code apart; auto takes the first of these that works"
+    )
+    codexec_container_engine: str = Field("", description="docker or podman, for isolation by container")
+    codexec_container_image: str = Field("", description="Image with the languages code may be written in")
+    codexec_network: bool = Field(False, description="Let executed code reach the network")
+    codexec_default_timeout_ms: int = Field(30_000, ge=100, description="Time code may run when a call names none")
+    codexec_max_timeout_ms: int = Field(300_000, ge=100, description="Longest time a call may ask for")
+    codexec_max_output_chars: int = Field(10_000, ge=200, description="Output that is shown; the rest goes to a file")
+    codexec_max_sessions: int = Field(5, ge=1, le=50, description="Interpreters that are kept alive at the same time")
+    codexec_session_idle_seconds: float = Field(900, gt=0, description="Idle time after which one is closed")
+    codexec_max_processes: int = Field(64, ge=1, description="Processes one run may have")
+    codexec_max_memory_mb: int = Field(1_024, ge=64, description="Memory one run may have")
+    codexec_max_file_size_bytes: int = Field(52_428_800, ge=1_000, description="Largest file code may write")
+    codexec_pip_index_url: str = Field("", description="Where Python packages come from; by default pip's own choice")
+    codexec_npm_registry: str = Field("", description="Where Node packages come from; by default npm's own choice")
+
+    # web
+    private_hosts_allowed: str = Field(
+        "",
+        description="Machines of your own network that tools may reach: nas.local:8080, 192.168.1.0/24; empty: none",
+    )
+    brave_api_key: SecretStr | None = Field(None, description="Key for Brave Search")
+    brave_base_url: str = Field("https://api.search.brave.com", description="Other address for Brave Search")
+    brave_rate_limit_ms: int = Field(1_100, ge=0, description="Least time between two requests to Brave Search")
+    searxng_url: str = Field("", description="Address of a SearXNG instance to search with")
+    search_without_key: bool = Field(True, description="Search without a key where neither Brave nor SearXNG is set")
+    web_fetch_max_length: int = Field(20_000, ge=1_000, description="Characters of a page that are shown")
+    web_fetch_max_bytes: int = Field(10_000_000, ge=10_000, description="Largest page or document that is read")
+    web_fetch_robots: bool = Field(True, description="Respect robots.txt")
+    browser_path: Path | None = Field(None, description="Chromium or Chrome; by default the one found on this machine")
+    browser_headless: bool = Field(True, description="false shows the browser's window")
+    browser_idle_seconds: float = Field(600, gt=0, description="Idle time after which an agent's browser is closed")
+
+    # mail, calendar and chats
+    google_client_id: str = Field("", description="OAuth client for Google, of the type desktop application")
+    google_client_secret: SecretStr | None = Field(None, description="Its secret")
+    google_api_url: str = Field("", description="Other address for Google's API and sign-in")
+    mail_attachment_max_bytes: int = Field(
+        25_000_000, ge=1_000, description="Largest attachment that is fetched into the workspace or sent"
+    )
+    telegram_api_id: int | None = Field(None, description="Application id from my.telegram.org")
+    telegram_api_hash: SecretStr | None = Field(None, description="Application hash from there")
+
+    # vault
+    op_path: Path | None = Field(None, description="The 1Password command; by default op on the PATH")
+    op_service_account_token: SecretStr | None = Field(None, description="Service account of 1Password")
+
+    # everyday
+    weather_url: str = Field("https://api.open-meteo.com", description="Where forecasts come from")
+    geocoding_url: str = Field("https://geocoding-api.open-meteo.com", description="Where places are looked up")
+    currency_url: str = Field("https://api.frankfurter.dev", description="Where exchange rates come from")
+
 
 def load_settings(home: Home) -> Settings:
     """The settings in force; a bad value is named with its allowed range and nothing starts half-configured."""

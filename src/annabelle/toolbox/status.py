@@ -43,3 +43,5 @@ class ServerStatus(BaseModel):
     timeout_seconds: float
     started_at: datetime | None = None
     last_error: str | None = None
+    missing: str | None = None
+    """What a running server lacks to do its work, and the command that mends it."""

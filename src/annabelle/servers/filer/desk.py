@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
-from annabelle.core.errors import AnnabelleError, OperatorMistake
+from annabelle.core.errors import AnnabelleError
 from annabelle.servers.filer.audit import Audit
 from annabelle.servers.filer.housekeeping import clean_temp
 from annabelle.servers.kit import StopSign, in_thread
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.descend import Walker
-from annabelle.servers.kit.files.layout import FOLDERS
 from annabelle.servers.kit.files.places import Places
 from annabelle.servers.kit.files.trouble import explain
+from annabelle.servers.kit.files.workspace import make_workspace
 
 T = TypeVar("T")
 
@@ -71,20 +69,8 @@ class Desk:
     def _prepare(self) -> None:
         """Make the workspace at first use, and clean its temp folder now and then."""
         with self._lock:
-            workspace = self.places.workspace.path
-            if not os.path.isdir(workspace):
-                self._make(workspace)
+            make_workspace(self.places.workspace.path)
             due = self._cleaned_at is None or time.monotonic() - self._cleaned_at > _CLEAN_EVERY_SECONDS
             if due:
                 self._cleaned_at = time.monotonic()
                 clean_temp(Walker(self.places), self.places.workspace, self.config.cleanup_days)
-
-    def _make(self, workspace: Path) -> None:
-        try:
-            for folder in FOLDERS:
-                (workspace / folder).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OperatorMistake(
-                f"The workspace {workspace} can not be made: {error.strerror}.",
-                hint="Fix its permissions or set WORKSPACE_PATH to a folder you own.",
-            ) from error

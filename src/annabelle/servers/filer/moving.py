@@ -13,12 +13,12 @@ from pydantic import Field
 
 from annabelle.core.errors import Conflict, NotAllowed
 from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.writing import refuse_program
 from annabelle.servers.kit import Result, StopSign, tool
 from annabelle.servers.kit.files.descend import Walker
 from annabelle.servers.kit.files.layout import TEMP, TRASH
 from annabelle.servers.kit.files.parts import chunks_of, same_content, stamp, write_whole
 from annabelle.servers.kit.files.places import Spot
+from annabelle.servers.kit.files.programs import refuse_program
 from annabelle.servers.kit.files.rename import rename_new
 from annabelle.servers.kit.files.trouble import explain, not_a_file
 

@@ -8,16 +8,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, TooLarge
+from annabelle.core.errors import Conflict, InvalidArguments, TooLarge
 from annabelle.servers.filer.desk import Desk
 from annabelle.servers.kit import Result, StopSign, tool
 from annabelle.servers.kit.files.descend import Walker
-from annabelle.servers.kit.files.layout import BACKUPS, SCRIPTS
+from annabelle.servers.kit.files.layout import BACKUPS
 from annabelle.servers.kit.files.parts import CHUNK, chunks_of, stamp, write_whole
 from annabelle.servers.kit.files.places import Spot
+from annabelle.servers.kit.files.programs import refuse_program
 
 MAX_TEXT_BYTES = 50_000_000
-_PROGRAMS = (".exe", ".bat", ".ps1")
 
 Path = Annotated[str, Field(description="Path in the workspace, or an absolute path in a granted folder")]
 Content = Annotated[str, Field(description="The whole new text of the file")]
@@ -115,22 +115,6 @@ class Writing:
     def _write(self, walker: Walker, folder: int, name: str, data: bytes, *, replace: bool, mode: int) -> None:
         pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
         write_whole(walker, self._desk.places.workspace, folder, name, pieces, replace=replace, mode=mode)
-
-
-def refuse_program(spot: Spot, source: Spot | None = None) -> None:
-    """No tool call makes something that runs by a click. Moving a program the user already has is not making one."""
-    suffix = _suffix(spot.name)
-    if source is not None and _suffix(source.name) == suffix:
-        return
-    if suffix in _PROGRAMS:
-        raise NotAllowed(f"Files ending in {suffix} are not created.", field="path")
-    if suffix == ".sh" and not (spot.root.workspace and spot.names[: len(SCRIPTS)] == SCRIPTS):
-        raise NotAllowed("Shell scripts are created only in Code/bash/ of the workspace.", field="path")
-
-
-def _suffix(name: str) -> str:
-    """As the most careless system reads it: case does not count, nor do dots and spaces at the end."""
-    return os.path.splitext(name.casefold().rstrip(". "))[1]
 
 
 def _encode(content: str) -> bytes:

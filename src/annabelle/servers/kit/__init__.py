@@ -16,6 +16,7 @@ from annabelle.servers.kit.deferred import DeferredPackage, deferred_module  # b
 from annabelle.servers.kit.result import Result
 from annabelle.servers.kit.run import run
 from annabelle.servers.kit.server import ToolServer
+from annabelle.servers.kit.settings import own_settings
 
 __all__ = [
     "Call",
@@ -26,6 +27,7 @@ __all__ = [
     "current_call",
     "deferred_module",
     "in_thread",
+    "own_settings",
     "run",
     "tool",
 ]

@@ -15,6 +15,7 @@ from annabelle.core.trace import accept_trace, traced
 from annabelle.servers.kit.call import META_KEY, enter_call, read_call
 from annabelle.servers.kit.declare import DeclaredTool, collect
 from annabelle.servers.kit.failpoints import FAILPOINTS
+from annabelle.servers.kit.readiness import Readiness, ReadinessTool
 from annabelle.servers.kit.registry import Context, Entry, Registry
 from annabelle.servers.kit.result import failure, success
 
@@ -35,11 +36,13 @@ class ToolServer:
         instructions: str = "",
         max_result_bytes: int = MAX_RESULT_BYTES,
         on_close: Callable[[], Awaitable[None]] | None = None,
+        readiness: Readiness | None = None,
     ) -> None:
-        """`on_close` is awaited once, for a bounded time, when the other side has hung up."""
+        """`on_close` is awaited once, for a bounded time, when the other side has hung up. `readiness` tells what is
+        missing, if anything is; the tools are listed all the same, and each says what to do."""
         self.name = name
         self._on_close = on_close
-        self.tools = collect(tools)
+        self.tools = collect([*tools, *([ReadinessTool(readiness)] if readiness is not None else [])])
         self._max_result_bytes = max_result_bytes
         self._listing: types.ListToolsResult | None = None
         methods = {

@@ -19,6 +19,7 @@ from annabelle.toolbox.protocol.convert import to_result, to_spec
 from annabelle.toolbox.protocol.errors import AnswerTooLarge, ConnectionLost, RpcError, WireTrouble
 from annabelle.toolbox.status import ServerState, ServerStatus
 from annabelle.toolbox.supervision.patience import Patience
+from annabelle.toolbox.supervision.readiness import answers_for_itself, what_is_missing
 
 _log = logging.getLogger(__name__)
 _INVALID_PARAMS = -32602
@@ -52,6 +53,8 @@ class ManagedServer:
         self._restarts = self._missed = self._tools = 0
         self._started_at: datetime | None = None
         self._last_error: str | None = None
+        self._asked_for_readiness = False
+        self._missing: str | None = None
 
     async def start(self) -> None:
         """Begin, and return when the first attempt has succeeded or failed."""
@@ -95,6 +98,7 @@ class ManagedServer:
             timeout_seconds=profile.timeout_seconds,
             started_at=self._started_at,
             last_error=self._last_error,
+            missing=self._missing,
         )
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
@@ -172,6 +176,7 @@ class ManagedServer:
             async with asyncio.timeout(self._pace.start_seconds):
                 connection = await self._connect(self._changed.set)
                 self._take_tools(await connection.list_tools())
+            await self._look_what_is_missing(connection)
             self._connection, self._started_at, self._missed = connection, now(), 0
             await self._move("ready")
             self._settled.set()
@@ -214,6 +219,7 @@ class ManagedServer:
                     ping_at = asyncio.get_running_loop().time() + self._pace.ping_every_seconds
                     if not await self._answers(connection):
                         return f"it missed {self._missed} health checks in a row"
+                    await self._look_what_is_missing(connection)
         finally:
             changed.cancel()
 
@@ -230,9 +236,14 @@ class ManagedServer:
         self._missed = 0
         return True
 
+    async def _look_what_is_missing(self, connection: Connection) -> None:
+        if self._asked_for_readiness:
+            self._missing = await what_is_missing(connection, self._pace.ping_seconds)
+
     def _take_tools(self, listed: list[JsonObject]) -> None:
         specs = [spec for spec in (to_spec(self.profile, tool) for tool in listed) if spec is not None]
         self._tools = len(specs)
+        self._asked_for_readiness = answers_for_itself(specs)
         self._ears.tools(self, specs)
 
 

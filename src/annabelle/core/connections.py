@@ -1,0 +1,118 @@
+"""The accounts the user connected: written by `annabelle connect`, read by the server that uses them.
+
+Each is one file in the home that only its owner can read. Nothing of it goes into an environment, a log or a prompt.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from annabelle.core.errors import ConfigMistake
+from annabelle.core.home import Home, write_atomically
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class GoogleAccount(BaseModel):
+    """Mail and calendar at Google: the right to ask for access, which the user may take back there."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    email: str
+    client_id: str
+    client_secret: SecretStr
+    refresh_token: SecretStr
+    scopes: list[str] = Field(default_factory=list[str])
+
+
+class Door(BaseModel):
+    """Where a mail server listens. `tls` from the first byte, or `starttls` after the greeting."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    host: str
+    port: int = Field(ge=1, le=65535)
+    security: str = Field(default="tls", pattern="^(tls|starttls|none)$")
+
+
+class MailAccount(BaseModel):
+    """A mailbox anywhere: IMAP to read, SMTP to send, CalDAV for the calendar if there is one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    address: str
+    username: str
+    password: SecretStr
+    imap: Door
+    smtp: Door
+    caldav_url: str | None = None
+    caldav_username: str | None = None
+    caldav_password: SecretStr | None = None
+
+
+class TelegramAccount(BaseModel):
+    """A signed-in Telegram account. The session is as good as the account itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    api_id: int
+    api_hash: SecretStr
+    session: SecretStr
+    phone: str = ""
+
+
+KINDS: dict[str, type[BaseModel]] = {"google": GoogleAccount, "mail": MailAccount, "telegram": TelegramAccount}
+
+
+def connection_file(home: Home, kind: str) -> Path:
+    return home.connections / f"{kind}.json"
+
+
+def read_connection(home: Home, kind: str, model: type[M]) -> M | None:
+    """The account of this kind, None when there is none. A file that can not be read is the operator's to mend."""
+    file = connection_file(home, kind)
+    try:
+        return model.model_validate_json(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        raise ConfigMistake(
+            f"{file.name} of the connected accounts can not be read.",
+            hint=f"Connect again: annabelle connect {kind}",
+            field=kind,
+        ) from error
+
+
+def write_connection(home: Home, kind: str, account: BaseModel) -> None:
+    """Keep the account; a crash leaves the old one or the new one."""
+    home.connections.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_atomically(connection_file(home, kind), _revealed(account), 0o600)
+
+
+def remove_connection(home: Home, kind: str) -> bool:
+    """Forget the account here; whether there was one."""
+    try:
+        connection_file(home, kind).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _revealed(account: BaseModel) -> str:
+    """The one place where the secrets are written out: the file they are kept in."""
+
+    def reveal(value: object) -> object:
+        if isinstance(value, SecretStr):
+            return value.get_secret_value()
+        if isinstance(value, BaseModel):
+            return {name: reveal(getattr(value, name)) for name in type(value).model_fields}
+        return value
+
+    return _Any.model_validate(reveal(account)).model_dump_json(indent=2)
+
+
+class _Any(BaseModel):
+    model_config = ConfigDict(extra="allow")
