@@ -13,12 +13,44 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from annabelle.core.errors import NotAllowed, Unavailable
+from annabelle.core.errors import ConfigMistake, NotAllowed, Unavailable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
+LOOKUP_SECONDS = 10.0
+
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST6 = ipaddress.ip_network("2000::/3")
+# The standard library's own list changed between patch releases of Python, so what matters is written down here.
+_SPECIAL4 = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.31.196.0/24",
+        "192.52.193.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "192.175.48.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+    )
+)
+# 2001::/23 has Teredo in it and 2002::/16 is 6to4: tunnels to an IPv4 address nobody here sees the end of.
+_SPECIAL6 = tuple(
+    ipaddress.ip_network(text)
+    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3ffe::/16", "3fff::/20")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +58,38 @@ class Exceptions:
     """What the user opened: `nas.local`, `nas.local:8080`, `192.168.1.5`, `10.0.0.0/24`, `127.0.0.1:9000`."""
 
     names: frozenset[str] = frozenset()
-    networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
+    """Hosts, each with or without a port, lower case."""
+    networks: tuple[Network, ...] = ()
+    sockets: frozenset[tuple[Address, int]] = frozenset()
 
     @classmethod
     def parse(cls, text: str) -> Exceptions:
         names: set[str] = set()
-        networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+        networks: list[Network] = []
+        sockets: set[tuple[Address, int]] = set()
         for entry in filter(None, (part.strip().lower() for part in text.split(","))):
+            host, port = _split_port(entry)
             try:
-                networks.append(ipaddress.ip_network(entry, strict=False))
+                if port is None:
+                    networks.append(ipaddress.ip_network(host, strict=False))
+                else:
+                    sockets.add((ipaddress.ip_address(host), port))
             except ValueError:
-                names.add(entry)
-        return cls(frozenset(names), tuple(networks))
+                if not host or any(char in host for char in "/[]@ *"):
+                    raise ConfigMistake(
+                        "PRIVATE_HOSTS_ALLOWED has an entry that is neither a host nor a network.",
+                        hint="Write it as nas.local, nas.local:8080, 192.168.1.5 or 10.0.0.0/24, separated by commas.",
+                        field="PRIVATE_HOSTS_ALLOWED",
+                    ) from None
+                names.add(host.rstrip(".") if port is None else f"{host.rstrip('.')}:{port}")
+        return cls(frozenset(names), tuple(networks), frozenset(sockets))
 
     def name(self, host: str, port: int) -> bool:
         spelled = host.lower().rstrip(".")
         return spelled in self.names or f"{spelled}:{port}" in self.names
 
     def address(self, address: Address, port: int) -> bool:
-        spelled = f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
-        return spelled in self.names or any(address in network for network in self.networks)
+        return (address, port) in self.sockets or any(address in network for network in self.networks)
 
 
 class Reach:
@@ -57,18 +101,24 @@ class Reach:
     async def addresses(self, host: str, port: int) -> list[str]:
         """Every permitted address of a host. One forbidden address among them forbids the host: which of them a
         connection takes must not be left to chance."""
+        shown = printable_host(host)
         try:
-            found = [ipaddress.ip_address(text) for text in await self._resolve(host, port)]
-        except (OSError, UnicodeError) as error:
-            raise Unavailable(f"{host} was not found.", hint="Check the spelling of the address.") from error
+            async with asyncio.timeout(LOOKUP_SECONDS):
+                literal = _literal(host)
+                texts = [literal] if literal else await self._resolve(host, port)
+                found = [ipaddress.ip_address(text) for text in texts]
+        except TimeoutError as error:
+            raise Unavailable(f"Looking up {shown} took too long.", hint="Try again later.") from error
+        except (OSError, ValueError) as error:
+            raise Unavailable(f"{shown} was not found.", hint="Check the spelling of the address.") from error
         if not found:
-            raise Unavailable(f"{host} has no address.")
+            raise Unavailable(f"{shown} has no address.", hint="Check the spelling of the address.")
         named = self._exceptions.name(host, port)
         for address in found:
             if not (named or is_public(address) or self._exceptions.address(address, port)):
                 raise NotAllowed(
-                    f"{host} is on a private or local network, which tools do not reach.",
-                    hint=f"To allow it, add it to PRIVATE_HOSTS_ALLOWED: annabelle config set … {host}:{port}",
+                    f"{shown} is on a private or local network, which tools do not reach.",
+                    hint=f"If the user wants it, they can add {shown}:{port} to PRIVATE_HOSTS_ALLOWED.",
                 )
         return [str(address) for address in found]
 
@@ -76,14 +126,28 @@ class Reach:
 def is_public(address: Address) -> bool:
     """Whether an address belongs to the open internet, also behind the forms that carry an IPv4 address inside."""
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None)
-        if inner is None and address in _NAT64:
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(inner)
-        if address.scope_id is not None or address.is_site_local:
+        if address.scope_id is not None:
             return False
-    return address.is_global and not address.is_multicast and not address.is_reserved and not address.is_unspecified
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        if address in _NAT64:
+            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        return address in _UNICAST6 and not any(address in network for network in _SPECIAL6)
+    return not any(address in network for network in _SPECIAL4)
+
+
+def _literal(host: str) -> str | None:
+    """The address a host is spelled as, in any of the ways the systems' own resolvers take (`0x7f.1`, `127.1`, octal):
+    how it is read must not depend on which of them is asked. `localhost` always means this machine."""
+    bare = host.lower().rstrip(".")
+    if bare == "localhost" or bare.endswith(".localhost"):
+        return "127.0.0.1"
+    if ":" in bare:
+        return bare
+    try:
+        return socket.inet_ntoa(socket.inet_aton(bare)) if bare[:1].isdecimal() else None
+    except (OSError, ValueError):
+        return None
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
@@ -91,3 +155,25 @@ async def resolve_by_system(host: str, port: int) -> list[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def printable_host(host: str) -> str:
+    """A host as it may stand in a sentence: short, and nothing in it but what a name has."""
+    return "".join(char for char in host[:100] if char.isprintable()) or "The address"
+
+
+def _split_port(entry: str) -> tuple[str, int | None]:
+    """`[::1]:80` and `nas.local:80` have a port, `::1` has none."""
+    if entry.startswith("["):
+        host, closed, port = entry[1:].partition("]")
+        if not closed or (port and not (port.startswith(":") and _is_port(port[1:]))):
+            return entry, None
+        return host, int(port[1:]) if port else None
+    host, colon, port = entry.rpartition(":")
+    if colon and ":" not in host and _is_port(port):
+        return host, int(port)
+    return entry, None
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= 65535
