@@ -13,6 +13,7 @@ from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.redact import is_secret_name
 from annabelle.core.settings import Settings
 from support import network
+from support.few_servers import FEW_SERVERS
 
 GRACE_SECONDS = 10.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
@@ -21,6 +22,7 @@ EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
+    os.environ.update(FEW_SERVERS)
     os.environ.setdefault(EXTERNAL_VARIABLE, str(config.rootpath / ".venv-external" / "bin"))
     if os.environ.get(NETWORK_VARIABLE) != "namespace":
         os.environ[NETWORK_VARIABLE] = "guard"

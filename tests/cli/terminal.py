@@ -22,6 +22,7 @@ from typing import Any
 import psutil
 
 from annabelle.core.home import Home
+from support.few_servers import FEW_SERVERS
 
 ANNABELLE = Path(sys.executable).parent / "annabelle"
 PATIENCE = 60.0
@@ -42,6 +43,7 @@ def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: st
         "COMPATIBLE_MODEL": "scripted",
         "RETRY_IMMEDIATE_SECONDS": "0.05",
         "RETRY_BASE_SECONDS": "0.1",
+        **FEW_SERVERS,
     }
     if "PYTHONPATH" in os.environ:
         known["PYTHONPATH"] = os.environ["PYTHONPATH"]

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from support.few_servers import FEW_SERVERS
+
 TESTS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -49,6 +51,7 @@ class System:
             "SERVER_MAX_RESTARTS": "100000",
             "RETRY_IMMEDIATE_SECONDS": "0.1",
             "RETRY_BASE_SECONDS": "0.2",
+            **FEW_SERVERS,
         }
         if database_url is not None:
             self._environment["DATABASE_URL"] = database_url

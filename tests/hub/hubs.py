@@ -16,6 +16,7 @@ import httpx
 import psutil
 
 from annabelle.core.home import Home
+from support.few_servers import FEW_SERVERS
 
 T = TypeVar("T")
 START_SECONDS = 60.0
@@ -52,6 +53,7 @@ class HubProcess:
             "AGENT_RESTART_BASE_SECONDS": "0.05",
             "RETRY_IMMEDIATE_SECONDS": "0.05",
             "RETRY_BASE_SECONDS": "0.1",
+            **FEW_SERVERS,
             **settings,
         }
         if "PYTHONPATH" in os.environ:

@@ -1,0 +1,16 @@
+"""Everything is killed, and nothing is lost or doubled, on SQLite. One file per engine: they run beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crash.short_form import kill_everything
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.req("DUR-02", "DUR-03", "TRU-02")
+@pytest.mark.incident("I-20", "I-25")
+def test_killing_any_process_at_any_named_point_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    kill_everything("sqlite", tmp_path)
