@@ -1,4 +1,4 @@
-"""Everything is killed, and nothing is lost or doubled, on PostgreSQL. One file per engine: they run beside each other."""
+"""Everything is killed, and nothing is lost or doubled, on PostgreSQL. Each engine has its file: they run at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything is killed, and nothing is lost or doubled, on SQLite. One file per engine: they run beside each other."""
+"""Everything is killed, and nothing is lost or doubled, on SQLite. Each engine has a file, so that both run at once."""
 
 from __future__ import annotations
 
