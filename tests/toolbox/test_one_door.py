@@ -21,6 +21,7 @@ from annabelle.toolbox.router import Router
 from annabelle.toolbox.wrappers.allowed import Allowed
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.recorded import Recorded
+from annabelle.toolbox.wrappers.revealed import Revealed
 from annabelle.toolbox.wrappers.timed import Timed
 from support.toolbox import TESTS, MemoryJournal, eventually, write_external
 
@@ -55,7 +56,9 @@ def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     assert way.inner.inner.recorder is router.recorder
     timed = way.inner.inner.inner
     assert isinstance(timed, Timed)
-    assert (timed.seconds, timed.inner) == (7, server)
+    assert timed.seconds == 7
+    assert isinstance(timed.inner, Revealed)
+    assert (timed.inner.takes_secrets, timed.inner.inner) == (False, server)
 
 
 async def expect_doors(toolbox: Toolbox, tool: str, arguments: JsonObject) -> None:

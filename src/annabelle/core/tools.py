@@ -63,6 +63,9 @@ class CallContext(BaseModel):
     call_id: str | None = Field(default=None, description="Turn, step and index; a repeat replays, never repeats")
     trace_id: str | None = None
     provenance: Provenance | None = Field(default=None, description="Set for servers whose manifest asks for it")
+    secrets: tuple[str, ...] = Field(
+        default=(), exclude=True, repr=False, description="Values the arguments hold that the server must not log"
+    )
 
 
 class ToolResult(BaseModel):

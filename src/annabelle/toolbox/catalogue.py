@@ -26,6 +26,7 @@ class Offer:
     client: ToolClient
     timeout_seconds: float
     provenance: bool = False
+    takes_secrets: bool = False
 
 
 class Catalogue:

@@ -39,6 +39,7 @@ class Manifest(BaseModel):
     env: tuple[VariableName, ...] = ()
     scan: Scan = Scan()
     provenance: bool = False
+    takes_secrets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def find_builtins(
                     sensitive=manifest.sensitive,
                     scan=manifest.scan,
                     provenance=manifest.provenance,
+                    takes_secrets=manifest.takes_secrets,
                 ),
                 module=f"{folder.package}.{path.parent.name}.__main__",
                 variables=manifest.env,

@@ -40,13 +40,14 @@ if words[:2] == ["vault", "list"]:
 if words[:2] == ["item", "list"]:
     inside = [item for item in state["items"] if options["vault"] in item["vault"].values()]
     kinds = [kind.upper().replace(" ", "_") for kind in options.get("categories", "").split(",") if kind]
-    say([{{k: v for k, v in item.items() if k != "fields"}} for item in inside if not kinds or item["category"] in kinds])
+    chosen = [item for item in inside if not kinds or item["category"] in kinds]
+    say([{{key: value for key, value in item.items() if key != "fields"}} for item in chosen])
 if words[:2] == ["item", "get"]:
     hits = [item for item in state["items"] if words[2] in (item["id"], item["title"])
             and options.get("vault", item["vault"]["id"]) in item["vault"].values()]
     if len(hits) > 1:
         fail("More than one item matches " + words[2])
-    say(hits[0]) if hits else fail('"' + words[2] + '" isn\\'t an item. Specify the item with its UUID, name, or domain.')
+    say(hits[0]) if hits else fail('"' + words[2] + '" isn\\'t an item.')
 if words[:1] == ["read"]:
     say(state["secrets"][words[1]]) if words[1] in state["secrets"] else fail("could not find item " + words[1])
 fail("unknown command")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from annabelle.core.memory import Trust
@@ -39,6 +39,8 @@ class Call:
     """What the hub says of the content of this call; None when it says nothing (`provenance` in the manifest)."""
     origins: tuple[str, ...] = ()
     """Tools whose untrusted output had been seen by then."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    """Values among the arguments that must not be written down; the kit masks them in this process's log."""
     _progress: Progress = _nobody_listens
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
@@ -68,7 +70,12 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         value = facts.get(name)
         return value if isinstance(value, str) and value else None
 
-    caller, trust, origins = facts.get("caller"), facts.get("trust"), facts.get("origins")
+    def texts(name: str) -> tuple[str, ...]:
+        values = facts.get(name)
+        listed = cast("list[object]", values) if isinstance(values, list) else []
+        return tuple(value for value in listed if isinstance(value, str))
+
+    caller, trust = facts.get("caller"), facts.get("trust")
     return Call(
         trace_id=text("trace_id"),
         agent_id=text("agent_id"),
@@ -81,8 +88,7 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         channel=text("channel"),
         # A label that is not known is read as the careful one.
         trust=None if trust is None else "trusted" if trust == "trusted" else "untrusted",
-        origins=tuple(name for name in cast("list[object]", origins) if isinstance(name, str))
-        if isinstance(origins, list)
-        else (),
+        origins=texts("origins"),
+        secrets=texts("secrets"),
         _progress=progress,
     )

@@ -25,12 +25,14 @@ CLOSE_SECONDS = 10.0
 def run(build: Callable[[], ToolServer]) -> None:
     """The whole life of a server process. What keeps it from starting is one sentence on stderr and an exit code."""
     level = os.environ.get("LOG_LEVEL", "info").lower()
-    configure_logging("server", None, level if level in _LEVELS else "info", Redactor.from_environment())
+    redact = Redactor.from_environment()
+    configure_logging("server", None, level if level in _LEVELS else "info", redact)
     try:
         server = build()
     except AnnabelleError as error:
         _log.error("%s %s", error.message, error.hint or "")
         sys.exit(error.exit_code)
+    server.keep_out_of_logs = redact.learn
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C in a terminal reaches servers too; they just end
         asyncio.run(serve(server))
 

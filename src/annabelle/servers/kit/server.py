@@ -45,6 +45,8 @@ class ToolServer:
         self.tools = collect([*tools, *([ReadinessTool(readiness)] if readiness is not None else [])])
         self._max_result_bytes = max_result_bytes
         self._listing: types.ListToolsResult | None = None
+        self.keep_out_of_logs: Callable[[Iterable[str]], None] | None = None
+        """Told the secrets a call brings along, before anything can be written down."""
         methods = {
             "tools/list": Entry(types.PaginatedRequestParams, self._list),
             "tools/call": Entry(types.CallToolRequestParams, self._call),
@@ -64,6 +66,8 @@ class ToolServer:
 
     async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         call = read_call(context.meta, context.session.report_progress)
+        if call.secrets and self.keep_out_of_logs is not None:
+            self.keep_out_of_logs(call.secrets)
         trace_id = accept_trace(call.trace_id)
         with traced(trace_id):
             enter_call(call)

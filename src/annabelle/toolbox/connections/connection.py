@@ -58,4 +58,6 @@ def call_meta(context: CallContext, *, ours: bool) -> JsonObject:
         facts |= {"caller": context.caller, "thread_id": context.thread_id, "channel": context.channel}
     if ours and context.provenance is not None:
         facts |= {"trust": context.provenance.trust, "origins": list(context.provenance.origins)}
+    if ours and context.secrets:
+        facts["secrets"] = list(context.secrets)
     return {"annabelle": {key: value for key, value in facts.items() if value is not None}}

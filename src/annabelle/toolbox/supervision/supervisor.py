@@ -125,9 +125,12 @@ class Supervisor:
 
     def _offer(self, server: ManagedServer, specs: list[ToolSpec]) -> None:
         if self._servers.get(server.profile.name) is server:  # not one that was just removed
-            seconds = server.profile.timeout_seconds
-            offers = [Offer(spec, server, seconds, server.profile.provenance) for spec in specs]
-            self._catalogue.offer(server.profile.name, offers, foreign=server.profile.kind != "builtin")
+            profile = server.profile
+            offers = [
+                Offer(spec, server, profile.timeout_seconds, profile.provenance, profile.takes_secrets)
+                for spec in specs
+            ]
+            self._catalogue.offer(profile.name, offers, foreign=profile.kind != "builtin")
 
     def _give_up(self, server: ManagedServer) -> None:
         status = server.status()
