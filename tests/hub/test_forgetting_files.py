@@ -134,6 +134,12 @@ def full(home: Home) -> Home:
     put(home.agent("annabelle") / "instructions.md", SECRET)
     put(home.playbooks / "banking.md", SECRET)
     put(home.playbooks / "draft.txt", SECRET)
+    put(home.workspace / "temp/results/20261115-page.md", f"a page about {SECRET}")
+    put(home.browser_profiles / "annabelle/Default/History", f"visited {SECRET}")
+    put(home.browser_profiles / "annabelle/Default/Preferences", "nothing")
+    put(home.data / "mail/filters.json", f'{{"from": "{SECRET}"}}')
+    put(home.data / "codexec/scripts/sum.py", f"# {SECRET}")
+    put(home.connections / "mail.json", f'{{"address": "{SECRET}"}}')
     return home
 
 
@@ -141,17 +147,20 @@ def full(home: Home) -> Home:
 def test_every_file_is_treated_after_its_kind_and_a_persons_own_are_named_only(full: Home):
     places = Places(full)
     expected = {"logs": 3, "traces": 1, "terminal history": 1, "sessions": 1, "exports": 2, "backups": 3}
+    expected |= {"results": 1, "browser": 1}
     assert sweep_files(places, NEEDLE, apply=False) == expected
     assert sweep_files(places, NEEDLE, apply=True) == expected
     assert sweep_files(places, NEEDLE, apply=True) == {}
 
     own = {full.workspace / "notes.md", full.settings_file, full.agent("annabelle") / "instructions.md"}
     own |= {full.playbooks / "banking.md", full.playbooks / "draft.txt"}
+    own |= {full.data / "mail/filters.json", full.data / "codexec/scripts/sum.py", full.connections / "mail.json"}
     assert {Path(path) for path in own_files(places, NEEDLE)} == own
     holding = {path for path in full.root.rglob("*") if path.is_file() and NEEDLE.within_bytes(path.read_bytes())}
     assert holding == own
     assert (full.memory_export / "facts.md").read_text() == "# Facts\n- Ada likes tea\n"
     assert json.loads((full.memory_export / "memory.json").read_text()) == {"facts": [{"id": 2, "fact": "tea"}]}
+    assert [path.name for path in full.browser_profiles.rglob("*") if path.is_file()] == ["Preferences"]
     assert [path.name for path in full.backups.iterdir()] == ["memory-1-3.db"]
 
 

@@ -129,6 +129,11 @@ class Home:
         return self.data / "embeddings"
 
     @property
+    def browser_profiles(self) -> Path:
+        """What the browser keeps, a folder for each agent."""
+        return self.data / "browser"
+
+    @property
     def users_file(self) -> Path:
         return self.config / "users.json"
 

@@ -34,6 +34,7 @@ from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.handle_message import HANDLE_MESSAGE, FlowServices, HandleMessage
+from annabelle.hub.forgetting.browser import close_browser
 from annabelle.hub.forgetting.engines import Engines
 from annabelle.hub.forgetting.forgetting import Forgetting, ForgettingParts
 from annabelle.hub.forgetting.memory import MemoryDoor
@@ -171,6 +172,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         ForgettingParts(
             home, Places(home, settings.memory_export_path, settings.workspace_path), database,
             Engines(home, durable, url), Snapshots(url), MemoryDoor(toolbox), agents, lanes, turns, quiet, notices,
+            close_browser=lambda: close_browser(home, toolbox),
         )
     )  # fmt: skip
     ledger = StoredLedger(settings, database, agents, Announcer(events, settings), notices)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from annabelle.core.errors import AnnabelleError, Conflict, StorageTrouble, Unavailable
@@ -54,6 +54,7 @@ class ForgettingParts:
     turns: Turns
     quiet: Quiet
     notices: Notices
+    close_browser: Callable[[], Awaitable[None]]
 
 
 class Forgetting:
@@ -145,6 +146,7 @@ class Forgetting:
                     hint="Try again when the answer is there, or stop the turn.",
                 )
             async with parts.engines.suspended(), parts.agents.all_stopped():
+                await parts.close_browser()
                 yield
         finally:
             parts.quiet.let_go()

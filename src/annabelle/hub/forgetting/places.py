@@ -19,6 +19,9 @@ _SECRETS = ("annabelle.token", "audit.key", "forgetting.json", "forgotten.jsonl"
 # What an agent has in hand, per thread: one JSON record in each file.
 _WORKSPACES = "workspaces"
 
+# Where servers keep what was too long to show; see `servers/kit/files/layout.py`.
+_RESULTS = Path("temp", "results")
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -45,8 +48,11 @@ class Places:
     def files(self) -> Iterator[Found]:
         """Every file but the person's own."""
         yield from (Found(path, "export", "exports") for path in _walk(self._export))
-        home, seen = self._home, (self._export, self._workspace)
-        skipped = {home.models, home.embedding_cache, home.skills, home.playbooks, home.config, *seen}
+        # What tools answered at length and what a browser remembers are copies: a file that holds the text goes whole.
+        yield from (Found(path, "copy", "results") for path in _walk(self._workspace / _RESULTS))
+        yield from (Found(path, "copy", "browser") for path in _walk(self._home.browser_profiles))
+        home, seen = self._home, (self._export, self._workspace, self._home.browser_profiles, *self._of_servers())
+        skipped = {home.models, home.embedding_cache, home.skills, home.playbooks, home.config, home.connections, *seen}
         for path in _walk(home.root, skipped):
             found = self._classified(path)
             if found is not None:
@@ -55,10 +61,24 @@ class Places:
     def own(self) -> Iterator[Path]:
         """What belongs to the person: it is named and never touched."""
         home = self._home
-        for folder in (self._workspace, home.config, home.skills, home.playbooks):
-            yield from (path for path in _walk(folder, {self._export}))
+        results = self._workspace / _RESULTS
+        for folder in (
+            self._workspace,
+            home.config,
+            home.skills,
+            home.playbooks,
+            home.connections,
+            *self._of_servers(),
+        ):
+            yield from (path for path in _walk(folder, {self._export, results}))
         yield from home.agents.glob("*/*.md")
         yield from (path for path in (home.good_agents_file,) if path.is_file())
+
+    def _of_servers(self) -> list[Path]:
+        """What servers keep for the person: scripts, mail filters, feeds. Each folder of the data is a server's."""
+        home = self._home
+        folders = (path for path in sorted(home.data.glob("*/")) if path.is_dir())
+        return [path for path in folders if path not in (home.embedding_cache, home.browser_profiles)]
 
     def _classified(self, path: Path) -> Found | None:
         home, name = self._home, path.name
