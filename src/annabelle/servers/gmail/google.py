@@ -35,6 +35,10 @@ class _Access:
     token: str
     ends: float
 
+    @property
+    def header(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
 
 class GoogleSession:
     """Authenticated requests to Google; refreshes access, retries what may be retried."""
@@ -56,6 +60,7 @@ class GoogleSession:
         *,
         params: Mapping[str, object] | None = None,
         json: object | None = None,
+        headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> JsonObject:
         """The answer's JSON, {} when it has none. `repeatable` says of a POST or PATCH that a second time changes
@@ -67,7 +72,7 @@ class GoogleSession:
             attempt += 1
             access = await self._get_access()
             try:
-                status, headers, body = await self._send(method, path, params, json, access.token)
+                status, told, body = await self._send(method, path, params, json, {**(headers or {}), **access.header})
             except (httpx2.HTTPError, TimeoutError) as error:
                 if not again and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
                     raise _unknown(method) from error
@@ -88,8 +93,8 @@ class GoogleSession:
                 raise refusal(status, body)
             if not again and status not in (403, 429, 503):
                 raise _unknown(method)
-            if attempt >= self._patience.tries or not await self._patience.wait(attempt, headers.get("retry-after")):
-                raise refusal(status, body, headers.get("retry-after"))
+            if attempt >= self._patience.tries or not await self._patience.wait(attempt, told.get("retry-after")):
+                raise refusal(status, body, told.get("retry-after"))
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -97,15 +102,15 @@ class GoogleSession:
             await client.aclose()
 
     async def _send(
-        self, method: str, path: str, params: Mapping[str, object] | None, json: object | None, token: str
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, object] | None,
+        json: object | None,
+        headers: Mapping[str, str],
     ) -> tuple[int, Mapping[str, str], JsonObject]:
-        request = self._http().build_request(
-            method,
-            self._addresses.of(path),
-            params=_plain(params),
-            json=json,
-            headers={"Authorization": f"Bearer {token}"},
-        )
+        address = self._addresses.of(path)
+        request = self._http().build_request(method, address, params=_plain(params), json=json, headers=headers)
         return await self._answer(request)
 
     async def _answer(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], JsonObject]:
