@@ -1,0 +1,1 @@
+"""Telegram: the user's own account, its chats, people and media, through MTProto."""

@@ -1,0 +1,217 @@
+"""One signed-in account at Telegram: our api, kept with Telethon's client."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from typing import cast
+
+from telethon import TelegramClient, errors
+from telethon.sessions import StringSession
+from telethon.tl import functions, types
+
+from annabelle import __version__
+from annabelle.core.connections import TelegramAccount
+from annabelle.core.errors import ConfigMistake, InvalidArguments, NotFound
+from annabelle.servers.telegram import models
+from annabelle.servers.telegram.account import CONNECT, SignedOut
+from annabelle.servers.telegram.api import Outgoing, OutgoingFile
+from annabelle.servers.telegram.mtproto import media, reading
+from annabelle.servers.telegram.mtproto.naming import Names
+from annabelle.servers.telegram.mtproto.shapes import Client, User
+from annabelle.servers.telegram.mtproto.trouble import explained, not_found
+
+REQUEST_SECONDS = 30.0
+_SHORT_WAIT_SECONDS = 5
+"""A wait Telegram asks for that is simply waited out."""
+
+
+def make_api(account: TelegramAccount) -> TelethonApi:
+    """The api for an account; nothing is sent before `connect`."""
+    try:
+        session = StringSession(account.session.get_secret_value())
+        client = TelegramClient(
+            session,
+            account.api_id,
+            account.api_hash.get_secret_value(),
+            device_model="Annabelle",
+            app_version=__version__,
+            flood_sleep_threshold=_SHORT_WAIT_SECONDS,
+            request_retries=2,
+            connection_retries=3,
+            raise_last_call_error=True,
+            receive_updates=False,  # what is new is asked for, so that nothing is missed while nobody listens
+        )
+    except (ValueError, struct.error) as error:
+        raise ConfigMistake("The kept Telegram session can not be read.", hint=CONNECT, field="telegram") from error
+    return TelethonApi(cast("Client", client))
+
+
+class TelethonApi:
+    """Keeps the promise of `TelegramApi`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client, self._names = client, Names(client)
+        self._me: User | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self._client.is_connected()
+
+    async def connect(self) -> None:
+        with explained("Telegram"):
+            await self._client.connect()
+            if not await self._client.is_user_authorized():
+                raise SignedOut
+            self._me = await self._client.get_me()
+        if self._me is None:
+            raise SignedOut
+
+    async def close(self) -> None:
+        await self._client.disconnect()
+
+    async def me(self) -> models.Person:
+        assert self._me is not None
+        return reading.person(self._me)
+
+    async def chats(self, limit: int) -> list[models.Chat]:
+        with explained("The chats"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return [reading.dialog(found) for found in await self._client.get_dialogs(limit=limit)]
+
+    async def chat(self, chat: str) -> models.Chat:
+        with explained(f"The chat {chat[:60]!r}"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                entity = await self._names.entity(chat)
+                about, members = await self._details(entity)
+        return reading.chat(entity, about, members)
+
+    async def create_group(self, title: str, people: Sequence[str]) -> models.NewGroup:
+        with explained("The group", changes=True):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                invited = [cast("types.TypeInputUser", await self._names.peer(one)) for one in people]
+                made = await self._client(functions.messages.CreateChatRequest(users=invited, title=title))
+        updates = cast("types.Updates", getattr(made, "updates", made))
+        left_out = cast("list[types.MissingInvitee]", getattr(made, "missing_invitees", []))
+        chats = [one for one in cast("list[object]", updates.chats) if isinstance(one, types.Chat)]
+        if not chats:
+            raise NotFound("Telegram made a group and did not say which.", hint="list_chats shows it.")
+        return models.NewGroup(reading.chat(chats[0]), tuple(one.user_id for one in left_out))
+
+    async def contacts(self) -> list[models.Person]:
+        with explained("The contacts"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                found = await self._client(functions.contacts.GetContactsRequest(hash=0))
+        return reading.people(cast("list[object]", getattr(found, "users", [])))
+
+    async def add_contact(self, phone: str, first_name: str, last_name: str) -> models.Person:
+        contact = types.InputPhoneContact(client_id=0, phone=phone, first_name=first_name, last_name=last_name)
+        with explained("The contact", changes=True):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                done = await self._client(functions.contacts.ImportContactsRequest([contact]))
+        found = reading.people(cast("list[object]", getattr(done, "users", [])))
+        if not found:
+            raise NotFound(
+                f"Nobody at Telegram has the number {phone}, or they do not let themselves be found by it.",
+                hint="Ask them for their username, and use search_users.",
+            )
+        return found[0]
+
+    async def search_people(self, query: str, limit: int) -> list[models.Person]:
+        with explained("The search"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                found = await self._client(functions.contacts.SearchRequest(q=query, limit=limit))
+        return reading.people(cast("list[object]", getattr(found, "users", [])))[:limit]
+
+    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[models.Message]:
+        return await self._messages(chat, limit=limit, offset_id=before or 0)
+
+    async def messages_after(self, chat: str, after: int, limit: int) -> list[models.Message]:
+        return await self._messages(chat, limit=limit, min_id=after, reverse=True)
+
+    async def search(self, query: str, chat: str | None, limit: int) -> list[models.Message]:
+        return await self._messages(chat, limit=limit, search=query)
+
+    async def send(self, chat: str, outgoing: Outgoing) -> int | None:
+        peer = await self._peer(chat)
+        reply = types.InputReplyToMessage(outgoing.reply_to) if outgoing.reply_to is not None else None
+        request = functions.messages.SendMessageRequest(
+            peer=cast("types.TypeInputPeer", peer), message=outgoing.text, random_id=outgoing.random_id, reply_to=reply
+        )
+        with explained(f"The chat {chat[:60]!r}", changes=True):
+            try:
+                async with asyncio.timeout(REQUEST_SECONDS):
+                    return _sent_id(await self._client(request), outgoing.random_id)
+            except errors.RandomIdDuplicateError:
+                return None  # this very message is there already
+
+    async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
+        peer = await self._peer(chat)
+        with explained(f"The chat {chat[:60]!r}", changes=True):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                # Telegram numbers the messages of all private chats and groups in one row and deletes by number
+                # alone: those that are in another chat must not be in the request.
+                here = [one.id for one in await self._client.get_messages(peer, ids=list(ids)) if one is not None]
+                if here:
+                    await self._client.delete_messages(peer, here, revoke=True)
+        return here
+
+    async def mark_read(self, chat: str, up_to: int | None) -> None:
+        peer = await self._peer(chat)
+        with explained(f"The chat {chat[:60]!r}"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await self._client.send_read_acknowledge(peer, max_id=up_to)
+
+    async def send_file(self, chat: str, file: OutgoingFile, progress: models.Progress) -> int:
+        peer = await self._peer(chat)
+        with explained(f"The chat {chat[:60]!r}", changes=True):
+            return await media.send(self._client, peer, file, progress)
+
+    async def download(self, chat: str, message_id: int, max_bytes: int, progress: models.Progress) -> models.Download:
+        peer = await self._peer(chat)
+        with explained(f"The chat {chat[:60]!r}"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                found = (await self._client.get_messages(peer, ids=[message_id]))[0]
+            if found is None:
+                raise NotFound(f"There is no message {message_id} in this chat.", hint="get_messages shows the ids.")
+            if found.file is None:
+                raise InvalidArguments(f"Message {message_id} carries no file.", field="message_id")
+            return await media.fetch(self._client, found, max_bytes, progress)
+
+    async def _messages(self, chat: str | None, **options: object) -> list[models.Message]:
+        peer = None if chat is None else await self._peer(chat)
+        with explained("The messages"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                found = await self._client.get_messages(peer, **options)
+        assert self._me is not None
+        return reading.messages(found, self._me.id)
+
+    async def _peer(self, chat: str) -> object:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            return await self._names.peer(chat)
+
+    async def _details(self, entity: object) -> tuple[str, int | None]:
+        """What a chat says of itself, and how many are in it."""
+        # The library makes of an entity what each request wants.
+        match entity:
+            case types.User():
+                request = functions.users.GetFullUserRequest(cast("types.TypeInputUser", entity))
+            case types.Channel():
+                request = functions.channels.GetFullChannelRequest(cast("types.TypeInputChannel", entity))
+            case types.Chat():
+                request = functions.messages.GetFullChatRequest(entity.id)
+            case _:
+                raise not_found("The chat")
+        found = await self._client(request)
+        full = getattr(found, "full_user", None) or getattr(found, "full_chat", None)
+        return str(getattr(full, "about", None) or ""), cast("int | None", getattr(full, "participants_count", None))
+
+
+def _sent_id(answer: object, random_id: int) -> int | None:
+    if isinstance(answer, types.UpdateShortSentMessage):
+        return answer.id
+    for update in cast("list[object]", getattr(answer, "updates", [])):
+        if isinstance(update, types.UpdateMessageID) and update.random_id == random_id:
+            return update.id
+    return None

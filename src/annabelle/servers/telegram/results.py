@@ -1,0 +1,154 @@
+"""What the tools give back: ids to go on with, and lines a model reads quickly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from pydantic import Field
+
+from annabelle.servers.kit import Result
+from annabelle.servers.telegram.models import Chat, Message, Person
+
+MESSAGE_CHARS = 4096
+ALL_CHARS = 150_000
+"""What one answer shows of all messages together; many long ones are cut evenly."""
+
+
+class PersonEntry(Result):
+    chat_id: str = Field(description="For the tools that take a chat_id")
+    name: str
+    username: str | None = None
+    phone: str | None = None
+    bot: bool = False
+    contact: bool = False
+
+    @classmethod
+    def of(cls, person: Person) -> PersonEntry:
+        return cls(
+            chat_id=str(person.id),
+            name=person.name,
+            username=person.username,
+            phone=person.phone,
+            bot=person.bot,
+            contact=person.contact,
+        )
+
+    def text(self) -> str:
+        known = [f"@{self.username}" if self.username else None, self.phone, "bot" if self.bot else None]
+        return " ".join([self.name or "(no name)", *filter(None, known), f"[{self.chat_id}]"])
+
+
+class People(Result):
+    people: list[PersonEntry]
+    total: int = Field(description="How many there are; the list has the first of them")
+
+    def text(self) -> str:
+        cut = [f"({self.total - len(self.people)} more)"] if self.total > len(self.people) else []
+        return "\n".join([*(one.text() for one in self.people), *cut]) or "Nobody was found."
+
+
+class ChatEntry(Result):
+    chat_id: str
+    title: str
+    kind: str = Field(description="private, bot, group or channel")
+    username: str | None = None
+    unread: int = 0
+    members: int | None = None
+    last_message: str | None = None
+    last_at: datetime | None = None
+    about: str | None = None
+
+    @classmethod
+    def of(cls, chat: Chat) -> ChatEntry:
+        return cls(
+            chat_id=str(chat.id),
+            title=chat.title,
+            kind=chat.kind,
+            username=chat.username,
+            unread=chat.unread,
+            members=chat.members,
+            last_message=chat.last_text or None,
+            last_at=chat.last_at,
+            about=chat.about or None,
+        )
+
+    def text(self) -> str:
+        parts = [
+            f"{self.title or '(no title)'} [{self.chat_id}] {self.kind}",
+            f"@{self.username}" if self.username else "",
+            f"{self.members} members" if self.members is not None else "",
+            f"{self.unread} unread" if self.unread else "",
+            f"last {self.last_at:%Y-%m-%d %H:%M}: {' '.join((self.last_message or '').split())}"
+            if self.last_at
+            else "",
+            self.about or "",
+        ]
+        return " · ".join(filter(None, parts))
+
+
+class Chats(Result):
+    chats: list[ChatEntry]
+
+    def text(self) -> str:
+        return "\n".join(chat.text() for chat in self.chats) or "There are no chats."
+
+
+class MediaEntry(Result):
+    kind: str
+    name: str | None = None
+    media_type: str | None = None
+    size: int | None = None
+
+
+class MessageEntry(Result):
+    message_id: int
+    chat_id: str
+    at: datetime
+    sender: str
+    own: bool = Field(description="Sent by this account")
+    content: str
+    cut: bool = Field(default=False, description="Only the beginning; get_messages with a small limit shows all of it")
+    reply_to: int | None = None
+    media: MediaEntry | None = Field(default=None, description="download_media fetches it")
+
+    @classmethod
+    def of(cls, message: Message, most: int = MESSAGE_CHARS) -> MessageEntry:
+        media = message.media
+        return cls(
+            message_id=message.id,
+            chat_id=str(message.chat_id),
+            at=message.at,
+            sender=message.sender or (str(message.sender_id) if message.sender_id else ""),
+            own=message.own,
+            content=message.text[:most],
+            cut=len(message.text) > most,
+            reply_to=message.reply_to,
+            media=media and MediaEntry(kind=media.kind, name=media.name, media_type=media.media_type, size=media.size),
+        )
+
+    def text(self) -> str:
+        media = f" <{self.media.kind}{f' {self.media.name}' if self.media.name else ''}>" if self.media else ""
+        reply = f" (reply to #{self.reply_to})" if self.reply_to else ""
+        who = "me" if self.own else self.sender
+        end = " …" if self.cut else ""
+        return f"#{self.message_id} {self.at:%Y-%m-%d %H:%M} {who}{reply}:{media} {self.content}{end}".rstrip()
+
+
+def entries(messages: Sequence[Message], of: int | None = None) -> list[MessageEntry]:
+    """Messages as an answer shows them; `of` is how many the whole answer has, if these are not all."""
+    most = min(MESSAGE_CHARS, ALL_CHARS // max(1, of or len(messages)))
+    return [MessageEntry.of(message, most) for message in messages]
+
+
+class Messages(Result):
+    messages: list[MessageEntry]
+    next_offset_id: int | None = Field(default=None, description="offset_id that brings the messages before these")
+
+    def text(self) -> str:
+        if not self.messages:
+            return "There are no messages."
+        several = len({message.chat_id for message in self.messages}) > 1
+        lines = [f"[{one.chat_id}] {one.text()}" if several else one.text() for one in self.messages]
+        more = [f"(older ones: offset_id {self.next_offset_id})"] if self.next_offset_id else []
+        return "\n".join([*lines, *more])
