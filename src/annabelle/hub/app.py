@@ -13,7 +13,20 @@ from annabelle import __version__
 from annabelle.core.contract import TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.trace import current_trace
-from annabelle.hub.api import agents, costs, forget, health, ledger, memory, messages, status, tasks, threads, tools
+from annabelle.hub.api import (
+    agents,
+    costs,
+    forget,
+    health,
+    ledger,
+    memory,
+    messages,
+    servers,
+    status,
+    tasks,
+    threads,
+    tools,
+)
 from annabelle.hub.errors import answer, invalid
 from annabelle.hub.security.door import Door, DoorRules
 from annabelle.hub.services import Hub
@@ -52,7 +65,7 @@ def make_app(hub: Hub) -> Door:
     app.state.hub = hub
     # Routes are tried in order, so what a turn uses most comes first.
     app.routes[:0] = ledger.ROUTES
-    for resource in (tools, messages, threads, agents, tasks, memory, forget, status, costs, health):
+    for resource in (tools, messages, threads, agents, tasks, memory, forget, servers, status, costs, health):
         app.include_router(resource.router)
     app.add_exception_handler(AnnabelleError, _failed)
     app.add_exception_handler(HTTPException, _failed)

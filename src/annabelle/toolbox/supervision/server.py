@@ -55,6 +55,7 @@ class ManagedServer:
         self._last_error: str | None = None
         self._asked_for_readiness = False
         self._missing: str | None = None
+        self._restarting = asyncio.Lock()
 
     async def start(self) -> None:
         """Begin, and return when the first attempt has succeeded or failed."""
@@ -72,10 +73,11 @@ class ManagedServer:
 
     async def restart(self) -> None:
         """Start again now, with new patience, whatever happened before."""
-        await self.stop()
-        self._patience.reset()
-        self._restarts += 1
-        await self.start()
+        async with self._restarting:  # two at once would leave two lives, one of them an orphan
+            await self.stop()
+            self._patience.reset()
+            self._restarts += 1
+            await self.start()
 
     def status(self) -> ServerStatus:
         connection, profile = self._connection, self.profile
