@@ -29,7 +29,7 @@ class GoogleAddresses:
         return cls(base, base, f"{base}/token") if base else cls()
 
     def of(self, path: str) -> str:
-        return f"{self.mail if path.startswith('/gmail/') else self.other}{path}"
+        return f"{self.mail if path.startswith(('/gmail/', '/upload/gmail/')) else self.other}{path}"
 
 
 @dataclass(frozen=True, slots=True)

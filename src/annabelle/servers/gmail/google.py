@@ -60,6 +60,7 @@ class GoogleSession:
         *,
         params: Mapping[str, object] | None = None,
         json: object | None = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> JsonObject:
@@ -71,8 +72,16 @@ class GoogleSession:
         while True:
             attempt += 1
             access = await self._get_access()
+            request = self._http().build_request(
+                method,
+                self._addresses.of(path),
+                params=_plain(params),
+                json=json,
+                content=content,
+                headers={**(headers or {}), **access.header},
+            )
             try:
-                status, told, body = await self._send(method, path, params, json, {**(headers or {}), **access.header})
+                status, told, body = await self._answer(request)
             except (httpx2.HTTPError, TimeoutError) as error:
                 if not again and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
                     raise _unknown(method) from error
@@ -100,18 +109,6 @@ class GoogleSession:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
-
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, object] | None,
-        json: object | None,
-        headers: Mapping[str, str],
-    ) -> tuple[int, Mapping[str, str], JsonObject]:
-        address = self._addresses.of(path)
-        request = self._http().build_request(method, address, params=_plain(params), json=json, headers=headers)
-        return await self._answer(request)
 
     async def _answer(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], JsonObject]:
         async with asyncio.timeout(SECONDS * 4):

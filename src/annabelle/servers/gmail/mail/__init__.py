@@ -1,0 +1,1 @@
+"""Mail: one set of tools over two kinds of mailbox."""

@@ -1,0 +1,34 @@
+"""Bytes to text, also when the label on them is wrong."""
+
+from __future__ import annotations
+
+import codecs
+
+_FIRST = ("iso-2022", "utf-7", "utf7", "utf-16", "utf_16", "utf16", "utf-32", "hz")
+"""Encodings whose bytes may look like another one's; there only the label tells."""
+
+
+def decode_text(data: bytes, charset: str) -> str:
+    """The text, with U+FFFD where nothing fits. Valid UTF-8 is taken for UTF-8: that is no accident."""
+    declared = _known(charset)
+    tries = [declared, "utf-8"] if declared.startswith(_FIRST) else ["utf-8", declared]
+    for one in tries:
+        try:
+            return data.decode(one)
+        except (UnicodeError, ValueError):
+            continue
+    fallback = "cp1252" if declared in ("utf-8", "ascii", "us-ascii") else declared
+    try:
+        return data.decode(fallback, errors="replace")
+    except (UnicodeError, ValueError):
+        return data.decode("latin-1")
+
+
+def _known(charset: str) -> str:
+    name = charset.strip().strip("\"'").lower()
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError, UnicodeError):
+        return "utf-8"
+    # Codecs such as rot13 and zip are no character sets.
+    return found.name if getattr(found, "_is_text_encoding", True) and found.name != "idna" else "utf-8"

@@ -1,0 +1,86 @@
+"""The IMAP library as far as it is used here, and searches in the form it sends safely. Loaded on first use."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Protocol, cast
+
+import imapclient
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
+from imapclient.imapclient import _literal as literal  # pyright: ignore  no public name; sends bytes as they are
+
+from annabelle.core.connections import Door
+from annabelle.servers.gmail.mail.query import Criteria, Text
+
+__all__ = ["IMAPClientAbortError", "IMAPClientError", "ImapClient", "LoginError", "open_client", "wire"]
+
+CONNECT_SECONDS = 20.0
+SECONDS = 60.0
+
+
+class ImapClient(Protocol):
+    """What is asked of the library."""
+
+    def login(self, username: str, password: str) -> object: ...
+    def starttls(self, ssl_context: ssl.SSLContext | None = None) -> object: ...
+    def logout(self) -> object: ...
+    def shutdown(self) -> None: ...
+    def noop(self) -> object: ...
+    def has_capability(self, capability: str) -> bool: ...
+    def list_folders(self) -> list[tuple[tuple[bytes, ...], bytes | None, str]]: ...
+    def select_folder(self, folder: str, readonly: bool = False) -> dict[bytes, object]: ...
+    def folder_status(self, folder: str, what: Sequence[str]) -> dict[bytes, int]: ...
+    def create_folder(self, folder: str) -> object: ...
+    def delete_folder(self, folder: str) -> object: ...
+    def subscribe_folder(self, folder: str) -> object: ...
+    def search(self, criteria: Sequence[bytes], charset: str | None = None) -> list[int]: ...
+    def fetch(self, messages: Sequence[int], data: Sequence[str]) -> Mapping[int, Mapping[bytes, object]]: ...
+    def append(self, folder: str, msg: bytes, flags: Sequence[bytes] = ()) -> bytes: ...
+    def copy(self, messages: Sequence[int], folder: str) -> object: ...
+    def move(self, messages: Sequence[int], folder: str) -> object: ...
+    def add_flags(self, messages: Sequence[int], flags: Sequence[bytes], silent: bool = False) -> object: ...
+    def remove_flags(self, messages: Sequence[int], flags: Sequence[bytes], silent: bool = False) -> object: ...
+    def uid_expunge(self, messages: Sequence[int]) -> object: ...
+    def expunge(self) -> object: ...
+
+
+def open_client(door: Door) -> ImapClient:
+    """A connection that was greeted, and is encrypted where the account says so; nobody is signed in yet."""
+    timeout = imapclient.SocketTimeout(connect=CONNECT_SECONDS, read=SECONDS)
+    context = ssl.create_default_context()
+    client = imapclient.IMAPClient(
+        door.host,
+        port=door.port,
+        ssl=door.security == "tls",
+        ssl_context=context,
+        timeout=timeout,  # pyright: ignore[reportArgumentType]  documented, not declared
+    )
+    opened = cast("ImapClient", client)
+    if door.security == "starttls":
+        opened.starttls(context)
+    return opened
+
+
+def wire(criteria: Criteria) -> list[bytes]:
+    """The search word by word. What is looked for goes as a literal, so that nothing in it can be taken for a word of
+    the language; a group ends with ALL, because a literal can not be followed by a parenthesis."""
+    words: list[bytes] = []
+    for one in criteria:
+        if isinstance(one, Text):
+            words.append(cast("bytes", literal(one.value.encode("utf-8", "replace"))))
+        elif isinstance(one, list):
+            inside = [*wire(one), b"ALL)"]
+            inside[0] = b"(" + inside[0]
+            words += inside
+        elif isinstance(one, date):
+            words.append(imap_date(one).encode())
+        else:
+            words.append(str(one).encode())
+    return words
+
+
+def imap_date(day: date) -> str:
+    months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    return f"{day.day:02}-{months[day.month - 1]}-{day.year:04}"

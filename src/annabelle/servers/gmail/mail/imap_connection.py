@@ -1,0 +1,137 @@
+"""One connection to a mailbox: opened when it is needed, opened again when it broke, used by one call at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from annabelle.core.connections import MailAccount
+from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.servers.kit import StopSign, deferred_module, in_thread
+
+if TYPE_CHECKING:
+    from annabelle.servers.gmail.mail import imap_client
+    from annabelle.servers.gmail.mail.imap_client import ImapClient
+else:
+    imap_client = deferred_module("annabelle.servers.gmail.mail.imap_client")
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+WRONG_PASSWORD = "The mail server does not accept the user name or the password."  # noqa: S105  a sentence
+CONNECT_AGAIN = "Run: annabelle connect mail"
+_IDLE_SECONDS = 20.0
+"""A connection that rested this long is asked for a sign of life before it is trusted."""
+_WAIT_SECONDS = 100.0
+
+Work = Callable[["ImapClient", StopSign], T]
+
+
+class ImapConnection:
+    """Runs work on the mailbox. Work has to be such that it can be done again after a broken connection."""
+
+    def __init__(self, account: MailAccount) -> None:
+        self.rejected = False
+        """Whether the server refused the password; readiness tells it."""
+        self._account = account
+        self._turn = asyncio.Lock()
+        self._client: ImapClient | None = None
+        self._used = 0.0
+
+    async def run(self, work: Work[T]) -> T:
+        """The work's result. A connection that broke is opened once more, and the work begins again."""
+        try:
+            async with asyncio.timeout(_WAIT_SECONDS), self._turn:
+                return await self._guarded(work)
+        except TimeoutError as error:
+            raise Unavailable("The mail server takes too long.", hint="Try again in a moment.") from error
+
+    async def _guarded(self, work: Work[T]) -> T:
+        finished = False
+
+        def inside(stop: StopSign) -> T:
+            nonlocal finished
+            try:
+                return self._attempts(work, stop)
+            finally:
+                finished = True
+
+        try:
+            return await in_thread(inside)
+        finally:
+            if not finished:
+                self._abandon()  # a thread that does not stop keeps its connection; the next call gets another
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await in_thread(lambda stop: _hang_up(client))
+
+    def _attempts(self, work: Work[T], stop: StopSign) -> T:
+        for last in (False, True):
+            stop.check()
+            try:
+                client = self._ready()
+                result = work(client, stop)
+                self._used = time.monotonic()
+                return result
+            except AnnabelleError:
+                raise
+            except imap_client.IMAPClientError as error:
+                if last or not _broken(error):
+                    self._abandon()
+                    raise self._trouble(error) from error
+                self._abandon()
+            except (OSError, EOFError) as error:
+                self._abandon()
+                if last:
+                    raise self._trouble(error) from error
+        raise AssertionError("the second attempt returns or raises")
+
+    def _ready(self) -> ImapClient:
+        client = self._client
+        if client is not None and time.monotonic() - self._used > _IDLE_SECONDS:
+            client.noop()
+        if client is None:
+            client = imap_client.open_client(self._account.imap)
+            try:
+                client.login(self._account.username, self._account.password.get_secret_value())
+            except imap_client.LoginError as error:
+                _hang_up(client)
+                if _broken(error) or "[UNAVAILABLE]" in str(error):
+                    raise OSError("no sign-in for now") from error
+                self.rejected = True
+                raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+            except BaseException:
+                _hang_up(client)
+                raise
+            self.rejected = False
+            self._client = client
+        return client
+
+    def _abandon(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):
+                client.shutdown()
+
+    def _trouble(self, error: Exception) -> AnnabelleError:
+        _log.info("The mail server failed: %s", type(error).__name__)
+        if _broken(error):
+            return Unavailable("The mail server can not be reached.", hint="Try again in a moment.")
+        return Unavailable("The mail server refused what was asked of it.", hint="Look at the mailbox and try again.")
+
+
+def _broken(error: Exception) -> bool:
+    """The library tells a broken connection from a refusal by the class of its error, and hides it at the login."""
+    kinds = (imap_client.IMAPClientAbortError, OSError, EOFError)
+    return isinstance(error, kinds) or isinstance(error.__context__, kinds)
+
+
+def _hang_up(client: ImapClient) -> None:
+    with contextlib.suppress(Exception):
+        client.logout()

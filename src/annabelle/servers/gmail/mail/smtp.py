@@ -1,0 +1,99 @@
+"""Sending through the person's own mail server."""
+
+from __future__ import annotations
+
+import contextlib
+import smtplib
+import ssl
+from collections.abc import Sequence
+
+from annabelle.core.connections import MailAccount
+from annabelle.core.errors import AnnabelleError, InvalidArguments, OutcomeUnknown, TooLarge, Unavailable
+from annabelle.servers.gmail.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD
+from annabelle.servers.kit import StopSign, in_thread
+
+SECONDS = 60.0
+
+
+async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes) -> list[str]:
+    """Hand a mail over. The addresses that the server did not take; when it took none, that is an error."""
+
+    def work(stop: StopSign) -> list[str]:
+        try:
+            server = _connected(account)
+        except smtplib.SMTPAuthenticationError as error:
+            raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+        except (smtplib.SMTPException, OSError) as error:
+            raise Unavailable(
+                "The server for outgoing mail can not be reached; nothing was sent.", hint="Try again in a moment."
+            ) from error
+        try:
+            return _hand_over(server, account.address, recipients, data, stop)
+        finally:
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                server.quit()
+
+    return await in_thread(work)
+
+
+def _connected(account: MailAccount) -> smtplib.SMTP:
+    door = account.smtp
+    context = ssl.create_default_context()
+    server = (
+        smtplib.SMTP_SSL(door.host, door.port, timeout=SECONDS, context=context)
+        if door.security == "tls"
+        else smtplib.SMTP(door.host, door.port, timeout=SECONDS)
+    )
+    try:
+        if door.security == "starttls":
+            server.starttls(context=context)
+        server.ehlo_or_helo_if_needed()
+        if server.has_extn("auth"):
+            server.login(account.username, account.password.get_secret_value())
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _hand_over(server: smtplib.SMTP, sender: str, recipients: Sequence[str], data: bytes, stop: StopSign) -> list[str]:
+    """Until the content is sent nothing has happened, so up to there every failure is a clear no."""
+    refused: list[str] = []
+    try:
+        _expect(server.mail(sender, _size_option(server, data)), "The mail server does not take mail from this address")
+        for address in recipients:
+            code, _ = server.rcpt(address)
+            if code not in (250, 251):
+                refused.append(address)
+        stop.check()
+    except (smtplib.SMTPException, OSError) as error:
+        raise Unavailable("The mail server hung up; nothing was sent.", hint="Try again in a moment.") from error
+    if len(refused) == len(recipients):
+        raise InvalidArguments(
+            f"The mail server does not take mail for {', '.join(refused[:5])}.", hint="Check the address.", field="to"
+        )
+    try:
+        code, _ = server.data(data)
+    except smtplib.SMTPDataError as error:
+        raise Unavailable("The mail server did not take the mail; nothing was sent.") from error
+    except (smtplib.SMTPException, OSError) as error:
+        raise OutcomeUnknown(
+            "The mail server hung up while the mail was handed over; it may or may not have been sent.",
+            hint="Look at the sent mail before you try again.",
+        ) from error
+    _expect((code, b""), "The mail server did not take the mail; nothing was sent")
+    return refused
+
+
+def _expect(answer: tuple[int, bytes], sentence: str) -> None:
+    code = answer[0]
+    if 200 <= code < 300:
+        return
+    if code == 552:
+        raise TooLarge("The mail is larger than the mail server takes; nothing was sent.")
+    error: type[AnnabelleError] = Unavailable if 400 <= code < 500 else InvalidArguments
+    raise error(f"{sentence}.")
+
+
+def _size_option(server: smtplib.SMTP, data: bytes) -> Sequence[str]:
+    return (f"size={len(data)}",) if server.has_extn("size") else ()
