@@ -1,0 +1,1 @@
+"""Events and free time: of Google Calendar, or of any CalDAV server."""

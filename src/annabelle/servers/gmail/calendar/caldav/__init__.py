@@ -1,0 +1,1 @@
+"""Calendars on any CalDAV server."""

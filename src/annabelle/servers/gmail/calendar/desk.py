@@ -1,0 +1,83 @@
+"""What the calendar tools share: the account's calendars, the user's zone and clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from annabelle.core.connections import MailAccount
+from annabelle.core.errors import ConfigMistake, InvalidArguments, Unavailable
+from annabelle.servers.gmail.calendar.caldav.dav import DavAccount
+from annabelle.servers.gmail.calendar.caldav.service import CalDav
+from annabelle.servers.gmail.calendar.google import GoogleApi, GoogleCalendar
+from annabelle.servers.gmail.calendar.service import CalendarService
+from annabelle.servers.gmail.calendar.when import zone_of
+
+Clock = Callable[[], datetime]
+
+
+class ConnectedAccounts(Protocol):
+    """The accounts as they are connected now; the same object as long as nothing was connected anew."""
+
+    def google(self) -> GoogleApi | None: ...
+
+    def mail(self) -> MailAccount | None: ...
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Desk:
+    """Knows which calendars a call is about."""
+
+    def __init__(self, accounts: ConnectedAccounts, timezone: str, clock: Clock = _now) -> None:
+        self._accounts, self._timezone, self._clock = accounts, timezone, clock
+        self._service: CalendarService | None = None
+        self._service_of: object = None
+
+    def service(self) -> CalendarService:
+        """The calendars of the connected account; Google comes first when there are two."""
+        account = self._accounts.google() or self._accounts.mail()
+        if account is None:
+            raise Unavailable(
+                "No calendar is connected.", hint="Run: annabelle connect google, or: annabelle connect mail"
+            )
+        if self._service is None or account is not self._service_of:
+            self._service = self._open(account)
+            self._service_of = account
+        return self._service
+
+    def zone(self, name: str | None = None) -> ZoneInfo:
+        """The zone of this name, otherwise the user's."""
+        if name:
+            return zone_of(name)
+        try:
+            return zone_of(self._timezone)
+        except InvalidArguments as error:
+            raise ConfigMistake(
+                "USER_TIMEZONE is not a time zone.", hint="Set it to a name like Europe/Berlin.", field="USER_TIMEZONE"
+            ) from error
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    def _open(self, account: GoogleApi | MailAccount) -> CalendarService:
+        if not isinstance(account, MailAccount):
+            return GoogleCalendar(account, self.zone())
+        if not account.caldav_url:
+            raise Unavailable(
+                "The connected mailbox comes without a calendar.",
+                hint="Connect it with the address of its CalDAV server: annabelle connect mail",
+            )
+        return CalDav(
+            DavAccount(
+                account.caldav_url,
+                account.caldav_username or account.username,
+                account.caldav_password or account.password,
+                account.address,
+            ),
+            self.zone(),
+        )

@@ -1,0 +1,143 @@
+"""An event as Google writes it, and as the tools know it."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import cast
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from annabelle.core.tools import JsonObject
+from annabelle.servers.gmail.calendar.event import ANSWERS, Answer, Attendee, Calendar, Event, Reminder, Span, Time
+from annabelle.servers.gmail.calendar.service import Change, Draft
+from annabelle.servers.gmail.calendar.when import local
+
+
+def read_calendar(entry: JsonObject) -> Calendar:
+    return Calendar(
+        id=_text(entry, "id"),
+        name=_text(entry, "summaryOverride") or _text(entry, "summary"),
+        primary=entry.get("primary") is True,
+        own=entry.get("accessRole") in ("owner", "writer"),
+        zone=_text(entry, "timeZone"),
+        description=_text(entry, "description"),
+    )
+
+
+def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> Event:
+    """ValueError on one without a time, as Google sends for what was deleted."""
+    organizer = _inner(entry, "organizer")
+    reminders = objects(_inner(entry, "reminders"), "overrides")
+    lines = entry.get("recurrence")
+    return Event(
+        id=_text(entry, "id"),
+        calendar_id=calendar_id,
+        summary=_text(entry, "summary"),
+        span=Span(_time(_inner(entry, "start"), zone), _time(_inner(entry, "end"), zone)),
+        location=_text(entry, "location"),
+        description=_text(entry, "description"),
+        attendees=tuple(_attendee(one) for one in objects(entry, "attendees")),
+        organizer=_text(organizer, "email"),
+        recurrence=tuple(str(line) for line in cast("list[object]", lines)) if isinstance(lines, list) else (),
+        series_id=_text(entry, "recurringEventId") or None,
+        reminders=tuple(_reminder(one) for one in reminders),
+        status=_text(entry, "status") or "confirmed",
+        busy=entry.get("transparency") != "transparent",
+        link=_text(entry, "htmlLink"),
+        version=_text(entry, "etag"),
+    )
+
+
+def write_draft(draft: Draft) -> JsonObject:
+    body: JsonObject = {
+        "summary": draft.summary,
+        "start": _edge(draft.span.start),
+        "end": _edge(draft.span.end),
+        **({"description": draft.description} if draft.description else {}),
+        **({"location": draft.location} if draft.location else {}),
+        **({"recurrence": list(draft.recurrence)} if draft.recurrence else {}),
+        **({"attendees": [{"email": email} for email in draft.attendees]} if draft.attendees else {}),
+    }
+    if draft.reminders is not None:
+        overrides = [{"method": one.method, "minutes": one.minutes} for one in draft.reminders]
+        body["reminders"] = {"useDefault": False, "overrides": overrides}
+    return body
+
+
+def write_change(event: Event, change: Change) -> JsonObject:
+    """Only what is to change. Of the attendees Google wants all, or the others are gone."""
+    body: JsonObject = {
+        name: value
+        for name, value in (
+            ("summary", change.summary),
+            ("description", change.description),
+            ("location", change.location),
+        )
+        if value is not None
+    }
+    if change.span is not None:
+        # An event has a date or a moment; the other one must be taken away.
+        body["start"] = {"date": None, "dateTime": None, "timeZone": None, **_edge(change.span.start)}
+        body["end"] = {"date": None, "dateTime": None, "timeZone": None, **_edge(change.span.end)}
+    attendees = _invited(event, change)
+    if attendees is not None:
+        body["attendees"] = attendees
+    return body
+
+
+def objects(entry: JsonObject, name: str) -> list[JsonObject]:
+    values = entry.get(name)
+    if not isinstance(values, list):
+        return []
+    return [cast("JsonObject", value) for value in cast("list[object]", values) if isinstance(value, dict)]
+
+
+def _invited(event: Event, change: Change) -> list[JsonObject] | None:
+    if change.attendees is None and change.answer is None:
+        return None
+    known = {attendee.email.lower(): attendee for attendee in event.attendees}
+    emails = [one.email for one in event.attendees] if change.attendees is None else list(change.attendees)
+    rows: list[JsonObject] = []
+    for email in emails:
+        attendee = known.get(email.lower(), Attendee(email))
+        answer = change.answer if change.answer is not None and attendee.me else attendee.answer
+        row: JsonObject = {"email": email, "responseStatus": answer}
+        rows.append({**row, "displayName": attendee.name} if attendee.name else row)
+    return rows
+
+
+def _edge(time: Time) -> JsonObject:
+    if isinstance(time, datetime):
+        zone = time.tzinfo
+        return {"dateTime": time.isoformat(), **({"timeZone": zone.key} if isinstance(zone, ZoneInfo) else {})}
+    return {"date": time.isoformat()}
+
+
+def _time(edge: JsonObject, zone: ZoneInfo) -> Time:
+    moment, day = _text(edge, "dateTime"), _text(edge, "date")
+    if not moment:
+        return date.fromisoformat(day)
+    try:
+        own = ZoneInfo(_text(edge, "timeZone") or zone.key)
+    except (ZoneInfoNotFoundError, ValueError):
+        own = zone
+    return local(datetime.fromisoformat(moment), own)
+
+
+def _attendee(entry: JsonObject) -> Attendee:
+    answer: Answer = next((one for one in ANSWERS if one == entry.get("responseStatus")), "needsAction")
+    return Attendee(_text(entry, "email"), _text(entry, "displayName"), answer, entry.get("self") is True)
+
+
+def _reminder(entry: JsonObject) -> Reminder:
+    minutes = entry.get("minutes")
+    return Reminder("email" if entry.get("method") == "email" else "popup", minutes if isinstance(minutes, int) else 0)
+
+
+def _text(entry: JsonObject, name: str) -> str:
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _inner(entry: JsonObject, name: str) -> JsonObject:
+    value = entry.get(name)
+    return cast("JsonObject", value) if isinstance(value, dict) else {}

@@ -1,0 +1,1 @@
+"""Events from one sentence, the same for every calendar server."""

@@ -1,0 +1,74 @@
+"""How an event repeats, as lines of RFC 5545: checked, and made to fit the event's own start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, cast
+from zoneinfo import ZoneInfo
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.gmail.calendar.event import Span
+from annabelle.servers.gmail.calendar.when import local
+from annabelle.servers.kit import deferred_module
+
+if TYPE_CHECKING:
+    import icalendar
+else:
+    icalendar = deferred_module("icalendar")
+
+_FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
+_DATES = re.compile(r"(?:EXDATE|RDATE)(?:;[A-Z]+=[\w/+\-]+)*:[\dTZ,]+")
+_PER_DAY = 48
+_EXAMPLE = "Write it like RRULE:FREQ=WEEKLY;BYDAY=MO,WE;COUNT=10."
+
+Rule = dict[str, list[object]]
+
+
+def read_recurrence(lines: Sequence[str], span: Span, zone: ZoneInfo) -> tuple[str, ...]:
+    """The lines as a calendar takes them; a rule that is none, or is too dense to be meant, is named."""
+    return tuple(_line(line.strip(), span, zone) for line in lines)
+
+
+def tame(rule: Rule) -> bool:
+    """Whether a rule repeats so seldom that it can be unrolled. Rules by the hour or less come from mistakes."""
+    per_day = 1
+    for part in ("BYHOUR", "BYMINUTE", "BYSECOND"):
+        per_day *= max(1, len(rule.get(part) or []))
+    return {str(frequency).upper() for frequency in rule.get("FREQ") or []} <= _FREQUENCIES and per_day <= _PER_DAY
+
+
+def _line(line: str, span: Span, zone: ZoneInfo) -> str:
+    if _DATES.fullmatch(line):
+        return line
+    name, colon, value = line.partition(":")
+    if colon and name.upper() != "RRULE":
+        raise _wrong()
+    try:
+        rule = cast("Rule", icalendar.vRecur.from_ical(value if colon else line))
+    except (ValueError, KeyError, TypeError) as error:
+        raise _wrong() from error
+    if not rule.get("FREQ") or ("COUNT" in rule and "UNTIL" in rule):
+        raise _wrong()
+    if not tame(rule):
+        raise InvalidArguments("An event repeats by the day, week, month or year.", hint=_EXAMPLE, field="recurrence")
+    if rule.get("UNTIL"):
+        rule["UNTIL"] = [_until(rule["UNTIL"][0], span, zone)]
+    return f"RRULE:{icalendar.vRecur(rule).to_ical().decode()}"
+
+
+def _until(until: object, span: Span, zone: ZoneInfo) -> date:
+    """The last moment in the form the start wants it: a day for days, otherwise in UTC. A day alone is included."""
+    if not isinstance(until, date):
+        raise _wrong()
+    if span.all_day:
+        return until.date() if isinstance(until, datetime) else until
+    if isinstance(until, datetime):
+        return local(until, zone).astimezone(UTC)
+    end_of_day = datetime.combine(until, time.min) + timedelta(days=1, seconds=-1)
+    return local(end_of_day, zone).astimezone(UTC)
+
+
+def _wrong() -> InvalidArguments:
+    return InvalidArguments("recurrence has a line that is not a rule.", hint=_EXAMPLE, field="recurrence")
