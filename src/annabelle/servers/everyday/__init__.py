@@ -1,0 +1,1 @@
+"""Everyday questions: time, units, money, weather, feeds and QR codes."""

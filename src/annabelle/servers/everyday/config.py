@@ -1,0 +1,40 @@
+"""Where the everyday server asks, what it keeps, and what time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from annabelle.core.home import Home
+from annabelle.core.messages import now
+from annabelle.servers.kit import own_settings
+from annabelle.servers.kit.files.config import FilesConfig
+
+
+@dataclass(frozen=True, slots=True)
+class EverydayConfig:
+    """The user's choices of the outside, and a clock that a test can set."""
+
+    files: FilesConfig
+    folder: Path
+    zone: str = "UTC"
+    weather_url: str = "https://api.open-meteo.com"
+    geocoding_url: str = "https://geocoding-api.open-meteo.com"
+    currency_url: str = "https://api.frankfurter.dev"
+    private_hosts: str = ""
+    clock: Callable[[], datetime] = field(default=now)
+
+    @classmethod
+    def from_environment(cls) -> EverydayConfig:
+        settings = own_settings()
+        return cls(
+            files=FilesConfig.from_environment(),
+            folder=Home.from_environment().data / "everyday",
+            zone=settings.user_timezone,
+            weather_url=settings.weather_url,
+            geocoding_url=settings.geocoding_url,
+            currency_url=settings.currency_url,
+            private_hosts=settings.private_hosts_allowed,
+        )

@@ -1,0 +1,160 @@
+"""Fetches a feed and reads its entries; a feed that has not changed since the last time is not sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import calendar
+import hashlib
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import struct_time
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from urllib.parse import urljoin, urlsplit
+
+from annabelle.core.errors import InvalidArguments, NotFound, TooLarge, Unavailable
+from annabelle.servers.everyday.plain_text import plain
+from annabelle.servers.everyday.source import read_body
+from annabelle.servers.kit import deferred_module, in_thread
+from annabelle.servers.kit.net.addresses import Exceptions, Reach
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from annabelle.servers.kit.net import client as http
+else:
+    httpx2 = deferred_module("httpx2")
+    http = deferred_module("annabelle.servers.kit.net.client")
+
+
+class _Parser(Protocol):
+    """What is used of the library; its own code has no types."""
+
+    def parse(self, stream: BinaryIO, *, sanitize_html: bool, resolve_relative_uris: bool) -> Mapping[str, object]: ...
+
+
+feedparser = cast("_Parser", deferred_module("feedparser"))
+
+MAX_BYTES = 5_000_000
+MAX_ENTRIES = 500
+_SECONDS = 20.0
+_KEPT = 32
+_ACCEPT = "application/rss+xml, application/atom+xml, application/feed+json;q=0.5, application/xml;q=0.9, */*;q=0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEntry:
+    """One entry, as plain words."""
+
+    id: str
+    title: str
+    link: str | None
+    published: datetime | None
+    summary: str
+    author: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFeed:
+    """A feed as it is now, in its own order."""
+
+    title: str
+    entries: tuple[FeedEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    validators: dict[str, str]
+    feed: ReadFeed
+
+
+class FeedReader:
+    """Reads feeds from the open internet, and from those hosts of the user's own that were allowed."""
+
+    def __init__(self, private_hosts: str) -> None:
+        self._reach = Reach(Exceptions.parse(private_hosts))
+        self._kept: dict[str, _Kept] = {}
+
+    async def read(self, url: str) -> ReadFeed:
+        """The feed behind an address. An answer "not modified" gives the one that was read before."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidArguments("A feed's address begins with http:// or https://.", field="url")
+        kept = self._kept.get(url)
+        status, headers, body = await self._fetch(url, kept.validators if kept else {})
+        if status == 304 and kept is not None:
+            return kept.feed
+        if status in (404, 410):
+            raise NotFound(f"There is no feed at {parts.hostname} (status {status}).", field="url")
+        if status != 200:
+            raise Unavailable(f"{parts.hostname} answered with status {status}.", hint="Try again in a while.")
+        if body is None:
+            raise TooLarge(f"The feed has more than {MAX_BYTES} bytes.", field="url")
+        feed = await in_thread(lambda stop: _parse(body, url))
+        names = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
+        self._kept[url] = _Kept({ask: headers[said] for said, ask in names.items() if said in headers}, feed)
+        while len(self._kept) > _KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        return feed
+
+    async def _fetch(self, url: str, validators: dict[str, str]) -> tuple[int, Mapping[str, str], bytes | None]:
+        headers = {"Accept": _ACCEPT, **validators}
+        try:
+            async with (
+                asyncio.timeout(_SECONDS),
+                http.guarded_client(self._reach, seconds=_SECONDS) as client,
+                client.stream("GET", url, headers=headers) as response,
+            ):
+                return response.status_code, response.headers, await read_body(response, MAX_BYTES)
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
+            raise Unavailable(
+                f"{urlsplit(url).hostname} could not be reached.", hint="Check the address, or try again in a while."
+            ) from error
+
+
+def _parse(data: bytes, url: str) -> ReadFeed:
+    if b"<!ENTITY" in data[:100_000]:
+        raise InvalidArguments("The feed defines entities of its own, which is not read.", field="url")
+    # As a stream: the library would take bytes for a file's name first.
+    parsed = feedparser.parse(io.BytesIO(data), sanitize_html=True, resolve_relative_uris=False)
+    if not parsed.get("version"):
+        raise InvalidArguments(
+            "There is no RSS or Atom feed at this address.",
+            hint="Look on the page for a link called RSS or Feed.",
+            field="url",
+        )
+    about = cast("Mapping[str, object]", parsed.get("feed") or {})
+    entries = cast("list[Mapping[str, object]]", parsed.get("entries") or [])[:MAX_ENTRIES]
+    title = plain(_text(about, "title"), 200) or str(urlsplit(url).hostname)
+    return ReadFeed(title, tuple(_entry(entry, url) for entry in entries))
+
+
+def _entry(entry: Mapping[str, object], url: str) -> FeedEntry:
+    link = urljoin(url, _text(entry, "link").strip())[:2000]
+    title = plain(_text(entry, "title"), 300)
+    summary = plain(_text(entry, "summary"), 1000)
+    named = _text(entry, "id") or _text(entry, "link") or f"{title}\n{summary}"
+    return FeedEntry(
+        # A stranger's id may be of any length; its digest names the entry as well.
+        id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16],
+        title=title or "(no title)",
+        link=link if _text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
+        published=_time(entry.get("published_parsed") or entry.get("updated_parsed")),
+        summary=summary,
+        author=plain(_text(entry, "author"), 100) or None,
+    )
+
+
+def _text(entry: Mapping[str, object], name: str) -> str:
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _time(value: object) -> datetime | None:
+    if not isinstance(value, struct_time):
+        return None
+    try:
+        return datetime.fromtimestamp(calendar.timegm(value), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,116 @@
+"""Asks the user's chosen sources for JSON, politely: guarded, bounded, and not twice within some minutes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
+
+from annabelle.core.errors import ConfigMistake, TooManyRequests, Unavailable
+from annabelle.servers.kit import deferred_module
+from annabelle.servers.kit.net.addresses import Exceptions, Reach
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from annabelle.servers.kit.net import client as http
+else:
+    httpx2 = deferred_module("httpx2")
+    http = deferred_module("annabelle.servers.kit.net.client")
+
+MAX_BYTES = 5_000_000
+SECONDS = 20.0
+_FRESH = timedelta(minutes=10)
+_KEPT = 64
+
+JsonObject = dict[str, object]
+
+
+class SourceRefused(Unavailable):
+    """The source answered, and said no: asking again the same way does not help."""
+
+    def __init__(self, message: str, status: int, reason: str | None) -> None:
+        super().__init__(message)
+        self.status, self.reason = status, reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    at: datetime
+    answer: JsonObject
+
+
+class Source:
+    """One service, by the address in the user's settings. That very address may be on the user's own network."""
+
+    def __init__(self, setting: str, url: str, private_hosts: str, clock: Callable[[], datetime]) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigMistake(f"{setting} must be an http or https address.", field=setting)
+        try:
+            port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        except ValueError as error:
+            raise ConfigMistake(f"{setting} has a port that is none.", field=setting) from error
+        self.host = parts.hostname
+        self._url = url.rstrip("/")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self._reach = Reach(Exceptions.parse(f"{host}:{port},{private_hosts}"))
+        self._clock = clock
+        self._kept: dict[str, _Kept] = {}
+
+    async def ask(self, path: str, parameters: Mapping[str, str], *, fresh: bool = False) -> JsonObject:
+        """The answer to a GET; one of the last ten minutes unless a fresh one is wanted."""
+        key = json.dumps([path, sorted(parameters.items())])
+        kept = self._kept.get(key)
+        if not fresh and kept is not None and timedelta(0) <= self._clock() - kept.at < _FRESH:
+            return kept.answer
+        answer = await self._get(path, parameters)
+        self._kept[key] = _Kept(self._clock(), answer)
+        while len(self._kept) > _KEPT:
+            self._kept.pop(next(iter(self._kept)))
+        return answer
+
+    async def _get(self, path: str, parameters: Mapping[str, str]) -> JsonObject:
+        try:
+            async with (
+                asyncio.timeout(SECONDS),
+                http.guarded_client(self._reach, seconds=SECONDS) as client,
+                client.stream("GET", f"{self._url}{path}", params=dict(parameters)) as response,
+            ):
+                body = await read_body(response, MAX_BYTES)
+        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
+            raise Unavailable(
+                f"{self.host} could not be reached.", hint="Try again in a while, or check the connection."
+            ) from error
+        return self._read(response.status_code, body)
+
+    def _read(self, status: int, body: bytes | None) -> JsonObject:
+        try:
+            answer: object = json.loads(body or b"", parse_float=Decimal)
+        except (ValueError, RecursionError):
+            answer = None
+        answer = cast("JsonObject", answer) if isinstance(answer, dict) else None
+        if status == 429:
+            raise TooManyRequests(f"{self.host} asks to wait: too many requests.", hint="Try again in some minutes.")
+        if 400 <= status < 500:
+            said = (answer or {}).get("reason") or (answer or {}).get("message")
+            reason = str(said)[:200] if said else None
+            raise SourceRefused(f"{self.host} refused: {reason or f'status {status}'}.", status, reason)
+        if status != 200 or answer is None:
+            raise Unavailable(f"{self.host} gave no usable answer (status {status}).", hint="Try again in a while.")
+        return answer
+
+
+async def read_body(response: httpx2.Response, limit: int) -> bytes | None:
+    """The body, or None when it is larger than the limit."""
+    data = bytearray()
+    async for chunk in response.aiter_bytes():
+        data += chunk
+        if len(data) > limit:
+            return None
+    return bytes(data)
