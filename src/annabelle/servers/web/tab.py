@@ -1,0 +1,217 @@
+"""One tab: a page, what it said and asked, the dialogs it opened, and one action on it at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+from annabelle.core.errors import RetryByModel, ToolTimeout
+from annabelle.core.redact import Redactor
+from annabelle.servers.kit import deferred_module
+from annabelle.servers.web.config import Patience
+from annabelle.servers.web.dialogs import Dialogs
+from annabelle.servers.web.refs import REF
+from annabelle.servers.web.traffic import Traffic
+from annabelle.servers.web.trouble import NEW_SNAPSHOT, explain
+from annabelle.servers.web.wording import shown_line
+
+if TYPE_CHECKING:
+    from playwright import async_api
+    from playwright.async_api import CDPSession, FileChooser, Frame, Locator, Page, Request
+else:
+    async_api = deferred_module("playwright.async_api")
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+SCHEMES = frozenset({"http", "https", "about", "blob", "chrome-error"})
+"""What a tab may show. `chrome-error` is the browser's own page about a site it could not open."""
+_GRACE = 2.0
+_GLANCE = 1.5
+
+
+class Tab:
+    """`spawn` runs something beside the calls, `news` tells the next result, `close` ends the tab."""
+
+    def __init__(
+        self,
+        page: Page,
+        patience: Patience,
+        redact: Redactor,
+        spawn: Callable[[Coroutine[None, None, object]], None],
+        news: Callable[[str], None],
+    ) -> None:
+        self.page, self.patience = page, patience
+        self._spawn, self._news = spawn, news
+        self.traffic = Traffic(redact)
+        self.dialogs = Dialogs(patience.dialog, spawn, news, self._give_up)
+        self.chooser: FileChooser | None = None
+        self.crashed = False
+        self._doubtful = False
+        self._channel: CDPSession | None = None
+        self._loading: Request | None = None
+        self._pending: set[asyncio.Future[object]] = set()
+        self._listen()
+
+    def _listen(self) -> None:
+        page, traffic = self.page, self.traffic
+        page.on("console", traffic.said)
+        page.on("pageerror", traffic.failed_script)
+        page.on("response", traffic.answered)
+        page.on("requestfinished", traffic.ended)
+        page.on("request", self._asked)
+        page.on("requestfailed", self._failed)
+        page.on("framenavigated", self._moved)
+        page.on("dialog", self.dialogs.add)
+        page.on("filechooser", self._choose)
+        page.on("crash", self._crash)
+
+    async def perform(self, doing: str, call: Coroutine[None, None, T], seconds: float | None = None) -> T:
+        """Do one thing in the page, for a bounded time. Raises DialogOpened when a dialog keeps it from ending.
+
+        What is cut short, by a dialog or by a cancelled call, goes on in the browser: the next call waits for it.
+        """
+        limit = self.patience.action if seconds is None else seconds
+        task = asyncio.ensure_future(call)
+        dialog = asyncio.ensure_future(self.dialogs.opened.wait())
+        try:
+            await asyncio.wait({task, dialog}, timeout=limit + _GRACE, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            dialog.cancel()
+            if not task.done():
+                self._leave(task)
+        if not task.done():
+            if (sentence := self.dialogs.describe()) is not None:
+                raise DialogOpened(sentence, hint="Answer it with browser_handle_dialog.")
+            self._doubtful = True
+            raise ToolTimeout(
+                f"{doing} took longer than {limit:g} s.", hint="The page may hang: close its tab with browser_tabs."
+            )
+        try:
+            return task.result()
+        except async_api.Error as error:
+            _log.debug("%s: %s", doing, type(error).__name__)
+            explained = explain(error.message, doing, limit)
+            self._doubtful = self._doubtful or isinstance(explained, ToolTimeout)
+            raise explained from None  # the cause repeats what was typed
+
+    async def rest(self) -> None:
+        """Wait until what an earlier call began has ended; a dialog may keep it from ending."""
+        if self._pending and not self.dialogs.opened.is_set():
+            await asyncio.wait(list(self._pending), timeout=self.patience.action)
+
+    async def hangs(self) -> bool:
+        """Whether the page answers nothing any more, after something took too long in it."""
+        if not self._doubtful or self.dialogs.opened.is_set():
+            return False
+        try:
+            async with asyncio.timeout(_GLANCE):
+                await self.page.evaluate("1")
+        except TimeoutError:
+            return True
+        except async_api.Error:
+            pass
+        self._doubtful = False
+        return False
+
+    async def settle(self) -> None:
+        """Wait, not for long, for the page that the last action began to load."""
+        until = asyncio.get_running_loop().time() + self.patience.settle
+        while self._loading is not None and not self.dialogs.opened.is_set():
+            if asyncio.get_running_loop().time() > until:
+                return
+            await asyncio.sleep(0.05)
+
+    async def title(self) -> str:
+        """Never waits for long: a page that hangs has no title to tell."""
+        if self.dialogs.opened.is_set() or self.crashed:
+            return ""
+        try:
+            async with asyncio.timeout(_GLANCE):
+                return shown_line(await self.page.title(), 200)
+        except (TimeoutError, async_api.Error):
+            return ""
+
+    async def target(self, ref: str) -> Locator:
+        """The element a ref of the last snapshot stands for."""
+        if REF.fullmatch(ref) is None:
+            raise RetryByModel("A ref looks like e12 or f1e3, as browser_snapshot shows it.", hint=NEW_SNAPSHOT)
+        locator = self.page.locator(f"aria-ref={ref}")
+        try:
+            found = await self.perform("Looking the ref up", locator.count())
+        except RetryByModel:
+            found = 0
+        if found == 0:
+            raise RetryByModel(f"There is no {ref} on this page, or no longer.", hint=NEW_SNAPSHOT)
+        return locator
+
+    def stop_loading(self) -> None:
+        """Nobody waits for the page any more."""
+        self._loading = None
+        self._spawn(self._tell_browser("Page.stopLoading"))
+
+    async def stop_script(self) -> None:
+        """A script that runs for too long keeps the page from everything else."""
+        with contextlib.suppress(TimeoutError, async_api.Error):
+            await self._tell_browser("Runtime.terminateExecution")
+
+    async def channel(self) -> CDPSession:
+        """A way to the browser itself. It must be open before a script runs wild: after that it is too late."""
+        if self._channel is None:
+            async with asyncio.timeout(self.patience.action):
+                self._channel = await self.page.context.new_cdp_session(self.page)
+        return self._channel
+
+    async def _tell_browser(self, method: str) -> None:
+        channel = await self.channel()
+        async with asyncio.timeout(_GLANCE):
+            await channel.send(method)  # pyright: ignore[reportUnknownMemberType]  an untyped dict in its signature
+
+    def _leave(self, task: asyncio.Future[T]) -> None:
+        pending: asyncio.Future[object] = task  # pyright: ignore[reportAssignmentType]  only whether it ended counts
+        self._pending.add(pending)
+        pending.add_done_callback(self._left)
+
+    def _left(self, task: asyncio.Future[object]) -> None:
+        self._pending.discard(task)
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio does not report it as forgotten
+
+    def _asked(self, request: Request) -> None:
+        self.traffic.asked(request)
+        if request.is_navigation_request() and request.frame == self.page.main_frame:
+            self._loading = request
+
+    def _failed(self, request: Request) -> None:
+        self.traffic.failed(request)
+        if request == self._loading:
+            self._loading = None
+
+    def _moved(self, frame: Frame) -> None:
+        if frame.parent_frame is not None:
+            return
+        self._loading, self.chooser = None, None
+        if urlsplit(frame.url).scheme not in SCHEMES:
+            self._news("The page went to an address that is not opened here, and was left.")
+            self._spawn(self.page.goto("about:blank", timeout=self.patience.action * 1000))
+
+    def _choose(self, chooser: FileChooser) -> None:
+        self.chooser = chooser
+        self._news("The page asks for files: give them with browser_file_upload.")
+
+    def _crash(self, _page: Page) -> None:
+        self.crashed = True
+        self.dialogs.forget()
+        self._news("The page crashed.")
+
+    def _give_up(self) -> None:
+        self._news("The tab was closed: its page did nothing but open dialogs.")
+        self._spawn(self.page.close())
+
+
+class DialogOpened(RetryByModel):
+    """A dialog keeps an action from ending; it goes on when the dialog is answered."""
