@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from email.message import EmailMessage
 from typing import TypeVar
 from urllib.parse import quote
@@ -52,6 +52,14 @@ class GoogleMailbox:
     def address(self) -> str:
         return self._session.email
 
+    @property
+    def rejected(self) -> bool:
+        return self._session.rejected
+
+    @property
+    def filters_note(self) -> str | None:
+        return None
+
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> Found:
         params = {
             "q": query or None,
@@ -65,7 +73,7 @@ class GoogleMailbox:
 
     async def lines(self, ids: Iterable[str]) -> list[MessageSummary]:
         """Lines for mails, in this order; one that vanished meanwhile is left out."""
-        found = await _some_at_once([self._line(one) for one in ids])
+        found = await _some_at_once(self._line, ids)
         return [line for line in found if line is not None]
 
     async def read(self, message_id: str) -> Message:
@@ -127,7 +135,7 @@ class GoogleMailbox:
 
     async def drafts(self, count: int) -> list[Draft]:
         page = await self._session.request("GET", f"{ME}/drafts", params={"maxResults": count})
-        found = await _some_at_once([self._draft(wire.text(one, "id")) for one in wire.entries(page, "drafts")])
+        found = await _some_at_once(self._draft, [wire.text(one, "id") for one in wire.entries(page, "drafts")])
         return [wire.draft_of(draft) for draft in found if draft]
 
     async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> Draft:
@@ -272,14 +280,17 @@ def _thread(thread_id: str | None) -> JsonObject:
     return {"threadId": thread_id} if thread_id else {}
 
 
-async def _some_at_once(waiting: list[Awaitable[T]]) -> list[T]:
-    """All of them, a few at a time: Google counts requests."""
+async def _some_at_once(ask: Callable[[str], Awaitable[T]], ids: Iterable[str]) -> list[T]:
+    """All answers in order, a few asked for at a time: Google counts requests."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(awaited: Awaitable[T]) -> T:
+    async def one(item: str) -> T:
         async with gate:
-            return await awaited
+            return await ask(item)
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(awaited)) for awaited in waiting]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in ids]
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from several
     return [task.result() for task in tasks]

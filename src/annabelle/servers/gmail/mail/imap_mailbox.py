@@ -60,6 +60,14 @@ class ImapMailbox:
     def address(self) -> str:
         return self._account.address
 
+    @property
+    def rejected(self) -> bool:
+        return self.connection.rejected
+
+    @property
+    def filters_note(self) -> str | None:
+        return "Annabelle applies this filter when new mail is looked at; the mail server knows nothing of it."
+
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> Found:
         asked = parse_query(query)
         start = read_token(page_token)

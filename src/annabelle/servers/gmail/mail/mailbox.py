@@ -27,6 +27,16 @@ class Mailbox(Protocol):
         """The person's own address."""
         ...
 
+    @property
+    def rejected(self) -> bool:
+        """Whether the last sign-in was refused."""
+        ...
+
+    @property
+    def filters_note(self) -> str | None:
+        """What a person should know about filters here."""
+        ...
+
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> Found: ...
 
     async def read(self, message_id: str) -> Message: ...
