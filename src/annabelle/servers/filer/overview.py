@@ -133,6 +133,6 @@ def _time(text: str) -> datetime:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidArguments(
-            f"{text!r} is not a date.", hint="Write it as in 2026-01-31 or 2026-01-31T08:00.", field="date_from"
+            f"{text[:40]!r} is not a date.", hint="Write it as in 2026-01-31 or 2026-01-31T08:00.", field="date_from"
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

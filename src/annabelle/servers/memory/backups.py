@@ -72,7 +72,9 @@ class BackupTools:
     @tool(read_only=False, destructive=True, idempotent=False, open_world=False, audience="people")
     async def restore_backup(
         self,
-        name: Annotated[str | None, Field(description="Name of a backup, as listed; by default the newest")] = None,
+        name: Annotated[
+            str | None, Field(max_length=200, description="Name of a backup, as listed; by default the newest")
+        ] = None,
     ) -> Restored:
         """Put a backup in the place of the memory, for example when its file is damaged. What was there is kept."""
         require_home_owner(current_call())

@@ -172,7 +172,7 @@ class ProfileTools:
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def rollback_profile(
         self,
-        version: Annotated[int, Field(ge=0, description="The version to bring back; 0 is the empty profile")],
+        version: Annotated[int, Field(ge=0, le=2**53, description="The version to bring back; 0 is the empty profile")],
         agent_id: Agent = None,
     ) -> ProfileChanged:
         """Make the profile read as it did at an earlier version. That is a new version of its own, so it can be undone
