@@ -1,0 +1,100 @@
+"""Calculation without a sandbox: an interpreter of its own that knows no files, no network and no processes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+from pydantic import Field
+
+from annabelle.core.errors import InvalidArguments, RetryByModel, TooLarge, Unavailable
+from annabelle.servers.codexec.tape import shortened
+from annabelle.servers.kit import Result, deferred_module, tool
+
+if TYPE_CHECKING:
+    import pydantic_monty as monty
+else:
+    monty = deferred_module("pydantic_monty")
+
+_SECONDS = 5.0
+_MEMORY_BYTES = 64_000_000
+_PRINTED_BYTES = 100_000
+_SHOWN_CHARS = 10_000
+
+
+class Calculated(Result):
+    """What a calculation came to."""
+
+    value: str | None = Field(default=None, description="Value of the last expression")
+    type: str | None = Field(default=None, description="Its type")
+    printed: str = Field(default="", description="What it printed")
+
+    def text(self) -> str:
+        parts = [self.printed.rstrip("\n"), self.value]
+        return "\n".join(part for part in parts if part) or "[no value]"
+
+
+class Calculating:
+    """calculate."""
+
+    def __init__(self) -> None:
+        self._pool: monty.AsyncMonty | None = None
+        self._lock = asyncio.Lock()
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
+    async def calculate(
+        self,
+        code: Annotated[
+            str,
+            Field(min_length=1, max_length=100_000, description="A Python expression, or a few lines ending in one"),
+        ],
+    ) -> Calculated:
+        """Calculate something exactly with a small Python: arithmetic, math, dates, decimal, text. Quick and always
+        there, but without files, network and most of the standard library; use execute_code for more."""
+        pool = await self._ready()
+        printed = monty.CollectString(max_bytes=_PRINTED_BYTES)
+        limits: monty.ResourceLimits = {"max_feed_duration_secs": _SECONDS, "max_memory": _MEMORY_BYTES}
+        try:
+            async with asyncio.timeout(_SECONDS * 3), pool.checkout(limits=limits) as session:
+                value = cast("object", await session.feed_run(code, print_callback=printed))
+            shown = None if value is None else _shown(value)
+        except (monty.MontySyntaxError, monty.MontyRuntimeError) as error:
+            raise _explained(error) from error
+        except (monty.MontyError, TimeoutError) as error:
+            raise RetryByModel("The calculation was stopped: it needs too much.", hint="Make it smaller.") from error
+        except ValueError as error:  # a number with too many digits to be written down
+            raise TooLarge("The result is too long to be shown.", hint="Ask for a part of it.") from error
+        kind = None if value is None else type(value).__name__
+        return Calculated(value=shown, type=kind, printed=shortened(printed.output, _SHOWN_CHARS))
+
+    async def close(self) -> None:
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.__aexit__(None, None, None)
+
+    async def _ready(self) -> monty.AsyncMonty:
+        """The interpreter's process starts with the first calculation and stays."""
+        async with self._lock:
+            if self._pool is None:
+                pool = monty.AsyncMonty(max_processes=2, checkout_timeout=_SECONDS * 3, request_timeout=_SECONDS * 2)
+                try:
+                    self._pool = await pool.__aenter__()
+                except (OSError, RuntimeError) as error:
+                    raise Unavailable(
+                        "The calculator could not be started.", hint="Reinstall the package pydantic-monty."
+                    ) from error
+            return self._pool
+
+
+def _shown(value: object) -> str:
+    return shortened(value if isinstance(value, str) else repr(value), _SHOWN_CHARS)
+
+
+def _explained(error: monty.MontySyntaxError | monty.MontyRuntimeError) -> RetryByModel | InvalidArguments:
+    form: Literal["type-msg"] = "type-msg"
+    said = shortened(error.display(form), 500)
+    if isinstance(error, monty.MontySyntaxError):
+        return InvalidArguments(f"That is not valid Python: {said}.", field="code")
+    missing = "ModuleNotFoundError" in said or "not supported" in said
+    hint = "execute_code has all of Python." if missing else "Correct the code and calculate again."
+    return RetryByModel(f"The calculation failed: {said}.", hint=hint)

@@ -1,0 +1,83 @@
+"""Isolation on macOS: the system's own sandbox, driven by a profile that starts from nothing."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from annabelle.servers.codexec.isolation.layer import Cell, Mount
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library/Apple", "/Library/Frameworks", "/private/var/db/timezone")
+_SYSTEM_FILES = ("/", "/private/etc/localtime", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+
+_LIMITED = 'ulimit -u "$1" -f "$2" -c 0 -t "$3"; shift 3; exec "$@"'
+"""A fixed text for the shell: macOS has no command that sets limits. Everything that varies comes as an argument."""
+
+
+class Seatbelt:
+    """Runs a cell with `sandbox-exec`. Paths inside are the paths outside."""
+
+    name = "seatbelt"
+    programs_of_host = True
+
+    def __init__(self, which: Callable[[str], str | None] = shutil.which, platform: str = sys.platform) -> None:
+        self._which = which
+        self._platform = platform
+
+    def missing(self) -> str | None:
+        if self._platform != "darwin":
+            return "seatbelt works on macOS only"
+        return None if self._which("sandbox-exec") else "sandbox-exec is not there"
+
+    def prepare(self, folder: Path) -> None:
+        """Code runs as the same user here."""
+
+    def place(self, mount: Mount) -> str:
+        return str(mount.source)
+
+    def environment(self, cell: Cell) -> dict[str, str]:
+        return dict(cell.env)
+
+    def command(self, cell: Cell) -> list[str]:
+        limits = cell.limits
+        blocks = max(limits.file_bytes // 512, 1)
+        seconds = limits.cpu_seconds if limits.cpu_seconds is not None else "unlimited"
+        limited = ["/bin/sh", "-c", _LIMITED, "limited", str(limits.processes), str(blocks), str(seconds)]
+        return [self._which("sandbox-exec") or "sandbox-exec", "-p", profile(cell), *limited, *cell.argv]
+
+    def interpreter(self, pid: int) -> int | None:
+        return pid  # sandbox-exec and the shell have become the program
+
+    def stop_command(self, cell: Cell) -> list[str] | None:
+        return None
+
+
+def profile(cell: Cell) -> str:
+    """Nothing is allowed but the system for reading, the cell's own places, and its own processes."""
+    readable = [f"(subpath {_quoted(place)})" for place in _SYSTEM]
+    readable += [f"(literal {_quoted(place)})" for place in _SYSTEM_FILES]
+    readable += [f"(subpath {_quoted(str(mount.source))})" for mount in cell.mounts]
+    writable = [f"(subpath {_quoted(str(mount.source))})" for mount in cell.writable]
+    writable += ['(literal "/dev/null")']
+    lines = [
+        "(version 1)",
+        "(deny default)",
+        "(allow process-fork)",
+        "(allow process-exec)",
+        "(allow signal (target same-sandbox))",
+        "(allow sysctl-read)",
+        "(allow file-read-metadata)",
+        f"(allow file-read* {' '.join(readable)})",
+        f"(allow file-write* {' '.join(writable)})",
+        "(allow network*)" if cell.network else "(deny network*)",
+    ]
+    if cell.network:
+        lines.append('(allow mach-lookup (global-name "com.apple.dnssd.service"))')
+    return "\n".join(lines)
+
+
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

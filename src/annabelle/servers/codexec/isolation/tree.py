@@ -1,0 +1,74 @@
+"""The processes of a running cell, read from /proc: how many there are and how much memory they hold together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MOST = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tree of processes uses; memory that several share is counted once where the system tells."""
+
+    processes: int
+    memory_bytes: int
+
+
+def children(pid: int) -> list[int]:
+    """The processes a process has started and that still run, oldest first."""
+    found: list[int] = []
+    with contextlib.suppress(OSError, ValueError):
+        for task in os.listdir(_PROC / str(pid) / "task"):
+            found += map(int, (_PROC / str(pid) / "task" / task / "children").read_text().split())
+    return sorted(found)
+
+
+def descendants(pid: int) -> list[int]:
+    """Everything below a process. Nothing leaves this tree: orphans of a cell fall to the cell's own first process."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting and len(found) < _MOST:
+        below = children(waiting.pop())
+        found += below
+        waiting += below
+    return found
+
+
+def usage(pid: int, enough: int) -> Usage:
+    """What the tree uses. Sharing is looked into only when the plain sum would be more than `enough`."""
+    tree = descendants(pid)
+    resident = sum(_resident(each) for each in tree)
+    if resident > enough:
+        resident = sum(_proportional(each) for each in tree)
+    return Usage(len(tree), resident)
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process with all below it: whatever holds the others together dies first."""
+    for each in (*descendants(pid), pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(each, signal.SIGKILL)
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int((_PROC / str(pid) / "statm").read_text().split()[1]) * _PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    try:
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        return _resident(pid)
+    return 0

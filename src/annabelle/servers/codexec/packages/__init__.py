@@ -1,0 +1,1 @@
+"""Packages of Python and Node for code that needs them."""

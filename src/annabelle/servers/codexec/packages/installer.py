@@ -1,0 +1,95 @@
+"""Fetches packages into a folder, inside a cell that has the network for just this run.
+
+Only ready-made packages are taken, and their own install scripts do not run: what is fetched is not executed until
+code uses it, and then without the network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from annabelle.core.errors import RetryByModel, ToolTimeout
+from annabelle.servers.codexec.isolation.layer import SCRATCH, Cell, CellLimits, Layer, Mount
+from annabelle.servers.codexec.languages import SessionLanguage
+from annabelle.servers.codexec.programs import Programs
+from annabelle.servers.codexec.running import Outcome, run_cell
+from annabelle.servers.codexec.tape import shortened
+from annabelle.servers.codexec.workshop import Workshop, environment
+from annabelle.servers.kit import in_thread
+
+_TARGET = "/packages/target"
+_FILE_FACTOR = 10
+_SAID_CHARS = 800
+
+_PIP = (
+    "install", "--upgrade", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
+    "--quiet", "--no-warn-script-location", "--root-user-action=ignore",
+)  # fmt: skip
+_NPM = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+
+
+class Installer:
+    """Installs into one folder at a time; two calls for the same folder come one after the other."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._locks: dict[Path, asyncio.Lock] = {}
+
+    async def install(self, language: SessionLanguage, packages: Sequence[str], target: Path) -> None:
+        """`packages` have been checked. Raises with what the package manager said when it fails."""
+        layer = await self._workshop.isolation.layer()
+        async with self._locks.setdefault(target, asyncio.Lock()), self._workshop.bench(None) as bench:
+            await in_thread(lambda stop: layer.prepare(target))
+            mount = Mount(target, _TARGET, writable=True)
+            argv, mounts = self._command(layer, language, packages, f"{layer.place(mount)}/{language}")
+            cell = Cell(
+                name=f"annabelle-{bench.run.root.name}",
+                argv=argv,
+                mounts=(mount, bench.mount, *mounts),
+                folder=layer.place(bench.mount),
+                env={**environment(layer, bench), "TMPDIR": layer.place(bench.mount), **self._sources()},
+                limits=self._limits(),
+                network=True,
+            )
+            outcome = await run_cell(layer, cell, self._workshop.config.limits.max_seconds)
+        self._judge(outcome, packages)
+
+    def _command(
+        self, layer: Layer, language: SessionLanguage, packages: Sequence[str], folder: str
+    ) -> tuple[tuple[str, ...], tuple[Mount, ...]]:
+        if language == "python":
+            pip = Programs(layer).pip()
+            return (*pip.argv, *_PIP, "--target", folder, "--", *packages), pip.mounts
+        npm = Programs(layer).npm()
+        return (*npm.argv, *_NPM, "--prefix", folder, "--", *packages), npm.mounts
+
+    def _sources(self) -> dict[str, str]:
+        """By environment and not by argument: an address may hold a password, and arguments can be seen by others."""
+        config = self._workshop.config
+        sources = {"PIP_CONFIG_FILE": "/dev/null", "npm_config_cache": f"{SCRATCH}/npm"}
+        if config.pip_index:
+            sources["PIP_INDEX_URL"] = config.pip_index
+        if config.npm_registry:
+            sources["npm_config_registry"] = config.npm_registry
+        return sources
+
+    def _limits(self) -> CellLimits:
+        own = self._workshop.limits()
+        return replace(own, file_bytes=own.file_bytes * _FILE_FACTOR)
+
+    def _judge(self, outcome: Outcome, packages: Sequence[str]) -> None:
+        named = ", ".join(packages)
+        if outcome.timed_out:
+            raise ToolTimeout(f"Installing {named} took too long.", hint="Try again, or a smaller package.")
+        if outcome.exit_code == 0:
+            return
+        said = (outcome.stderr.strip() or outcome.stdout.strip() or "it was ended").replace("\n", " ")
+        for address in (self._workshop.config.pip_index, self._workshop.config.npm_registry):
+            said = said.replace(address, "the configured source") if address else said
+        raise RetryByModel(
+            f"{named} could not be installed: {shortened(said, _SAID_CHARS)}",
+            hint="Check the name and the version. Packages that must be built here are not installed.",
+        )

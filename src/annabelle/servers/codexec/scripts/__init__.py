@@ -1,0 +1,1 @@
+"""The library of scripts: code that is kept under a name and run again."""

@@ -1,0 +1,1 @@
+"""Interpreters that are kept alive between calls."""

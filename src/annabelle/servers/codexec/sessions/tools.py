@@ -1,0 +1,195 @@
+"""The tools of sessions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.codexec.executing import Code, Timeout, WorkingDir
+from annabelle.servers.codexec.languages import SessionLanguage
+from annabelle.servers.codexec.report import RunReport, run_report
+from annabelle.servers.codexec.running import Outcome
+from annabelle.servers.codexec.sessions.interpreter import Reply
+from annabelle.servers.codexec.sessions.room import Room
+from annabelle.servers.codexec.sessions.session import Session
+from annabelle.servers.codexec.tape import shortened
+from annabelle.servers.codexec.workshop import Workshop
+from annabelle.servers.kit import Result, tool
+
+SessionId = Annotated[str, Field(max_length=200, description="Id or name of a session, from start_session")]
+_CONTROL = range(32)
+
+
+class SessionInfo(Result):
+    """One open session."""
+
+    session_id: str
+    language: str
+    name: str | None = None
+    working_dir: str | None = Field(default=None, description="Folder it works in; null for a private one")
+    started: str
+    idle_seconds: int
+    runs: int
+    busy: bool = Field(description="Code is running in it right now")
+
+
+class SessionStarted(Result):
+    session_id: str
+    language: str
+    name: str | None = None
+
+    def text(self) -> str:
+        return f"Session {self.session_id} ({self.language}) is open."
+
+
+class SessionList(Result):
+    sessions: list[SessionInfo]
+    most: int = Field(description="How many may be open at the same time, over all agents")
+
+
+class SessionClosed(Result):
+    session_id: str
+
+    def text(self) -> str:
+        return f"Session {self.session_id} is closed."
+
+
+class SessionReport(RunReport):
+    """How a piece of code in a session went."""
+
+    session_id: str = ""
+    value: str | None = Field(default=None, description="Value of the last expression")
+    error: str | None = Field(default=None, description="What went wrong, in one line; stderr has the trace")
+    interrupted: bool = Field(default=False, description="It took too long and was stopped; the session lives on")
+    session_gone: bool = Field(default=False, description="The interpreter is gone with all it knew; start a new one")
+
+    def text(self) -> str:
+        parts = [part for part in (super().text(), self.value and f"=> {self.value}") if part]
+        if self.value is not None and parts[0] == "[no output]":
+            parts = parts[1:]
+        if self.interrupted:
+            parts.append("[stopped: it took longer than it may. The session is still open.]")
+        if self.session_gone:
+            parts.append("[the session is gone, with everything it knew; start a new one]")
+        return "\n".join(parts)
+
+
+class SessionTools:
+    """start_session, send_to_session, close_session and list_sessions."""
+
+    def __init__(self, workshop: Workshop, room: Room) -> None:
+        self._workshop = workshop
+        self._room = room
+
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
+    async def start_session(
+        self,
+        language: Annotated[SessionLanguage, Field(description="python or node")],
+        name: Annotated[
+            str | None, Field(min_length=1, max_length=100, description="A name to call it by, beside its id")
+        ] = None,
+        working_dir: WorkingDir = None,
+    ) -> SessionStarted:
+        """Start an interpreter that remembers variables and imports between calls of send_to_session. It is closed
+        after some idle time."""
+        if name is not None:
+            if any(ord(char) in _CONTROL for char in name):
+                raise InvalidArguments("The name has control characters.", field="name")
+            if any(session.name == name for session in self._room.mine()):
+                raise InvalidArguments(f"There is already a session called {name!r}.", field="name")
+        session = await self._room.start(language, name, working_dir)
+        return SessionStarted(session_id=session.id, language=language, name=name)
+
+    @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
+    async def send_to_session(
+        self,
+        code: Code,
+        session_id: Annotated[
+            str | None, Field(max_length=200, description="Id or name; by default the session used last")
+        ] = None,
+        language: Annotated[
+            SessionLanguage | None,
+            Field(description="Instead of an id: the last session of this language, or a new one"),
+        ] = None,
+        timeout_ms: Timeout = None,
+    ) -> SessionReport:
+        """Run code in a session and get its output and the value of its last expression. await works at the top
+        level. Code that takes too long is interrupted, and the session stays open if it obeys."""
+        seconds = self._workshop.seconds(timeout_ms)
+        session = await self._wanted(session_id, language)
+        async with session.lock:
+            session = self._room.find(session.id)  # it may have been closed while this call waited
+            return await self._send(session, code, seconds)
+
+    @tool(read_only=False, destructive=True, idempotent=True, open_world=False)
+    async def close_session(self, session_id: SessionId) -> SessionClosed:
+        """Close a session. Its variables, packages and private files are gone."""
+        session = self._room.find(session_id)
+        await self._room.end(session)
+        return SessionClosed(session_id=session.id)
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
+    async def list_sessions(self) -> SessionList:
+        """List your open sessions."""
+        return SessionList(
+            sessions=[_info(session) for session in self._room.mine()], most=self._workshop.config.max_sessions
+        )
+
+    async def _wanted(self, session_id: str | None, language: SessionLanguage | None) -> Session:
+        if session_id is not None:
+            session = self._room.find(session_id)
+            if language not in (None, session.language):
+                raise InvalidArguments(f"Session {session.id} speaks {session.language}.", field="language")
+            return session
+        for session in self._room.mine():
+            if language in (None, session.language):
+                return session
+        if language is None:
+            raise InvalidArguments(
+                "No session is open.", hint="Name a language, or use start_session.", field="session_id"
+            )
+        return await self._room.start(language, None, None)
+
+    async def _send(self, session: Session, code: str, seconds: float) -> SessionReport:
+        session.touch()
+        before = await session.bench.before()
+        try:
+            reply = await session.interpreter.run(code, seconds)
+            artifacts = await session.bench.made_since(before, self._workshop.workspace)
+        finally:
+            session.runs += 1
+            session.touch()
+            if not session.interpreter.alive:
+                await self._room.end(session)
+        limit = self._workshop.config.limits.output_chars
+        report = await run_report(_outcome(reply), artifacts, self._workshop.overflow, limit)
+        if reply.interrupted:
+            report = report.model_copy(update={"timed_out": True})
+        return SessionReport(
+            **report.model_dump(),
+            session_id=session.id,
+            value=None if reply.value is None else shortened(reply.value, limit),
+            error=reply.error,
+            interrupted=reply.interrupted,
+            session_gone=reply.gone,
+        )
+
+
+def _outcome(reply: Reply) -> Outcome:
+    code = None if reply.gone else int(reply.error is not None)
+    return Outcome(code, reply.stdout, reply.stderr, reply.seconds, reply.killed)
+
+
+def _info(session: Session) -> SessionInfo:
+    return SessionInfo(
+        session_id=session.id,
+        language=session.language,
+        name=session.name,
+        working_dir=session.bench.shown,
+        started=session.started.isoformat(timespec="seconds"),
+        idle_seconds=int(session.idle_seconds),
+        runs=session.runs,
+        busy=session.lock.locked(),
+    )
