@@ -1,4 +1,4 @@
-"""Write the references that are made from code: docs/settings.md and docs/cli.md. `--check` only says what is stale."""
+"""Write the references that are made from code: settings, commands and servers. `--check` only says what is stale."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
+from server_docs import pages as server_pages
 from typer import Context
 from typer.core import TyperCommand, TyperGroup
 
@@ -131,18 +132,22 @@ def _help(command: TyperCommand | TyperGroup, name: str) -> list[str]:
     return ["```text", *(line.rstrip() for line in command.get_help(context).splitlines()), "```"]
 
 
-PAGES = {"settings.md": settings_page, "cli.md": cli_page}
+PAGES = {"settings.md": settings_page, "cli.md": cli_page, **server_pages()}
 
 
 def main(check: bool) -> int:
-    stale = [name for name, page in PAGES.items() if _read(DOCS / name) != page()]
-    if check:
-        for name in stale:
+    stale = 0
+    for name, page in PAGES.items():
+        text = page()
+        if _read(DOCS / name) == text:
+            continue
+        stale += 1
+        if check:
             sys.stderr.write(f"docs/{name} is out of date. Write it anew: make docs\n")
-        return 1 if stale else 0
-    for name in stale:
-        (DOCS / name).write_text(PAGES[name](), encoding="utf-8")
-    return 0
+        else:
+            (DOCS / name).parent.mkdir(exist_ok=True)
+            (DOCS / name).write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
 
 
 def _read(path: Path) -> str:

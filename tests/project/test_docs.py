@@ -11,10 +11,12 @@ from types import ModuleType
 import pytest
 
 from annabelle import __version__
+from support.few_servers import NAMES
 
 
 @pytest.fixture
-def gen_docs(root: Path) -> ModuleType:
+def gen_docs(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(root / "scripts")
     spec = importlib.util.spec_from_file_location("gen_docs", root / "scripts" / "gen_docs.py")
     assert spec is not None
     assert spec.loader is not None
@@ -23,9 +25,17 @@ def gen_docs(root: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["settings.md", "cli.md"])
+PAGES = ["settings.md", "cli.md", "servers/README.md", *(f"servers/{name}.md" for name in NAMES)]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_a_generated_page_is_up_to_date(root: Path, gen_docs: ModuleType, page: str):
     assert (root / "docs" / page).read_text() == gen_docs.PAGES[page](), "write it anew: make docs"
+
+
+def test_every_server_has_its_page_and_no_page_is_left_over(root: Path, gen_docs: ModuleType):
+    written = {str(page.relative_to(root / "docs")) for page in (root / "docs" / "servers").glob("*.md")}
+    assert written == {page for page in gen_docs.PAGES if page.startswith("servers/")}
 
 
 def test_every_dependency_has_a_line_that_says_why(root: Path):
