@@ -25,10 +25,14 @@ TOOL = "list_grants"
 class Connection:
     """A keep-alive HTTP connection with as little client as possible, so that only the hub is measured."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(
+        self, hub: Hub, name: str = f"filer_{TOOL}", arguments: dict[str, object] | None = None, fails: bool = False
+    ) -> None:
+        """`fails`: the tool lacks something here, and its refusal is what is measured."""
+        self._fails = fails
         where = urlsplit(hub.url)
         self._host, self._port = where.hostname or "127.0.0.1", where.port or 80
-        body = json.dumps({"name": f"filer_{TOOL}", "arguments": {}}).encode()
+        body = json.dumps({"name": name, "arguments": arguments or {}}).encode()
         self._request = (
             f"POST /tools/call HTTP/1.1\r\nHost: {where.netloc}\r\nX-Annabelle-Token: {hub.token}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -43,7 +47,7 @@ class Connection:
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.split("content-length:")[1].split("\r\n")[0])
         answer = await self._reader.readexactly(length)
-        if " 200 " not in head.splitlines()[0] or json.loads(answer)["is_error"]:
+        if " 200 " not in head.splitlines()[0] or json.loads(answer)["is_error"] is not self._fails:
             raise SystemExit(f"the hub answered {head.splitlines()[0]}: {answer[:300]!r}")
 
 
