@@ -23,7 +23,7 @@ REFRESH_TOKEN = "refresh-token-1"
 
 
 class Part(Protocol):
-    """What one of Google's services brings along. Its paths are the real ones, from `/gmail/v1` or `/calendar/v3` on."""
+    """What one of Google's services brings along. Its paths are the real ones, with `/gmail/v1` or `/calendar/v3`."""
 
     @property
     def routes(self) -> list[BaseRoute]: ...

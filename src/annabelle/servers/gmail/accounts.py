@@ -35,7 +35,8 @@ class Accounts:
         if account is not self._session_of:
             if self._session is not None:
                 self._former.append(self._session)  # a call may still use it
-            self._session = GoogleSession(account, self._config.google) if account is not None else None
+            config = self._config
+            self._session = GoogleSession(account, config.google, config.patience) if account is not None else None
             self._session_of = account
         return self._session
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from annabelle.core.home import Home
+from annabelle.servers.gmail.google_trouble import Patience
 from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 
@@ -38,6 +39,7 @@ class GmailConfig:
 
     files: FilesConfig
     google: GoogleAddresses = GoogleAddresses()
+    patience: Patience = Patience()
     timezone: str = "UTC"
     attachment_max_bytes: int = 25_000_000
 
