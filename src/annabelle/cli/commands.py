@@ -36,6 +36,7 @@ COMMANDS = (
     Command("models", "List, fetch and choose models."),
     Command("trace", "Show what happened in one turn, step by step."),
     Command("compare", "Run recorded conversations with and without the thinking phase."),
+    Command("connect", "Connect your accounts: Google, a mailbox, Telegram."),
     Command("config", "List, read and change settings."),
     Command("version", "Print the version."),
 )

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from annabelle.core.errors import ConfigMistake
+from annabelle.core.errors import ConfigMistake, StorageTrouble
 from annabelle.core.home import Home, write_atomically
 
 M = TypeVar("M", bound=BaseModel)
@@ -62,6 +62,7 @@ class TelegramAccount(BaseModel):
     api_hash: SecretStr
     session: SecretStr
     phone: str = ""
+    name: str = ""
 
 
 KINDS: dict[str, type[BaseModel]] = {"google": GoogleAccount, "mail": MailAccount, "telegram": TelegramAccount}
@@ -88,8 +89,14 @@ def read_connection(home: Home, kind: str, model: type[M]) -> M | None:
 
 def write_connection(home: Home, kind: str, account: BaseModel) -> None:
     """Keep the account; a crash leaves the old one or the new one."""
-    home.connections.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_atomically(connection_file(home, kind), _revealed(account), 0o600)
+    try:
+        home.connections.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.connections.chmod(0o700)
+        write_atomically(connection_file(home, kind), _revealed(account), 0o600)
+    except OSError as error:
+        raise StorageTrouble(
+            f"The account could not be kept: {error.strerror}.", hint=f"Fix {home.connections} and connect again."
+        ) from error
 
 
 def remove_connection(home: Home, kind: str) -> bool:

@@ -1,0 +1,126 @@
+"""`annabelle connect google`: mail and calendar at Google, allowed by their owner in a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import webbrowser
+from typing import Annotated
+
+import typer
+from pydantic import SecretStr
+
+from annabelle.cli.connect.asking import ask, checked
+from annabelle.cli.connect.google_access import (
+    SCOPES,
+    Attempt,
+    GoogleAddresses,
+    OAuthClient,
+    email_of,
+    exchange,
+)
+from annabelle.cli.connect.redirect import Decision, Redirect, waiting_redirect
+from annabelle.cli.connect.telling import tell_hub
+from annabelle.cli.options import Json
+from annabelle.cli.output import print_json, print_line
+from annabelle.cli.patience import hush, say
+from annabelle.cli.screen import clean
+from annabelle.core.connections import GoogleAccount, write_connection
+from annabelle.core.errors import CallerMistake, OperatorMistake, Unavailable
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings, load_settings
+
+
+def connect_google(
+    client_id: Annotated[
+        str | None, typer.Option("--client-id", help="OAuth client of the type desktop application.")
+    ] = None,
+    client_secret: Annotated[
+        str | None, typer.Option("--client-secret", help="Its secret; by default GOOGLE_CLIENT_SECRET, or asked for.")
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Do not open a browser; only show the address.")
+    ] = False,
+    wait: Annotated[int, typer.Option("--wait", min=1, max=3600, help="Seconds to wait for the sign-in.")] = 300,
+    json: Json = False,
+) -> None:
+    """Sign in at Google, for mail and calendar. A browser opens; the answer comes back to this machine."""
+    home = Home.from_environment()
+    settings = load_settings(home)
+    client = _client(settings, client_id, client_secret)
+    addresses = GoogleAddresses.at(settings.google_api_url)
+    account = asyncio.run(_sign_in(addresses, client, browser=not no_browser, seconds=wait))
+    write_connection(home.prepare(), "google", account)
+    told = tell_hub(home, "google")
+    missing = [name for scope, name in SCOPES.items() if scope not in account.scopes]
+    if json:
+        print_json({"kind": "google", "account": account.email, "not_allowed": missing, "hub_told": told})
+        return
+    print_line(f"Connected to Google as {clean(account.email)}.")
+    if missing:
+        print_line(f"Not allowed: {', '.join(missing)}. To allow it too, run it again and tick every box.")
+
+
+def _client(settings: Settings, client_id: str | None, secret: str | None) -> OAuthClient:
+    chosen = client_id or settings.google_client_id
+    if not chosen:
+        raise OperatorMistake(
+            "There is no OAuth client for Google yet.",
+            hint=(
+                "Make one at console.cloud.google.com (APIs and services, Credentials, OAuth client ID, type desktop "
+                "app), enable the Gmail and Calendar APIs there, and set GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET: "
+                "annabelle config set GOOGLE_CLIENT_ID …"
+            ),
+        )
+    if secret is None and settings.google_client_secret is not None and chosen == settings.google_client_id:
+        return OAuthClient(chosen, settings.google_client_secret)
+    given = secret if secret is not None else ask("Client secret", "--client-secret", secret=True)
+    return OAuthClient(checked("The client id", chosen), SecretStr(checked("The client secret", given)))
+
+
+async def _sign_in(addresses: GoogleAddresses, client: OAuthClient, *, browser: bool, seconds: int) -> GoogleAccount:
+    async with waiting_redirect() as redirect:
+        attempt = Attempt(redirect.address)
+        address = attempt.address(addresses, client)
+        # On stderr, because stdout is for what the command found out.
+        sys.stderr.write(f"Sign in to Google here:\n{address}\n")
+        sys.stderr.flush()
+        if browser:
+            webbrowser.open(address)
+        decision = await _wait(redirect, attempt.state, seconds)
+        if decision.error or not decision.code:
+            raise CallerMistake(
+                _denial(decision.error), hint="Nothing was kept. Run it again: annabelle connect google"
+            )
+        granted = await exchange(addresses, client, attempt, decision.code)
+        return GoogleAccount(
+            email=await email_of(addresses, granted),
+            client_id=client.client_id,
+            client_secret=client.secret,
+            refresh_token=granted.refresh_token,
+            scopes=granted.scopes,
+        )
+
+
+async def _wait(redirect: Redirect, state: str, seconds: int) -> Decision:
+    """The person's decision, with a visible countdown."""
+    deciding = asyncio.create_task(redirect.decision(state))
+    try:
+        for left in range(seconds, 0, -1):
+            say(f"Waiting for you in the browser ({left} s)")
+            done, _ = await asyncio.wait([deciding], timeout=1)
+            if done:
+                return deciding.result()
+    finally:
+        deciding.cancel()
+        hush()
+    raise Unavailable(
+        f"Nobody signed in within {seconds} seconds.", hint="Nothing was kept. Run it again: annabelle connect google"
+    )
+
+
+def _denial(error: str) -> str:
+    if error == "access_denied":
+        return "Access was not allowed at Google."
+    known = error.replace("_", "").isalpha() and len(error) <= 60
+    return f"Google refused the sign-in ({error})." if known else "Google refused the sign-in."

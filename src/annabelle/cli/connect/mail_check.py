@@ -1,0 +1,155 @@
+"""Signs in at a mail account's servers once, so that nothing is kept that does not work."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import imaplib
+import smtplib
+import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import httpx2 as httpx
+
+from annabelle.core.connections import Door, MailAccount
+from annabelle.core.errors import AnnabelleError, CallerMistake, OperatorMistake, Unavailable
+
+C = TypeVar("C", imaplib.IMAP4, smtplib.SMTP)
+
+CHECK_SECONDS = 20.0
+_NOTHING_KEPT = "Nothing was kept."
+_WHO_AM_I = '<?xml version="1.0"?><propfind xmlns="DAV:"><prop><current-user-principal/></prop></propfind>'
+
+
+def check_imap(account: MailAccount) -> None:
+    """Whether mail can be read."""
+    door, password = account.imap, account.password.get_secret_value()
+    where = f"The server for reading mail (IMAP at {door.host}:{door.port})"
+    with _explained(where):
+        connection = _open_imap(door)
+        try:
+            if "AUTH=PLAIN" in connection.capabilities:
+                connection.authenticate("PLAIN", lambda _: _plain(account.username, password))
+            else:
+                # Left to itself the library writes the name as it stands, blanks and all.
+                quoted = account.username.replace("\\", "\\\\").replace('"', '\\"')
+                connection.login(f'"{quoted}"', password)
+        finally:
+            with contextlib.suppress(OSError, imaplib.IMAP4.error):
+                connection.logout()
+
+
+def check_smtp(account: MailAccount) -> None:
+    """Whether mail can be sent; none is."""
+    door, password = account.smtp, account.password.get_secret_value()
+    where = f"The server for sending mail (SMTP at {door.host}:{door.port})"
+    with _explained(where):
+        connection = _open_smtp(door)
+        try:
+            connection.ehlo()
+            if "PLAIN" in connection.esmtp_features.get("auth", "").upper().split():
+                # Not by the library's own way, which takes ASCII only.
+                word = base64.b64encode(_plain(account.username, password)).decode()
+                code, said = connection.docmd("AUTH", f"PLAIN {word}")
+                if code not in (235, 503):
+                    raise smtplib.SMTPAuthenticationError(code, said)
+            else:
+                connection.login(account.username, password)
+        finally:
+            with contextlib.suppress(OSError, smtplib.SMTPException):
+                connection.quit()
+
+
+def check_caldav(account: MailAccount) -> None:
+    """Whether the calendar opens."""
+    url = account.caldav_url or ""
+    where = f"The calendar (CalDAV at {httpx.URL(url).host})"
+    username = account.caldav_username or account.username
+    password = (account.caldav_password or account.password).get_secret_value()
+    try:
+        with httpx.Client(
+            timeout=CHECK_SECONDS, trust_env=False, follow_redirects=True, max_redirects=5, auth=(username, password)
+        ) as http:
+            answer = http.request(
+                "PROPFIND", url, content=_WHO_AM_I, headers={"Depth": "0", "Content-Type": "application/xml"}
+            )
+    except (httpx.HTTPError, httpx.InvalidURL):
+        raise _unreachable(where) from None
+    if answer.status_code in (401, 403):
+        raise _refused(where)
+    if answer.status_code != 207:
+        raise OperatorMistake(
+            f"{where} answered {answer.status_code}, which no calendar does.",
+            hint=f"Check the address. {_NOTHING_KEPT}",
+        )
+
+
+def _open_imap(door: Door) -> imaplib.IMAP4:
+    if door.security == "tls":
+        context = ssl.create_default_context()
+        return imaplib.IMAP4_SSL(door.host, door.port, ssl_context=context, timeout=CHECK_SECONDS)
+    connection = imaplib.IMAP4(door.host, door.port, timeout=CHECK_SECONDS)
+    return _secured(door, connection, lambda context: connection.starttls(context), connection.shutdown)
+
+
+def _open_smtp(door: Door) -> smtplib.SMTP:
+    if door.security == "tls":
+        context = ssl.create_default_context()
+        return smtplib.SMTP_SSL(door.host, door.port, context=context, timeout=CHECK_SECONDS)
+    connection = smtplib.SMTP(door.host, door.port, timeout=CHECK_SECONDS)
+    return _secured(door, connection, lambda context: connection.starttls(context=context), connection.close)
+
+
+def _secured(door: Door, connection: C, begin: Callable[[ssl.SSLContext], object], close: Callable[[], object]) -> C:
+    """The same connection, encrypted unless it stays on this machine. One that will not be is closed again."""
+    if door.security == "none":
+        return connection
+    try:
+        begin(ssl.create_default_context())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            close()
+        raise
+    return connection
+
+
+def _plain(username: str, password: str) -> bytes:
+    return f"\0{username}\0{password}".encode()
+
+
+@contextmanager
+def _explained(where: str) -> Generator[None]:
+    """Every failure as a sentence about this server. What a server says itself may repeat the password: not shown."""
+    try:
+        yield
+    except AnnabelleError:
+        raise
+    except ssl.SSLCertVerificationError:
+        raise OperatorMistake(
+            f"{where} shows a certificate that this machine does not trust.", hint=_NOTHING_KEPT
+        ) from None
+    except ssl.SSLError:
+        raise OperatorMistake(
+            f"{where} does not speak TLS there.", hint=f"Try another port or --security. {_NOTHING_KEPT}"
+        ) from None
+    except (imaplib.IMAP4.abort, smtplib.SMTPServerDisconnected, smtplib.SMTPConnectError):
+        raise _unreachable(where) from None
+    except (imaplib.IMAP4.error, smtplib.SMTPAuthenticationError):
+        raise _refused(where) from None
+    except smtplib.SMTPNotSupportedError:
+        raise OperatorMistake(
+            f"{where} does not offer what was asked of it: STARTTLS, or a sign-in.",
+            hint=f"Try another port or --security. {_NOTHING_KEPT}",
+        ) from None
+    except (OSError, smtplib.SMTPException, EOFError, UnicodeError):
+        raise _unreachable(where) from None
+
+
+def _refused(where: str) -> CallerMistake:
+    return CallerMistake(f"{where} refused the user name or the password.", hint=_NOTHING_KEPT)
+
+
+def _unreachable(where: str) -> Unavailable:
+    return Unavailable(f"{where} can not be reached.", hint=f"Check the name and the port. {_NOTHING_KEPT}")
