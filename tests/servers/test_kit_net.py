@@ -153,13 +153,14 @@ def _spelled(number: int, way: int) -> str:
     ][way]
 
 
-@settings(max_examples=60)
+@settings(deadline=None, max_examples=60)
 @given(number=_private4, way=st.integers(0, 11))
 async def test_no_spelling_of_a_private_address_gets_through(number: int, way: int) -> None:
     with pytest.raises((NotAllowed, Unavailable)):
         await Reach(Exceptions()).addresses(_spelled(number, way), 80)
 
 
+@settings(deadline=None, max_examples=60)
 @given(address=st.ip_addresses())
 def test_nothing_is_more_public_than_the_standard_library_says(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -147,10 +148,8 @@ def _address(url: str) -> str:
 
 
 def _refuse_failure(answer: fetching.Fetched) -> None:
-    if answer.status < 400:
-        return
-    host = printable_host(answer.url.split("/")[2] if answer.url.count("/") > 1 else answer.url)
-    raise _failure(answer.status, host)
+    if answer.status >= 400:
+        raise _failure(answer.status, printable_host(urlsplit(answer.url).hostname or ""))
 
 
 def _failure(status: int, host: str) -> AnnabelleError:

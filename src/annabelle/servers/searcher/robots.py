@@ -6,12 +6,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from urllib.robotparser import RobotFileParser
 
 from annabelle.core.errors import NotAllowed, Unavailable
-from annabelle.servers.kit import StopSign, in_thread
+from annabelle.servers.kit import StopSign, deferred_module, in_thread
 from annabelle.servers.kit.net.addresses import printable_host
+
+if TYPE_CHECKING:
+    from urllib import robotparser
+else:
+    robotparser = deferred_module("urllib.robotparser")  # brings an HTTP client and the mail parser along
 
 AGENT = "Annabelle"
 KEEP_SECONDS = 3600.0
@@ -32,7 +37,7 @@ Load = Callable[[str], Awaitable[RobotsFile]]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    rules: RobotFileParser
+    rules: robotparser.RobotFileParser
     until: float
 
 
@@ -53,7 +58,7 @@ class Robots:
                 hint="Open it with the browser tools if the user wants to see it.",
             )
 
-    async def _rules(self, site: str) -> RobotFileParser:
+    async def _rules(self, site: str) -> robotparser.RobotFileParser:
         kept = self._sites.get(site)
         if kept is not None and kept.until > self._clock():
             return kept.rules
@@ -74,7 +79,7 @@ class Robots:
         return rules
 
 
-def _parsed(lines: list[str], stop: StopSign) -> RobotFileParser:
-    rules = RobotFileParser()
+def _parsed(lines: list[str], stop: StopSign) -> robotparser.RobotFileParser:
+    rules = robotparser.RobotFileParser()
     rules.parse(lines)
     return rules

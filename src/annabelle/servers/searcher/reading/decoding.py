@@ -34,7 +34,7 @@ def decode(data: bytes, charset: str | None, *, declared: bool = True) -> str:
 def _known(name: str | None) -> str | None:
     try:
         known = codecs.lookup(name or "")
-        b"".decode(known.name)
+        b"a".decode(known.name, errors="replace")  # some codecs are not of texts
     except (LookupError, UnicodeError):
         return None
     if known.name in _REFUSED:
