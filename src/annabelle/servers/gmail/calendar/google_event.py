@@ -11,6 +11,8 @@ from annabelle.servers.gmail.calendar.event import ANSWERS, Answer, Attendee, Ca
 from annabelle.servers.gmail.calendar.service import Change, Draft
 from annabelle.servers.gmail.calendar.when import local
 
+_ANSWERS: dict[object, Answer] = {answer: answer for answer in ANSWERS}
+
 
 def read_calendar(entry: JsonObject) -> Calendar:
     return Calendar(
@@ -124,7 +126,7 @@ def _time(edge: JsonObject, zone: ZoneInfo) -> Time:
 
 
 def _attendee(entry: JsonObject) -> Attendee:
-    answer: Answer = next((one for one in ANSWERS if one == entry.get("responseStatus")), "needsAction")
+    answer = _ANSWERS.get(entry.get("responseStatus"), "needsAction")
     return Attendee(_text(entry, "email"), _text(entry, "displayName"), answer, entry.get("self") is True)
 
 

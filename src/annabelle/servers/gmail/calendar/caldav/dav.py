@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import urllib.parse
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from annabelle.core.errors import (
     TooManyRequests,
     Unavailable,
 )
-from annabelle.servers.gmail.calendar.caldav.multistatus import Part, read_parts
+from annabelle.servers.gmail.calendar.caldav.multistatus import CONNECT, Part, joined, read_parts
 from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 else:
     httpx2 = deferred_module("httpx2")
 
-CONNECT = "Check the address, the user name and the password: annabelle connect mail"
 _SECONDS = 20.0
 _MAX_BYTES = 30_000_000
 _REDIRECTS = 4
@@ -54,18 +54,29 @@ class Reply:
     body: bytes
 
 
+class DavDoor:
+    """Opens conversations. What TLS needs is read once, because that takes longer than a whole conversation."""
+
+    def __init__(self, account: DavAccount) -> None:
+        self.account = account
+        self._tls: ssl.SSLContext | None = None
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncGenerator[Dav]:
+        if self._tls is None:
+            self._tls = await asyncio.to_thread(lambda: httpx2.create_ssl_context(trust_env=False))
+        auth = httpx2.BasicAuth(self.account.username, self.account.password.get_secret_value())
+        async with httpx2.AsyncClient(
+            auth=auth, verify=self._tls, timeout=_SECONDS, follow_redirects=False, trust_env=False
+        ) as client:
+            yield Dav(self.account, client)
+
+
 class Dav:
     """One conversation with the server: connections are shared in it and closed after it."""
 
     def __init__(self, account: DavAccount, client: httpx2.AsyncClient) -> None:
         self._account, self._client = account, client
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def open(cls, account: DavAccount) -> AsyncGenerator[Dav]:
-        auth = httpx2.BasicAuth(account.username, account.password.get_secret_value())
-        async with httpx2.AsyncClient(auth=auth, timeout=_SECONDS, follow_redirects=False, trust_env=False) as client:
-            yield cls(account, client)
 
     async def ask(self, method: str, url: str, body: str, depth: int = 0) -> list[Part]:
         """PROPFIND or REPORT: what the server tells of the things below an address."""
@@ -108,7 +119,7 @@ class Dav:
                 raise Unavailable("The calendar server does not answer.", hint="Try again in a moment.") from error
             if onward is None:
                 return reply
-            url = urllib.parse.urljoin(url, onward)
+            url = joined(url, onward)
         raise Unavailable("The calendar server sends from one place to the next without end.", hint=CONNECT)
 
     async def _once(

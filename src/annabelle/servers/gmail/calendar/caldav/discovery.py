@@ -6,8 +6,8 @@ import urllib.parse
 from dataclasses import dataclass
 
 from annabelle.core.errors import NotFound, Unavailable
-from annabelle.servers.gmail.calendar.caldav.dav import CONNECT, Dav, DavAccount
-from annabelle.servers.gmail.calendar.caldav.multistatus import Part, properties
+from annabelle.servers.gmail.calendar.caldav.dav import Dav, DavAccount
+from annabelle.servers.gmail.calendar.caldav.multistatus import CONNECT, Part, joined, properties
 from annabelle.servers.gmail.calendar.event import Calendar
 
 _WELL_KNOWN = "/.well-known/caldav"
@@ -57,7 +57,7 @@ async def discover(dav: Dav, account: DavAccount) -> list[Collection]:
 
 
 async def _home(dav: Dav, url: str) -> str:
-    for start in (url, urllib.parse.urljoin(url, _WELL_KNOWN)):
+    for start in (url, joined(url, _WELL_KNOWN)):
         try:
             parts = await dav.ask("PROPFIND", start, _WHO)
         except NotFound:

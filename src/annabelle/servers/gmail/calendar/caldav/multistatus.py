@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 else:
     ElementTree = deferred_module("defusedxml.ElementTree")
 
+CONNECT = "Check the address, the user name and the password: annabelle connect mail"
 _DAV = "{DAV:}"
 _CAL = "{urn:ietf:params:xml:ns:caldav}"
 _SPACES = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"'
@@ -52,7 +53,7 @@ class Part:
         """The address a property points to."""
         element = self.found.get(_long(name))
         href = None if element is None else element.find(f"{_DAV}href")
-        return None if href is None or not href.text else urllib.parse.urljoin(self.url, href.text.strip())
+        return None if href is None or not href.text else joined(self.url, href.text.strip())
 
     def has(self, name: str, *inner: str) -> bool:
         """Whether a property has one of these elements anywhere in it."""
@@ -70,10 +71,20 @@ def read_parts(url: str, body: bytes) -> list[Part]:
     try:
         root: Element = ElementTree.fromstring(body, forbid_dtd=True)
     except (ElementTree.ParseError, ValueError) as error:
-        raise Unavailable(
-            "The calendar server's answer can not be read.", hint="Check the address: annabelle connect mail"
-        ) from error
+        raise _nonsense() from error
     return [part for response in root.iter(f"{_DAV}response") if (part := _part(url, response)) is not None]
+
+
+def joined(base: str, href: str) -> str:
+    """Where a link leads; whether one may go there is another question."""
+    try:
+        return urllib.parse.urljoin(base, href)
+    except ValueError as error:
+        raise _nonsense() from error
+
+
+def _nonsense() -> Unavailable:
+    return Unavailable("The calendar server's answer can not be read.", hint=CONNECT)
 
 
 def _part(url: str, response: Element) -> Part | None:
@@ -85,7 +96,7 @@ def _part(url: str, response: Element) -> Part | None:
         status, prop = propstat.find(f"{_DAV}status"), propstat.find(f"{_DAV}prop")
         if prop is not None and (status is None or " 200" in (status.text or "")):
             found.update({element.tag: element for element in prop})
-    return Part(urllib.parse.urljoin(url, href.text.strip()), found)
+    return Part(joined(url, href.text.strip()), found)
 
 
 def _long(name: str) -> str:

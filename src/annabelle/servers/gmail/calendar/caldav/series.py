@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import urllib.parse
 from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
@@ -23,13 +24,15 @@ from annabelle.servers.gmail.calendar.service import Change, Draft
 from annabelle.servers.gmail.calendar.when import local
 
 _INSTANCE = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
+_NAME = re.compile(r"(?!\.{1,2}$)[^/\\\x00-\x1f\x7f]+")
 _ID = re.compile(r"([^#/\x00-\x20]{1,500}?)(?:#([\dTZ]{8,16}))?")
 
 
 def split_id(event_id: str) -> tuple[str, str | None]:
     """The resource's name, and which of the series is meant; None is the whole."""
     match = _ID.fullmatch(event_id)
-    if match is None or match[1] in (".", ".."):
+    # A name that a server could read as a way elsewhere is none: "." would be the calendar itself.
+    if match is None or not _NAME.fullmatch(urllib.parse.unquote(match[1])):
         raise gone()
     return match[1], match[2]
 

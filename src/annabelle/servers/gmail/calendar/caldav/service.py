@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import Conflict, NotFound, Unavailable
 from annabelle.servers.gmail.calendar.caldav.component import UNREADABLE
-from annabelle.servers.gmail.calendar.caldav.dav import Dav, DavAccount
+from annabelle.servers.gmail.calendar.caldav.dav import Dav, DavAccount, DavDoor
 from annabelle.servers.gmail.calendar.caldav.discovery import Collection, discover
 from annabelle.servers.gmail.calendar.caldav.multistatus import Part, events_between
 from annabelle.servers.gmail.calendar.caldav.series import Resource, gone, new_resource, split_id
@@ -29,18 +29,18 @@ class CalDav:
     """Every change is made on exactly the version that was read, so that nobody's change is lost."""
 
     def __init__(self, account: DavAccount, zone: ZoneInfo) -> None:
-        self._account = account
+        self._account, self._door = account, DavDoor(account)
         addresses = {account.address.lower(), account.username.lower()}
         self._reader = Reader(zone, frozenset(address for address in addresses if "@" in address))
         self._found: list[Collection] = []
 
     async def calendars(self) -> list[Calendar]:
-        async with Dav.open(self._account) as dav:
+        async with self._door.open() as dav:
             self._found = await discover(dav, self._account)
         return [collection.calendar for collection in self._found]
 
     async def events(self, calendar_id: str, window: Window, size: int, page_token: str | None) -> EventPage:
-        async with Dav.open(self._account) as dav:
+        async with self._door.open() as dav:
             collection = await self._collection(dav, calendar_id)
             question = events_between(window.start - _MARGIN, window.end + _MARGIN)
             parts = await dav.ask("REPORT", collection.url, question, depth=1)
@@ -50,12 +50,12 @@ class CalDav:
 
     async def get(self, calendar_id: str, event_id: str) -> Event:
         name, instance = split_id(event_id)
-        async with Dav.open(self._account) as dav:
+        async with self._door.open() as dav:
             resource = await self._read(dav, await self._collection(dav, calendar_id), name)
             return resource.event(instance)
 
     async def create(self, calendar_id: str, draft: Draft) -> tuple[Event, bool]:
-        async with Dav.open(self._account) as dav:
+        async with self._door.open() as dav:
             collection = await self._collection(dav, calendar_id)
             name = f"{draft.key}.ics"
             data = new_resource(draft, self._account.address)
@@ -68,7 +68,7 @@ class CalDav:
 
     async def update(self, event: Event, change: Change) -> Event:
         name, instance = split_id(event.id)
-        async with Dav.open(self._account) as dav:
+        async with self._door.open() as dav:
             collection = await self._collection(dav, event.calendar_id)
             resource = await self._read(dav, collection, name)
             if resource.version != event.version:
@@ -79,7 +79,7 @@ class CalDav:
 
     async def delete(self, calendar_id: str, event_id: str) -> None:
         name, instance = split_id(event_id)
-        async with Dav.open(self._account) as dav:
+        async with self._door.open() as dav:
             collection = await self._collection(dav, calendar_id)
             if instance is None:
                 await dav.delete(_place(collection, name), {})

@@ -22,8 +22,8 @@ else:
     _dates = deferred_module("dateparser.search")
 
 _LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "pl", "sv", "da", "tr", "cs", "ru", "uk")
-_FIGURES = re.compile(r"\d+[./\-]\d+")
-_CLEAR = re.compile(r"\d+[./\-]\d+|\w{4,}")
+_FIGURES = re.compile(r"\d+[./-]\d+[./-]\d+|(?!24/7)\b\d{1,2}/\d{1,2}\b")
+_CLEAR = re.compile(rf"{_FIGURES.pattern}|[^\W\d]{{4,}}")
 """A short word alone may be a name: "Call Mar" is no day in March. English words were looked for before."""
 
 
