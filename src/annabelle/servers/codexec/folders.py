@@ -36,10 +36,9 @@ class RunFolder:
         return self.root / "packages"
 
     def put(self, name: str, text: str) -> None:
-        """A file of the code, readable by whoever runs it and writable by nobody inside. Lone surrogates, which no
-        file can hold, become question marks."""
+        """A file of the code, readable by whoever runs it and writable by nobody inside."""
         file = self.code / name
-        file.write_bytes(text.encode("utf-8", errors="replace"))
+        file.write_bytes(text.encode())
         file.chmod(0o644)
 
     def remove(self) -> None:

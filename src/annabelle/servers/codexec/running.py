@@ -81,10 +81,9 @@ async def _until_over(caged: Caged, watch: Watch, deadline: float, tapes: tuple[
 
 
 async def _record(stream: asyncio.StreamReader, tape: Tape) -> None:
+    """To the very end, whatever it costs: the end of a process is not noticed while its pipes are full."""
     while chunk := await stream.read(_CHUNK):
         tape.feed(chunk)
-        if tape.total > 2 * MOST_OUTPUT_BYTES:
-            return  # it will be ended at the next look; until then it may wait
 
 
 async def _finish(readers: Sequence[asyncio.Future[None]]) -> None:

@@ -7,6 +7,7 @@ code uses it, and then without the network.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,13 +23,18 @@ from annabelle.servers.kit import in_thread
 
 _TARGET = "/packages/target"
 _FILE_FACTOR = 10
-_SAID_CHARS = 800
+_SAID_CHARS = 600
+_PREFIX = re.compile(r"(ERROR:|npm error|npm ERR!)")
+_STACK = re.compile(r"\s+at |\s*A complete log|\s*[{}]")
 
 _PIP = (
     "install", "--upgrade", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check", "--no-input",
-    "--quiet", "--no-warn-script-location", "--root-user-action=ignore",
+    "--quiet", "--no-warn-script-location", "--root-user-action=ignore", "--retries=2", "--timeout=20",
 )  # fmt: skip
-_NPM = ("install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error")
+_NPM = (
+    "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error",
+    "--fetch-retries=2", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=2000", "--fetch-timeout=60000",
+)  # fmt: skip
 
 
 class Installer:
@@ -86,10 +92,17 @@ class Installer:
             raise ToolTimeout(f"Installing {named} took too long.", hint="Try again, or a smaller package.")
         if outcome.exit_code == 0:
             return
-        said = (outcome.stderr.strip() or outcome.stdout.strip() or "it was ended").replace("\n", " ")
+        said = _complaint(outcome.stderr) or outcome.stdout.strip() or "it was ended"
         for address in (self._workshop.config.pip_index, self._workshop.config.npm_registry):
             said = said.replace(address, "the configured source") if address else said
         raise RetryByModel(
             f"{named} could not be installed: {shortened(said, _SAID_CHARS)}",
             hint="Check the name and the version. Packages that must be built here are not installed.",
         )
+
+
+def _complaint(stderr: str) -> str:
+    """The lines in which pip or npm says what is wrong, without its warnings, stacks and log files."""
+    lines = [_PREFIX.sub("", line) for line in stderr.splitlines() if _PREFIX.match(line)]
+    telling = [line.strip() for line in lines if line.strip() and not _STACK.match(line)]
+    return " ".join(telling[:4]) or stderr.strip()

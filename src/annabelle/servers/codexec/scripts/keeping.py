@@ -122,7 +122,7 @@ class Keeping:
             name=wanted,
             description=description,
             language=language,
-            code=_storable(code),
+            code=code,
             tags=sorted({tag.strip() for tag in tags or [] if tag.strip()}),
             packages=_packages(language, packages or []),
             created=now(),
@@ -145,14 +145,6 @@ class Keeping:
 
     async def _kept(self, name: str, held: bytes) -> str:
         return (await self._workshop.workspace.keep(f"{TRASH}/{stamp()}", f"{name}.json", held)).path
-
-
-def _storable(code: str) -> str:
-    try:
-        code.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArguments(f"The code has half a character at position {error.start}.", field="code") from error
-    return code
 
 
 def _packages(language: Language, packages: list[str]) -> list[str]:

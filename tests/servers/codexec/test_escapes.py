@@ -1,0 +1,282 @@
+"""Code that tries to get out of its cell, to read what is not its own, or to take the machine down with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from pathlib import Path
+
+import psutil
+import pytest
+
+from annabelle.core.home import Home
+from annabelle.servers.codexec.config import CodeConfig
+from servers.codexec.calling import MakeServer, gone
+from servers.speaking import CallTool
+
+pytestmark = [pytest.mark.req("SRV-EXE"), pytest.mark.incident("I-05")]
+
+READ_ALL = """
+import json, os, sys
+got = {}
+for path in json.loads(%r):
+    try:
+        got[path] = os.listdir(path) if os.path.isdir(path) else open(path, 'rb').read(100).decode(errors='replace')
+    except OSError as error:
+        pass
+print(json.dumps(got))
+"""
+
+WRITE_ALL = """
+import json, os
+got = []
+for path in json.loads(%r):
+    for attempt in (lambda at: open(at, 'w'), lambda at: os.mkdir(at + '.d'), lambda at: os.symlink('/', at + '.l')):
+        try:
+            attempt(path)
+            got.append(path)
+        except OSError:
+            pass
+print(json.dumps(got))
+"""
+
+
+async def test_nothing_of_the_machine_can_be_read(call: CallTool, home: Home, outside: Path) -> None:
+    home.token_file.write_text("the token")
+    paths = [
+        home.root, home.token_file, home.data, home.workspace, outside, outside / "secret.txt", Path.home(), "/root",
+        "/home", "/etc/passwd", "/etc/shadow", "/etc/hostname", "/var", "/run", "/srv", "/opt", "/mnt", "/sys", "/boot",
+        "/proc/kcore", "/dev/mem", "/dev/sda", "/dev/vda", __file__,
+    ]  # fmt: skip
+    result = await call("execute_code", language="python", code=READ_ALL % json.dumps([str(path) for path in paths]))
+    assert json.loads(result.stdout) == {}
+
+
+async def test_nothing_of_the_machine_can_be_written(call: CallTool, home: Home, outside: Path) -> None:
+    folders = [
+        "/", "/usr", "/usr/bin", "/etc", "/etc/ssl", "/bin", "/lib", "/dev", "/proc", "/proc/sys/kernel", "/code",
+        "/packages", "/packages/agent/python", "/var", "/home", "/root", str(home.root), str(outside),
+    ]  # fmt: skip
+    paths = [f"{folder}/planted" for folder in folders]
+    paths += ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/code/main.py", "/proc/sys/kernel/hostname"]
+    result = await call("execute_code", language="python", code=WRITE_ALL % json.dumps(paths))
+    assert json.loads(result.stdout) == []
+
+
+async def test_no_secret_of_the_server_reaches_the_code(call: CallTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "sesame-opens")
+    code = "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null; true"
+    result = await call("execute_code", language="bash", code=code)
+    names = {line.partition("=")[0] for line in result.stdout.split("\\x00")[0].splitlines()}
+    assert "sesame" not in result.stdout
+    assert names <= {"PATH", "HOME", "LANG", "TMPDIR", "TERM", "PYTHONPATH", "NODE_PATH", "PWD", "SHLVL", "_", "OLDPWD"}
+
+
+async def test_the_network_is_not_there(call: CallTool) -> None:
+    tcp = socket.create_server(("127.0.0.1", 0))
+    abstract = socket.socket(socket.AF_UNIX)
+    abstract.bind("\0annabelle-test-listener")
+    abstract.listen()
+    code = f"""
+import socket
+for family, address in ((socket.AF_INET, ('127.0.0.1', {tcp.getsockname()[1]})), (socket.AF_INET, ('192.0.2.1', 80)),
+                        (socket.AF_UNIX, '\\0annabelle-test-listener')):
+    try:
+        with socket.socket(family) as link:
+            link.settimeout(3)
+            link.connect(address)
+            print('reached', address)
+    except OSError as error:
+        print(type(error).__name__)
+print([name for _, name in socket.if_nameindex()])
+"""
+    with tcp, abstract:
+        result = await call("execute_code", language="python", code=code)
+    assert "reached" not in result.stdout
+    assert result.stdout.splitlines()[-1] == "['lo']"
+
+
+async def test_other_processes_are_neither_seen_nor_reached(call: CallTool) -> None:
+    code = f"""
+import os, signal
+print(len([name for name in os.listdir('/proc') if name.isdigit()]))
+for pid in (1, os.getppid(), {os.getpid()}):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError as error:
+        print(type(error).__name__)
+try:
+    os.kill(-1, signal.SIGKILL)
+except OSError:
+    pass
+print('still here')
+"""
+    result = await call("execute_code", language="python", code=code)
+    lines = result.stdout.splitlines()
+    assert int(lines[0]) <= 3
+    assert lines[-1] == "still here"
+    assert result.exit_code == 0
+    assert psutil.Process().is_running()
+
+
+async def test_rights_can_not_be_gained(call: CallTool) -> None:
+    code = """
+id -u
+cp /usr/bin/id ./id && chmod 4755 ./id && ./id -u
+grep -E 'Cap(Prm|Eff|Bnd)|NoNewPrivs' /proc/self/status | awk '{print $2}' | sort -u | tr '\\n' ' '; echo
+mount -t tmpfs none /work 2>/dev/null && echo mounted
+chroot / /usr/bin/true 2>/dev/null && echo chrooted
+mknod disk b 8 0 2>/dev/null && echo made
+su -c true 2>/dev/null && echo su
+true
+"""
+    result = await call("execute_code", language="bash", code=code)
+    user, copied, rights = result.stdout.splitlines()
+    assert (user, copied) == ("65534", "65534")
+    assert rights.split() == ["0000000000000000", "1"]
+
+
+async def test_a_link_in_the_folder_leads_nowhere(call: CallTool, workspace: Path, outside: Path) -> None:
+    (workspace / "Data").mkdir(parents=True)
+    (workspace / "Data/out").symlink_to(outside)
+    code = "cat out/secret.txt; echo planted > out/planted; ln /usr/bin/id hard; true"
+    result = await call("execute_code", language="bash", code=code, working_dir="Data")
+    assert "the secret" not in result.stdout
+    assert not (outside / "planted").exists()
+    assert not (workspace / "Data/hard").exists()
+
+
+async def test_links_and_pipes_are_not_taken_for_files_it_made(call: CallTool, workspace: Path, outside: Path) -> None:
+    """What code leaves is read by the server, which can see more than the code."""
+    code = f"""
+ln -s {outside}/secret.txt leak.txt; ln -s {outside} leak; mkfifo pipe; mkdir real; ln -s {outside} real/leak
+echo fine > fine.txt
+"""
+    result = await call("execute_code", language="bash", code=code)
+    assert [path.rsplit("/", 1)[1] for path in result.artifacts] == ["fine.txt"]
+    assert not [file for file in os.listdir(workspace / "Code/results") if "leak" in file]
+
+
+async def test_a_fork_bomb_ends_with_its_time(call: CallTool) -> None:
+    result = await call(
+        "execute_code",
+        language="bash",
+        code="bomb() { bomb forkmark | bomb forkmark & }; bomb; sleep 5",
+        timeout_ms=1500,
+    )
+    assert result.killed in ("time", "processes") or "Resource temporarily unavailable" in result.stderr
+    assert gone("/code/main.sh")
+    assert (await call("execute_code", language="bash", code="echo alive")).stdout == "alive\n"
+
+
+async def test_processes_are_limited(make_server: MakeServer) -> None:
+    code = """
+import os, time
+made = 0
+try:
+    while made < 200:
+        if os.fork() == 0:
+            time.sleep(5)
+            os._exit(0)
+        made += 1
+except OSError:
+    pass
+print(made)
+"""
+    server = make_server(processes=20)
+    result = await server.tools["execute_code"].call({"language": "python", "code": code})
+    assert 5 <= int(result.stdout) <= 20
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("python", "x = bytearray(2_000_000_000)"),
+        ("node", "const all = []; for (;;) all.push(Buffer.alloc(20_000_000, 1))"),
+        ("bash", "x=12345678; while :; do x=$x$x; done"),
+    ],
+)
+async def test_a_process_gets_no_more_memory_than_it_may(call: CallTool, language: str, code: str) -> None:
+    result = await call("execute_code", language=language, code=code, timeout_ms=20_000)
+    assert result.exit_code != 0
+    assert not result.timed_out
+    assert result.killed in (None, "memory")
+
+
+async def test_processes_together_get_no_more_memory_than_one(make_server: MakeServer) -> None:
+    code = """
+import os, time
+for number in range(6):
+    if os.fork() == 0:
+        held = b'x' * 60_000_000
+        time.sleep(20)
+time.sleep(20)
+"""
+    server = make_server(memory_mb=200)
+    result = await server.tools["execute_code"].call({"language": "python", "code": code})
+    assert result.killed == "memory"
+    assert "more memory than it may" in result.text()
+
+
+async def test_files_in_memory_count_too(call: CallTool) -> None:
+    code = """
+for place in ('/tmp/a', '/dev/shm/a'):
+    try:
+        with open(place, 'wb') as file:
+            for _ in range(45):
+                file.write(b'x' * 10_000_000)
+        print('wrote')
+    except OSError as error:
+        print('refused')
+"""
+    assert (await call("execute_code", language="python", code=code)).stdout == "refused\nrefused\n"
+
+
+async def test_a_flood_of_output_is_cut_off(call: CallTool) -> None:
+    before = psutil.Process().memory_info().rss
+    result = await call("execute_code", language="bash", code="yes 'a flood of words'; true")
+    assert result.killed == "output"
+    assert len(result.stdout) < 10_200
+    assert psutil.Process().memory_info().rss - before < 100_000_000
+
+
+async def test_a_file_grows_no_larger_than_it_may(make_server: MakeServer) -> None:
+    server = make_server(file_bytes=1_000_000)
+    code = "head -c 5000000 /dev/zero > big; stat -c %s big"
+    result = await server.tools["execute_code"].call({"language": "bash", "code": code})
+    assert result.stdout == "1000000\n"
+
+
+async def test_many_files_are_too_much_as_well(make_server: MakeServer) -> None:
+    server = make_server(file_bytes=1_000_000)
+    code = "for n in $(seq 1000); do head -c 900000 /dev/zero > $n; done; sleep 20"
+    result = await server.tools["execute_code"].call({"language": "bash", "code": code})
+    assert result.killed == "disk"
+
+
+async def test_no_process_survives_its_run(call: CallTool, code_config: CodeConfig) -> None:
+    code = """
+setsid nohup sleep 1618.03 >/dev/null 2>&1 &
+(trap '' TERM HUP; sleep 1618.03) >/dev/null 2>&1 &
+disown -a; echo on
+"""
+    result = await call("execute_code", language="bash", code=code)
+    assert result.stdout == "on\n"
+    assert await asyncio.to_thread(gone, "1618.03")
+    assert os.listdir(code_config.data / "runs") == []
+
+
+async def test_a_folder_of_root_is_usable_and_no_way_to_the_rest(call: CallTool, workspace: Path) -> None:
+    """Run by root, code works as nobody: the folder is handed over, a file with a second name elsewhere is not."""
+    (workspace / "Data").mkdir(parents=True)
+    (workspace / "Data/own.txt").write_text("old")
+    (workspace / "kept.txt").write_text("kept")
+    (workspace / "kept.txt").chmod(0o600)
+    (workspace / "Data/second-name").hardlink_to(workspace / "kept.txt")
+    code = "echo new > own.txt; cat second-name; echo spoiled > second-name; true"
+    await call("execute_code", language="bash", code=code, working_dir="Data")
+    assert (workspace / "Data/own.txt").read_text() == "new\n"
+    if os.geteuid() == 0:
+        assert (workspace / "kept.txt").read_text() == "kept"
