@@ -8,7 +8,12 @@ from annabelle.core.errors import NotAllowed
 from annabelle.servers.kit.files.layout import SCRIPTS
 from annabelle.servers.kit.files.places import Spot
 
-_PROGRAMS = (".exe", ".bat", ".ps1")
+_PROGRAMS = frozenset(
+    {
+        *(".exe", ".bat", ".cmd", ".com", ".scr", ".pif", ".msi", ".ps1", ".vbs", ".hta", ".lnk", ".reg"),  # Windows
+        *(".command", ".desktop"),  # macOS and Linux
+    }
+)
 
 
 def refuse_program(spot: Spot, source: Spot | None = None) -> None:

@@ -25,6 +25,8 @@ MAX_READ_BYTES = 50_000_000
 _UNFIT = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*\u200e\u200f\u202a-\u202e\u2066-\u2069]+')
 _NAME_BYTES = 180
 _TRIES = 1000
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
+"""Names that are no files on Windows, whatever their ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,10 @@ class Workspace:
     async def keep(self, folder: str, name: str, data: bytes) -> FileKept:
         """A new file in a folder of the workspace, under a name from outside. Nothing is replaced: a name that is
         taken gets a number."""
+        wanted = clean_name(name)
 
         def work(walker: Walker, stop: StopSign) -> FileKept:
             home = self._places.find(folder, "write")
-            wanted = clean_name(name)
             with walker.folder(home, make=True) as held:
                 for number in range(1, _TRIES):
                     spot = home.child(_numbered(wanted, number))
@@ -87,7 +89,7 @@ class Workspace:
                         return FileKept(spot.shown, len(data))
             raise TooLarge(f"{folder} has too many files called {wanted}.")
 
-        return await self._perform(f"{folder}/{name}", work)
+        return await self._perform(f"{folder}/{wanted}", work)
 
     async def write(self, path: str, data: bytes, *, replace: bool = False, field: str = "path") -> FileKept:
         """A file at a path somebody chose; Conflict if there is one already and `replace` is not given."""
@@ -159,7 +161,7 @@ def clean_name(name: str) -> str:
     suffix = path.suffix if len(path.suffix) <= 12 else ""
     stem = fit.removesuffix(suffix) if suffix else fit
     cut = stem.encode()[: _NAME_BYTES - len(suffix.encode())].decode(errors="ignore").strip(" .")
-    return f"{cut or 'file'}{suffix}"
+    return f"{'_' if _DEVICES.fullmatch(cut.partition('.')[0].strip()) else ''}{cut or 'file'}{suffix}"
 
 
 def _numbered(name: str, number: int) -> str:

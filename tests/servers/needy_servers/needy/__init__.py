@@ -1,0 +1,1 @@
+"""Lacks something until a file is there."""
