@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import socketserver
 import ssl
@@ -147,15 +148,21 @@ class Mailbox:
 
 class ImapHandler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
+        with contextlib.suppress(OSError):  # whoever called may hang up at any word
+            self._speak()
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            super().finish()
+        self.connection.close()
+
+    def _speak(self) -> None:
         box: Mailbox = self.server.state  # pyright: ignore
         if not box.greets:
             self.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n")
             return
         if box.tls is not None and not box.offers_starttls:
-            try:
-                self._secure(box.tls)
-            except OSError:
-                return  # whoever called does not trust the certificate
+            self._secure(box.tls)
         words = ["IMAP4rev1", *(["AUTH=PLAIN"] if box.plain else []), *(["STARTTLS"] if box.offers_starttls else [])]
         capability = " ".join(words).encode()
         self.wfile.write(b"* OK [CAPABILITY " + capability + b"] ready\r\n")
@@ -163,13 +170,10 @@ class ImapHandler(socketserver.StreamRequestHandler):
             tag, _, command = line.partition(b" ")
             name = command.split(b" ")[0].upper()
             if name == b"CAPABILITY":
-                self.wfile.write(b"* CAPABILITY " + capability + b"\r\n" + tag + b" OK\r\n")
+                self.wfile.write(b"* CAPABILITY " + capability + b"\r\n" + tag + b" OK done\r\n")
             elif name == b"STARTTLS" and box.tls is not None:
-                self.wfile.write(tag + b" OK\r\n")
-                try:
-                    self._secure(box.tls)
-                except OSError:
-                    return
+                self.wfile.write(tag + b" OK done\r\n")
+                self._secure(box.tls)
             elif name == b"AUTHENTICATE":
                 self.wfile.write(b"+ \r\n")
                 _, user, password = base64.b64decode(self.rfile.readline()).decode().split("\0")
@@ -178,16 +182,16 @@ class ImapHandler(socketserver.StreamRequestHandler):
                 _, user, password = command.decode().split(" ", 2)
                 self._judge(tag, user.strip('"'), password.strip('"'))
             elif name == b"LOGOUT":
-                self.wfile.write(b"* BYE\r\n" + tag + b" OK\r\n")
+                self.wfile.write(b"* BYE now\r\n" + tag + b" OK done\r\n")
                 return
             else:
-                self.wfile.write(tag + b" BAD\r\n")
+                self.wfile.write(tag + b" BAD what\r\n")
 
     def _judge(self, tag: bytes, user: str, password: str) -> None:
         box: Mailbox = self.server.state  # pyright: ignore
         fits = (user, password) == (box.username, box.password)
         box.signed_in += fits
-        self.wfile.write(tag + (b" OK\r\n" if fits else f" NO wrong: {password}\r\n".encode()))
+        self.wfile.write(tag + (b" OK done\r\n" if fits else f" NO wrong: {password}\r\n".encode()))
 
     def _secure(self, context: ssl.SSLContext) -> None:
         self.connection = context.wrap_socket(self.connection, server_side=True)
@@ -222,7 +226,8 @@ class SmtpServer(Controller):
         return self.server.sockets[0].getsockname()[1]  # pyright: ignore
 
     def _trigger_server(self) -> None:
-        """The controller tries its port, which is any; starting it was trial enough."""
+        self.port = self.listens_at  # the port was any; the controller tries the one it got
+        super()._trigger_server()
 
 
 class CalendarHandler(BaseHTTPRequestHandler):

@@ -23,6 +23,10 @@ _NOTHING_KEPT = "Nothing was kept."
 _WHO_AM_I = '<?xml version="1.0"?><propfind xmlns="DAV:"><prop><current-user-principal/></prop></propfind>'
 
 
+class _NotOfferedError(Exception):
+    """The server does not encrypt."""
+
+
 def check_imap(account: MailAccount) -> None:
     """Whether mail can be read."""
     door, password = account.imap, account.password.get_secret_value()
@@ -91,7 +95,13 @@ def _open_imap(door: Door) -> imaplib.IMAP4:
         context = ssl.create_default_context()
         return imaplib.IMAP4_SSL(door.host, door.port, ssl_context=context, timeout=CHECK_SECONDS)
     connection = imaplib.IMAP4(door.host, door.port, timeout=CHECK_SECONDS)
-    return _secured(door, connection, lambda context: connection.starttls(context), connection.shutdown)
+
+    def begin(context: ssl.SSLContext) -> None:
+        if "STARTTLS" not in connection.capabilities:
+            raise _NotOfferedError
+        connection.starttls(context)
+
+    return _secured(door, connection, begin, connection.shutdown)
 
 
 def _open_smtp(door: Door) -> smtplib.SMTP:
@@ -138,7 +148,7 @@ def _explained(where: str) -> Generator[None]:
         raise _unreachable(where) from None
     except (imaplib.IMAP4.error, smtplib.SMTPAuthenticationError):
         raise _refused(where) from None
-    except smtplib.SMTPNotSupportedError:
+    except (_NotOfferedError, smtplib.SMTPNotSupportedError):
         raise OperatorMistake(
             f"{where} does not offer what was asked of it: STARTTLS, or a sign-in.",
             hint=f"Try another port or --security. {_NOTHING_KEPT}",
