@@ -63,5 +63,7 @@ def configure_logging(
         "mcp",
         "asyncio",
         "watchfiles",
+        "ddgs",
+        "primp",
     ):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
