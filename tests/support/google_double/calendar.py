@@ -181,7 +181,7 @@ class CalendarPart:
         day = "date" in event["start"]
         zone = ZoneInfo(event["start"].get("timeZone", self.zone))
         start, end = (_local(event[edge], zone) for edge in ("start", "end"))
-        naive = [re.sub(r"UNTIL=(\d{8})T\d{6}Z", r"UNTIL=\1T235959", line) for line in lines]
+        naive = [_naive(line, zone) for line in lines]
         rule = rrulestr("\n".join(naive), dtstart=start, forceset=True)
         stop = until.astimezone(zone).replace(tzinfo=None)
         found: list[Json] = []
@@ -194,6 +194,16 @@ class CalendarPart:
             edges = {"start": _edge(begins, day, zone), "end": _edge(begins + (end - start), day, zone)}
             found.append({**one, **edges, "id": own, "recurringEventId": event["id"]})
         return found
+
+
+def _naive(line: str, zone: ZoneInfo) -> str:
+    """A rule with its times as clocks in the zone show them, which is how it is unrolled."""
+
+    def shown(match: re.Match[str]) -> str:
+        moment = datetime.strptime(match[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        return f"{moment.astimezone(zone):%Y%m%dT%H%M%S}"
+
+    return re.sub(r"\d{8}T\d{6}Z", shown, line.replace(";VALUE=DATE", ""))
 
 
 def _merged(old: Json, new: Json) -> Json:

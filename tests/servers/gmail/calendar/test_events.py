@@ -19,6 +19,7 @@ pytestmark = pytest.mark.req("SRV-MAI", "SRV-ALL")
 async def test_calendars_are_listed_and_one_is_the_main_one(call: CallTool, world: World) -> None:
     world.add_calendar("family", "Famille & Kinder ✨")
     found = (await call("list_calendars")).calendars
+    assert len((await call("list_events", calendar_id="", page_token="")).events) == 0
     assert {one.name for one in found} == {"Ada", "Famille & Kinder ✨"}
     assert [one.name for one in found if one.primary] == ["Ada"]
     assert all(one.own for one in found)
@@ -239,6 +240,8 @@ async def test_changes_at_the_same_time_are_all_kept(call: CallTool, world: Worl
         ({"start_date": "2026-12-03", "recurrence": ["RRULE:FREQ=OFTEN"]}, "recurrence"),
         ({"start_date": "2026-12-03", "recurrence": ["RRULE:FREQ=SECONDLY"]}, "recurrence"),
         ({"start_date": "2026-12-03", "recurrence": ["DTSTART:20261203"]}, "recurrence"),
+        ({"start_date": "2026-12-03", "recurrence": ["RRULE:FREQ=DAILY;INTERVAL=0"]}, "recurrence"),
+        ({"start_date": "2026-12-03", "recurrence": ["EXDATE:99999999"]}, "recurrence"),
         ({"start_date": "2026-12-03", "reminders": [{"method": "popup", "minutes": -1}]}, "reminders.0.minutes"),
         ({"start_date": "2026-12-03", "description": "bell \x07"}, "description"),
         ({"start_date": "2026-12-03", "description": "x" * 50_001}, "description"),

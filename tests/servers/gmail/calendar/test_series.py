@@ -53,6 +53,15 @@ async def test_a_series_of_another_zone_follows_the_clocks_there(call: CallTool,
     assert [one.start[11:16] for one in found] == ["00:00", "00:00", "01:00", "01:00"]
 
 
+async def test_a_series_can_be_made_without_some_days(call: CallTool, world: World) -> None:
+    await call("create_event", **{**WEEKLY, "recurrence": ["RRULE:FREQ=WEEKLY;COUNT=4", "EXDATE:20270331"]})
+    assert [one.start for one in (await call("list_events", **SPRING)).events] == [*STARTS[:2], STARTS[3]]
+    days = ["RRULE:FREQ=DAILY;COUNT=3", "EXDATE:20270313"]
+    await call("create_event", summary="Bin", start_date="2027-03-12", recurrence=days)
+    found = await call("list_events", time_min="2027-03-12", time_max="2027-03-15")
+    assert [one.start for one in found.events] == ["2027-03-12", "2027-03-14"]
+
+
 async def test_one_of_a_series_is_changed_alone(call: CallTool, world: World) -> None:
     await call("create_event", **WEEKLY)
     third = (await call("list_events", **SPRING)).events[2]

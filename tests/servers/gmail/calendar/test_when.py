@@ -95,7 +95,8 @@ def test_no_text_is_a_rule_that_breaks_out_of_its_line(text: str) -> None:
         ("rrule:freq=daily;until=20270330", "RRULE:FREQ=DAILY;UNTIL=20270330T215959Z"),
         ("RRULE:FREQ=DAILY;UNTIL=20270330T100000", "RRULE:FREQ=DAILY;UNTIL=20270330T080000Z"),
         ("RRULE:FREQ=MONTHLY;BYDAY=-1FR;COUNT=3", "RRULE:FREQ=MONTHLY;COUNT=3;BYDAY=-1FR"),
-        ("EXDATE;TZID=Europe/Berlin:20270330T090000", "EXDATE;TZID=Europe/Berlin:20270330T090000"),
+        ("EXDATE;TZID=Europe/Berlin:20270330T090000", "EXDATE:20270330T070000Z"),
+        ("exdate:20270323,20270330", "EXDATE:20270323T080000Z,20270330T070000Z"),
     ],
 )
 def test_a_rule_is_made_to_fit_its_event(given_rule: str, rule: str) -> None:

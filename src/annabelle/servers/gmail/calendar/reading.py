@@ -10,7 +10,7 @@ from annabelle.servers.gmail.calendar.desk import Desk
 from annabelle.servers.gmail.calendar.results import DESCRIPTION_CHARS, EventFound, EventShown, show
 from annabelle.servers.gmail.calendar.service import PRIMARY
 from annabelle.servers.gmail.calendar.when import read_window
-from annabelle.servers.gmail.calendar.wording import CalendarId, EventId, Id, Line, Moment, TimeZone
+from annabelle.servers.gmail.calendar.wording import CalendarId, EventId, Line, Moment, TimeZone, Token
 from annabelle.servers.kit import Result, tool
 from annabelle.servers.kit.overflow import Overflow
 
@@ -90,7 +90,7 @@ class Reading:
         ] = None,
         query: Annotated[Line | None, Field(description="Words that must be in the event")] = None,
         max_results: Annotated[int, Field(ge=1, le=250, description="How many at most")] = 50,
-        page_token: Annotated[Id | None, Field(description="next_page_token of the page before")] = None,
+        page_token: Annotated[Token | None, Field(description="next_page_token of the page before")] = None,
         time_zone: TimeZone = None,
     ) -> EventsFound:
         """List events of a calendar by their start. Repeating events are listed one by one; the id of one is for that

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.gmail.calendar.event import Span
-from annabelle.servers.gmail.calendar.when import local
+from annabelle.servers.gmail.calendar.when import local, zone_of
 from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ else:
     icalendar = deferred_module("icalendar")
 
 _FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
-_DATES = re.compile(r"(?:EXDATE|RDATE)(?:;[A-Z]+=[\w/+\-]+)*:[\dTZ,]+")
+_DATES = re.compile(r"(?P<name>EXDATE|RDATE)(?P<parameters>(?:;[A-Z]+=[\w/+\-]+)*):(?P<times>[\dTZ,]+)", re.IGNORECASE)
+_ZONE = re.compile(r";TZID=([^;]+)", re.IGNORECASE)
 _PER_DAY = 48
 _EXAMPLE = "Write it like RRULE:FREQ=WEEKLY;BYDAY=MO,WE;COUNT=10."
 
@@ -32,16 +33,22 @@ def read_recurrence(lines: Sequence[str], span: Span, zone: ZoneInfo) -> tuple[s
 
 
 def tame(rule: Rule) -> bool:
-    """Whether a rule repeats so seldom that it can be unrolled. Rules by the hour or less come from mistakes."""
+    """Whether a rule can be unrolled: one by the hour is a mistake, and one with a step of nothing never ends."""
     per_day = 1
     for part in ("BYHOUR", "BYMINUTE", "BYSECOND"):
         per_day *= max(1, len(rule.get(part) or []))
-    return {str(frequency).upper() for frequency in rule.get("FREQ") or []} <= _FREQUENCIES and per_day <= _PER_DAY
+    steps = rule.get("INTERVAL") or [1]
+    frequencies = {str(frequency).upper() for frequency in rule.get("FREQ") or []}
+    return frequencies <= _FREQUENCIES and per_day <= _PER_DAY and all(isinstance(n, int) and n > 0 for n in steps)
 
 
 def _line(line: str, span: Span, zone: ZoneInfo) -> str:
-    if _DATES.fullmatch(line):
-        return line
+    dates = _DATES.fullmatch(line)
+    if dates is not None:
+        named = _ZONE.search(dates["parameters"])
+        place = zone_of(named[1], "recurrence") if named is not None else zone
+        times = [_time(text, span, place) for text in dates["times"].split(",")]
+        return f"{dates['name'].upper()}{';VALUE=DATE' if span.all_day else ''}:{','.join(times)}"
     name, colon, value = line.partition(":")
     if colon and name.upper() != "RRULE":
         raise _wrong()
@@ -56,6 +63,21 @@ def _line(line: str, span: Span, zone: ZoneInfo) -> str:
     if rule.get("UNTIL"):
         rule["UNTIL"] = [_until(rule["UNTIL"][0], span, zone)]
     return f"RRULE:{icalendar.vRecur(rule).to_ical().decode()}"
+
+
+def _time(text: str, span: Span, zone: ZoneInfo) -> str:
+    """One of the event's times in the form its start wants it; a day alone is the event of that day."""
+    try:
+        given = datetime.strptime(text.rstrip("Z"), "%Y%m%dT%H%M%S" if "T" in text else "%Y%m%d")
+        if span.all_day:
+            return f"{given:%Y%m%d}"
+        assert isinstance(span.start, datetime)
+        if "T" not in text:
+            given = datetime.combine(given, span.start.time())
+        moment = given.replace(tzinfo=UTC) if text.endswith("Z") else local(given, zone)
+        return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    except (ValueError, OverflowError) as error:
+        raise _wrong() from error
 
 
 def _until(until: object, span: Span, zone: ZoneInfo) -> date:

@@ -50,9 +50,11 @@ Rule = Annotated[str, Field(max_length=1_000), AfterValidator(_one_line)]
 Moment = Annotated[str, Field(max_length=60), AfterValidator(_one_line)]
 Id = Annotated[str, Field(min_length=1, max_length=1_024), AfterValidator(_one_line), AfterValidator(_some)]
 
+Token = Annotated[str, Field(max_length=2_000), AfterValidator(_one_line)]
+
 EventId = Annotated[Id, Field(description="Id of the event, as list_events gives it")]
 CalendarId = Annotated[
-    Id | None, Field(description="Id of the calendar, as list_calendars gives it; by default the user's main one")
+    Token | None, Field(description="Id of the calendar, as list_calendars gives it; by default the user's main one")
 ]
 StartMoment = Annotated[
     Moment | None,

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from annabelle.core.errors import (
     AnnabelleError,
     Conflict,
+    InvalidArguments,
     NotAllowed,
     NotFound,
     OutcomeUnknown,
@@ -166,6 +167,8 @@ def refusal(status: int) -> AnnabelleError:
         return NotFound("The calendar has nothing with this id.", hint="List first and use an id from there.")
     if status in (409, 412):
         return Conflict("The event was changed by somebody else at the same time.", hint="Look at it and try again.")
+    if status in (400, 415, 422):
+        return InvalidArguments("The calendar server does not accept this.", hint="Try it with less in it.")
     if status in (413, 507):
         return TooLarge("The calendar server refuses this because it is too large.")
     if status == 429:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from dataclasses import dataclass
 
-from annabelle.core.errors import NotFound, Unavailable
+from annabelle.core.errors import NotAllowed, NotFound, Unavailable
 from annabelle.servers.gmail.calendar.caldav.dav import Dav, DavAccount
 from annabelle.servers.gmail.calendar.caldav.multistatus import CONNECT, Part, joined, properties
 from annabelle.servers.gmail.calendar.event import Calendar
@@ -60,8 +60,8 @@ async def _home(dav: Dav, url: str) -> str:
     for start in (url, joined(url, _WELL_KNOWN)):
         try:
             parts = await dav.ask("PROPFIND", start, _WHO)
-        except NotFound:
-            continue
+        except (NotFound, NotAllowed):
+            continue  # many servers keep nothing at their root
         for part in parts:
             home = part.linked("c:calendar-home-set")
             principal = part.linked("d:current-user-principal")

@@ -7,7 +7,7 @@ import urllib.parse
 from datetime import UTC, timedelta
 from zoneinfo import ZoneInfo
 
-from annabelle.core.errors import Conflict, NotFound, Unavailable
+from annabelle.core.errors import Conflict, InvalidArguments, NotFound, Unavailable
 from annabelle.servers.gmail.calendar.caldav.component import UNREADABLE
 from annabelle.servers.gmail.calendar.caldav.dav import Dav, DavAccount, DavDoor
 from annabelle.servers.gmail.calendar.caldav.discovery import Collection, discover
@@ -23,6 +23,8 @@ from annabelle.servers.kit.paging import page_of
 _log = logging.getLogger(__name__)
 _MARGIN = timedelta(days=1)
 """A server does not know the user's zone, so days and times without one are asked for a little further around."""
+
+_MAX_EVENTS = 20_000
 
 
 class CalDav:
@@ -131,6 +133,10 @@ class CalDav:
                 _log.warning("An event of %s can not be read: %s", collection.calendar.id, type(error).__name__)
                 continue
             events += [event for event in found if _takes_place(event, window, self._reader.zone)]
+            if len(events) > _MAX_EVENTS:
+                raise InvalidArguments(
+                    "There are too many events in this time.", hint="Ask for less.", field="time_max"
+                )
         events.sort(key=lambda event: (moment_of(event.span.start, self._reader.zone), event.id))
         return events, unreadable
 
