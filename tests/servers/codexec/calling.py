@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -43,3 +44,10 @@ def _becomes(word: str, there: bool, seconds: float) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+async def eventually(ask: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait, bounded, for something that no event tells of."""
+    async with asyncio.timeout(seconds):
+        while not ask():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)

@@ -62,8 +62,10 @@ class Room:
         """Close it, whatever it does at the moment; nothing of it is left."""
         if self._sessions.pop(session.id, None) is None:
             return
-        await session.interpreter.close()
-        await self._workshop.leave_bench(session.bench)
+        try:
+            await session.interpreter.close()
+        finally:
+            await self._workshop.leave_bench(session.bench)
 
     async def close(self) -> None:
         caretaker, self._caretaker = self._caretaker, None
