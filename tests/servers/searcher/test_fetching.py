@@ -7,6 +7,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from annabelle.core.errors import (
     AnnabelleError,
@@ -17,7 +19,7 @@ from annabelle.core.errors import (
     ToolTimeout,
     Unavailable,
 )
-from annabelle.servers.kit.net.addresses import Exceptions
+from annabelle.servers.kit.net.addresses import Exceptions, Reach
 from annabelle.servers.kit.net.client import USER_AGENT
 from annabelle.servers.searcher.robots import Robots, RobotsFile
 from annabelle.servers.searcher.server import build
@@ -311,3 +313,23 @@ async def test_rules_are_asked_for_again_after_an_hour_and_not_kept_for_ever() -
         await robots.check(f"https://{number}.example/yes")
     await robots.check("https://a.example/yes")
     assert loaded[-1] == "https://a.example/robots.txt"
+
+
+@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(url=st.text(max_size=60) | st.text(max_size=30).map(lambda text: f"http://{text}"))
+@example("http://a%5Bb/")
+@example("http://[::1%25eth0]/")
+@example("https://\u2100.example/")
+async def test_any_text_as_address_is_a_sentence_at_worst(nobody: CallTool, url: str) -> None:
+    with pytest.raises(AnnabelleError):
+        await nobody("web_fetch", url=url)
+
+
+@pytest.fixture
+def nobody(configure: Configure) -> CallTool:
+    """A searcher for which no name has an address."""
+
+    async def nothing(host: str, port: int) -> list[str]:
+        raise OSError("no such name")
+
+    return caller(build(configure(), reach=Reach(Exceptions(), nothing)))

@@ -6,17 +6,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from annabelle.core.errors import NotAllowed, Unavailable
-from annabelle.servers.kit import StopSign, deferred_module, in_thread
+from annabelle.servers.kit import in_thread
 from annabelle.servers.kit.net.addresses import printable_host
-
-if TYPE_CHECKING:
-    from urllib import robotparser
-else:
-    robotparser = deferred_module("urllib.robotparser")  # brings an HTTP client and the mail parser along
+from annabelle.servers.searcher.robots_rules import RobotsRules
 
 AGENT = "Annabelle"
 KEEP_SECONDS = 3600.0
@@ -37,7 +32,7 @@ Load = Callable[[str], Awaitable[RobotsFile]]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    rules: robotparser.RobotFileParser
+    rules: RobotsRules
     until: float
 
 
@@ -52,13 +47,13 @@ class Robots:
         """Raise for an address its site does not want read. A site that can not say so for now is left alone."""
         parts = urlsplit(url)
         rules = await self._rules(f"{parts.scheme}://{parts.netloc}")
-        if not rules.can_fetch(AGENT, url):
+        if not rules.open_to(url):
             raise NotAllowed(
                 f"{printable_host(parts.hostname or '')} asks programs not to read this page (robots.txt).",
                 hint="Open it with the browser tools if the user wants to see it.",
             )
 
-    async def _rules(self, site: str) -> robotparser.RobotFileParser:
+    async def _rules(self, site: str) -> RobotsRules:
         kept = self._sites.get(site)
         if kept is not None and kept.until > self._clock():
             return kept.rules
@@ -70,16 +65,10 @@ class Robots:
                 hint="Try again later.",
             )
         # The standard: what is not there forbids nothing.
-        lines = answer.data.decode("utf-8", errors="replace").splitlines() if answer.status < 300 else []
-        rules = await in_thread(lambda stop: _parsed(lines, stop))
+        text = answer.data.decode("utf-8-sig", errors="replace") if answer.status < 300 else ""
+        rules = await in_thread(lambda stop: RobotsRules.parse(text, AGENT))
         self._sites[site] = _Kept(rules, self._clock() + KEEP_SECONDS)
         self._sites.move_to_end(site)
         while len(self._sites) > MAX_SITES:
             self._sites.popitem(last=False)
         return rules
-
-
-def _parsed(lines: list[str], stop: StopSign) -> robotparser.RobotFileParser:
-    rules = robotparser.RobotFileParser()
-    rules.parse(lines)
-    return rules

@@ -10,9 +10,12 @@ import sys
 from dataclasses import dataclass
 from typing import Literal, cast
 
+import anyio
+
 from annabelle.core.errors import ToolTimeout, Unavailable
 
 _AT_ONCE = 3
+_END_SECONDS = 5.0
 _MODULE = "annabelle.servers.searcher.reading.reader"
 _PASSED_ON = ("PATH", "PYTHONPATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR", "TEMP")
 """Of the environment; no key is among it."""
@@ -79,4 +82,5 @@ async def _run(given: bytes) -> bytes:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await asyncio.shield(process.wait())
+            with anyio.move_on_after(_END_SECONDS, shield=True):  # also where the call is being cancelled
+                await process.wait()
