@@ -241,6 +241,8 @@ async def test_events_that_can_not_be_read_are_counted_and_the_others_shown(
     assert found.unreadable >= 8
     with pytest.raises(Unavailable, match="can not be read"):
         await call("get_event", event_id="2.ics")
+    with pytest.raises(Unavailable, match="can not be read"):
+        await call("update_event", event_id="5.ics", summary="x")
 
 
 async def test_nonsense_instead_of_an_answer_is_a_sentence(call: CallTool, home: Home, odd: OddServer) -> None:

@@ -73,7 +73,7 @@ class GoogleWorld:
                 "end": {"dateTime": "2026-12-03T10:00:00+01:00", "timeZone": "Europe/Berlin"},
                 "organizer": {"email": "bob@example.com"},
                 "attendees": [
-                    {"email": "ada@example.com", "displayName": "Ada"},
+                    {"email": "ada@example.com", "displayName": "Ada", "comment": "keep me"},
                     {"email": "bob@example.com", "displayName": "Bob", "responseStatus": "accepted"},
                 ],
             }

@@ -25,12 +25,12 @@ class Slot:
 
 def busy_slots(events: Iterable[Event], zone: ZoneInfo) -> list[Slot]:
     """What the events take, without overlaps. All-day events take the days as they are in the user's zone."""
-    taken = sorted(_slot(event, zone) for event in events if event.blocks)
+    taken = sorted(slot for event in events if event.blocks and (slot := _slot(event, zone)).length > timedelta(0))
     merged: list[Slot] = []
     for slot in taken:
         if merged and slot.start <= merged[-1].end:
             merged[-1] = Slot(merged[-1].start, max(merged[-1].end, slot.end))
-        elif slot.length:
+        else:
             merged.append(slot)
     return merged
 

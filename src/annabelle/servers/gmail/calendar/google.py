@@ -87,11 +87,14 @@ class GoogleCalendar:
             raise InvalidArguments(
                 "The user is not invited to this event, so there is nothing to answer.", field="response_status"
             )
+        path = _events(event.calendar_id, event.id)
+        # Of the attendees Google wants all, with everything it knows of each, or the rest is gone.
+        listed = objects(await self._api.request("GET", path), "attendees") if _touches_attendees(change) else []
         changed = await self._api.request(
             "PATCH",
-            _events(event.calendar_id, event.id),
+            path,
             params={"sendUpdates": "all" if event.attendees or change.attendees else "none"},
-            json=write_change(event, change),
+            json=write_change(change, listed),
             headers={"If-Match": event.version} if event.version else None,
             repeatable=True,
         )
@@ -112,6 +115,10 @@ class GoogleCalendar:
             return read_event(found, calendar_id, self._zone)
         except ValueError as error:
             raise NotFound("This event is gone.", hint="List the events and use an id from there.") from error
+
+
+def _touches_attendees(change: Change) -> bool:
+    return change.attendees is not None or change.answer is not None
 
 
 def _events(calendar_id: str, event_id: str | None = None) -> str:

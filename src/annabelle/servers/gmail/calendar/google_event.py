@@ -65,8 +65,8 @@ def write_draft(draft: Draft) -> JsonObject:
     return body
 
 
-def write_change(event: Event, change: Change) -> JsonObject:
-    """Only what is to change. Of the attendees Google wants all, or the others are gone."""
+def write_change(change: Change, attendees: list[JsonObject]) -> JsonObject:
+    """Only what is to change. `attendees` are those the event has now, if the change touches them."""
     body: JsonObject = {
         name: value
         for name, value in (
@@ -80,9 +80,8 @@ def write_change(event: Event, change: Change) -> JsonObject:
         # An event has a date or a moment; the other one must be taken away.
         body["start"] = {"date": None, "dateTime": None, "timeZone": None, **_edge(change.span.start)}
         body["end"] = {"date": None, "dateTime": None, "timeZone": None, **_edge(change.span.end)}
-    attendees = _invited(event, change)
-    if attendees is not None:
-        body["attendees"] = attendees
+    if change.attendees is not None or change.answer is not None:
+        body["attendees"] = [_answered(row, change.answer) for row in _invited(attendees, change.attendees)]
     return body
 
 
@@ -93,18 +92,15 @@ def objects(entry: JsonObject, name: str) -> list[JsonObject]:
     return [cast("JsonObject", value) for value in cast("list[object]", values) if isinstance(value, dict)]
 
 
-def _invited(event: Event, change: Change) -> list[JsonObject] | None:
-    if change.attendees is None and change.answer is None:
-        return None
-    known = {attendee.email.lower(): attendee for attendee in event.attendees}
-    emails = [one.email for one in event.attendees] if change.attendees is None else list(change.attendees)
-    rows: list[JsonObject] = []
-    for email in emails:
-        attendee = known.get(email.lower(), Attendee(email))
-        answer = change.answer if change.answer is not None and attendee.me else attendee.answer
-        row: JsonObject = {"email": email, "responseStatus": answer}
-        rows.append({**row, "displayName": attendee.name} if attendee.name else row)
-    return rows
+def _invited(attendees: list[JsonObject], emails: tuple[str, ...] | None) -> list[JsonObject]:
+    if emails is None:
+        return attendees
+    known = {_text(row, "email").lower(): row for row in attendees}
+    return [known.get(email.lower(), {"email": email}) for email in emails]
+
+
+def _answered(row: JsonObject, answer: Answer | None) -> JsonObject:
+    return {**row, "responseStatus": answer} if answer is not None and row.get("self") is True else row
 
 
 def _edge(time: Time) -> JsonObject:

@@ -101,7 +101,7 @@ class EventSaved(Result):
 def show(event: Event, zone: ZoneInfo, *, description: str | None = None, rest: str | None = None) -> EventShown:
     """`description` is what to show of it; without one, how it begins."""
     own = event.span.start.tzinfo if isinstance(event.span.start, datetime) else None
-    other = str(own) if own is not None and str(own) != zone.key else None
+    other = own.key if isinstance(own, ZoneInfo) and own.key != zone.key else None
     begins = event.description[:_SNIPPET_CHARS] + ("…" if len(event.description) > _SNIPPET_CHARS else "")
     return EventShown(
         id=event.id,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import urllib.parse
+from collections.abc import Generator
 from datetime import UTC, timedelta
 from zoneinfo import ZoneInfo
 
@@ -53,8 +55,7 @@ class CalDav:
     async def get(self, calendar_id: str, event_id: str) -> Event:
         name, instance = split_id(event_id)
         async with self._door.open() as dav:
-            resource = await self._read(dav, await self._collection(dav, calendar_id), name)
-            return resource.event(instance)
+            return await self._event(dav, await self._collection(dav, calendar_id), name, instance)
 
     async def create(self, calendar_id: str, draft: Draft) -> tuple[Event, bool]:
         async with self._door.open() as dav:
@@ -66,7 +67,7 @@ class CalDav:
                 new = True
             except Conflict:
                 new = False
-            return (await self._read(dav, collection, name)).event(None), new
+            return await self._event(dav, collection, name, None), new
 
     async def update(self, event: Event, change: Change) -> Event:
         name, instance = split_id(event.id)
@@ -75,9 +76,11 @@ class CalDav:
             resource = await self._read(dav, collection, name)
             if resource.version != event.version:
                 raise Conflict("The event was changed by somebody else at the same time.", hint="Look at it again.")
-            resource.change(instance, change, self._account.address)
-            await dav.put(_place(collection, name), resource.data(), resource.unchanged)
-            return (await self._read(dav, collection, name)).event(instance)
+            with _readable():
+                resource.change(instance, change, self._account.address)
+                data = resource.data()
+            await dav.put(_place(collection, name), data, resource.unchanged)
+            return await self._event(dav, collection, name, instance)
 
     async def delete(self, calendar_id: str, event_id: str) -> None:
         name, instance = split_id(event_id)
@@ -87,11 +90,13 @@ class CalDav:
                 await dav.delete(_place(collection, name), {})
                 return
             resource = await self._read(dav, collection, name)
-            resource.exclude(instance)
+            with _readable():
+                resource.exclude(instance)
+                data = resource.data()
             if resource.empty:
                 await dav.delete(_place(collection, name), resource.unchanged)
             else:
-                await dav.put(_place(collection, name), resource.data(), resource.unchanged)
+                await dav.put(_place(collection, name), data, resource.unchanged)
 
     async def _collection(self, dav: Dav, calendar_id: str) -> Collection:
         """The calendar of an id or, because people say names, of a name. Looked for anew if it is not known."""
@@ -111,10 +116,13 @@ class CalDav:
             reply = await dav.get(_place(collection, name))
         except NotFound as error:
             raise gone() from error
-        try:
+        with _readable():
             return Resource(collection.calendar.id, name, reply.etag, reply.body, self._reader)
-        except UNREADABLE as error:
-            raise Unavailable("The event is written in a way that can not be read.") from error
+
+    async def _event(self, dav: Dav, collection: Collection, name: str, instance: str | None) -> Event:
+        resource = await self._read(dav, collection, name)
+        with _readable():
+            return resource.event(instance)
 
     def _expand(
         self, collection: Collection, parts: list[Part], window: Window, stop: StopSign
@@ -139,6 +147,15 @@ class CalDav:
                 )
         events.sort(key=lambda event: (moment_of(event.span.start, self._reader.zone), event.id))
         return events, unreadable
+
+
+@contextlib.contextmanager
+def _readable() -> Generator[None]:
+    """What a careless server wrote is its fault, and said to be."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise Unavailable("The event is written in a way that can not be read.") from error
 
 
 def _named(collections: list[Collection], calendar_id: str) -> Collection | None:
