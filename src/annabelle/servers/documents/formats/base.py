@@ -1,0 +1,93 @@
+"""What every format can tell of a file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+
+Cell = str | int | float | bool | None
+Row = list[Cell]
+
+MAX_CELL_CHARS = 1000
+_COUNTED_PARTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A page, a sheet, a slide, or the whole of a document that has none."""
+
+    number: int
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells, under a name that says where they stand."""
+
+    label: str
+    rows: Iterator[Row]
+
+
+class Facts(BaseModel):
+    """What is known of a document beside its text."""
+
+    title: str | None = None
+    author: str | None = None
+    subject: str | None = None
+    created: str | None = None
+    modified: str | None = None
+    parts: int | None = None
+    sheets: list[str] = []
+    words: int | None = None
+    attachments: list[str] = []
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which parts somebody asked for; empty means all of them."""
+
+    numbers: tuple[int, ...] = field(default=())
+    sheet: str | None = None
+
+    def has(self, number: int, label: str = "") -> bool:
+        if self.sheet is not None:
+            return self.sheet.casefold() == label.casefold() or self.sheet == str(number)
+        return not self.numbers or number in self.numbers
+
+
+class Format:
+    """Base of the formats. `part` is what its parts are called; empty when it has only one."""
+
+    part = ""
+
+    def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
+        """The wanted parts, one at a time, so that nobody pays for what is not asked for."""
+        raise NotImplementedError
+
+    def facts(self, data: bytes) -> Facts:
+        return Facts(words=self.words(data))
+
+    def tables(self, data: bytes) -> Iterator[Table]:
+        yield from ()
+
+    def words(self, data: bytes) -> int:
+        """Of the first hundred parts at most."""
+        parts = itertools.islice(self.parts(data, Wanted()), _COUNTED_PARTS)
+        return sum(len(part.text.split()) for part in parts)
+
+
+def row_text(row: Row) -> str:
+    """A row as a line; empty cells at its end are left out."""
+    cells = ["" if cell is None else " ".join(str(cell).split()) for cell in row]
+    while cells and not cells[-1]:
+        cells.pop()
+    return " | ".join(cells)
+
+
+def cut_cell(value: str) -> str:
+    return value if len(value) <= MAX_CELL_CHARS else f"{value[: MAX_CELL_CHARS - 1]}…"

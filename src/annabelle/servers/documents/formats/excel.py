@@ -1,0 +1,83 @@
+"""Excel files, sheet by sheet, row by row; formulas show the value they had when the file was saved."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from typing import Protocol, cast
+
+import openpyxl
+
+from annabelle.servers.documents.formats.base import Cell, Facts, Format, Part, Row, Table, Wanted, cut_cell, row_text
+from annabelle.servers.documents.formats.zipped import core_facts, opened
+
+_MAX_ROWS = 200_000
+
+
+class _Sheet(Protocol):
+    """What is used of the library's sheets."""
+
+    title: str
+
+    def iter_rows(self, *, values_only: bool) -> Iterator[tuple[object, ...]]: ...
+
+
+class _Book(Protocol):
+    sheetnames: list[str]
+    worksheets: list[_Sheet]
+
+    def close(self) -> None: ...
+
+
+class Excel(Format):
+    part = "sheet"
+
+    def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
+        for number, table in enumerate(self.tables(data), start=1):
+            if wanted.has(number, table.label):
+                lines = (row_text(row) for row in table.rows)
+                yield Part(number, table.label, "\n".join(line for line in lines if line))
+
+    def facts(self, data: bytes) -> Facts:
+        with opened(data) as archive:
+            known = core_facts(archive)
+        with _open(data) as book:
+            names = book.sheetnames
+        return known.model_copy(update={"parts": len(names), "sheets": names[:200], "words": self.words(data)})
+
+    def tables(self, data: bytes) -> Iterator[Table]:
+        with _open(data) as book:
+            for sheet in book.worksheets:
+                yield Table(sheet.title, _rows(sheet))
+
+
+@contextmanager
+def _open(data: bytes) -> Generator[_Book]:
+    with opened(data):
+        book = cast("_Book", openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True))
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def _rows(sheet: _Sheet) -> Iterator[Row]:
+    for number, row in enumerate(sheet.iter_rows(values_only=True)):
+        if number >= _MAX_ROWS:
+            return
+        yield [_cell(value) for value in row]
+
+
+def _cell(value: object) -> Cell:
+    if value is None or isinstance(value, bool | int | float):
+        return value if not isinstance(value, float) or abs(value) < 1e300 else str(value)
+    if isinstance(value, datetime) and value.time() == time(0):
+        return value.date().isoformat()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return cut_cell(str(value)) if not isinstance(value, timedelta) else str(value)
+
+
+FORMAT = Excel()
