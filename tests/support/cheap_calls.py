@@ -16,7 +16,7 @@ class CheapCall:
 
 CHEAP: dict[str, CheapCall] = {
     "codexec": CheapCall("list_sessions"),
-    "documents": CheapCall("list_supported_formats"),
+    "documents": CheapCall("get_document_info", {"path": "none.pdf"}, code="not_found"),
     "everyday": CheapCall("get_time"),
     "filer": CheapCall("list_grants"),
     "gmail": CheapCall("list_labels", code="unavailable"),
