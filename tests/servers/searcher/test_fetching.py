@@ -70,6 +70,7 @@ async def test_a_long_page_is_cut_and_kept_whole(fetch: CallTool, site: LocalWeb
     assert (len(page.content), page.total_chars) == (1000, len(words))
     assert (workspace / page.rest).read_text() == words
     assert page.rest in page.text()
+    assert page.rest.endswith("page.txt")
     assert len((await fetch("/long")).content) == 20_000
 
 

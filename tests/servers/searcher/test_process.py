@@ -74,15 +74,6 @@ async def test_it_searches_reads_and_refuses_over_the_protocol(
     assert KEY not in f"{found} {page} {refused} {wrong}"
 
 
-async def test_without_any_source_it_runs_and_says_what_is_missing(as_process: Connect) -> None:
-    async with as_process(*SEARCHER, SEARCH_WITHOUT_KEY="false") as client:
-        ready = await client.call_tool("readiness", {})
-        answer = await client.call_tool("news_search", {"query": "x"})
-    assert ready.structured_content is not None
-    assert "annabelle config set BRAVE_API_KEY" in ready.structured_content["missing"]
-    assert answer.is_error
-
-
 def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
     manifest = tomllib.loads((FOLDER / "manifest.toml").read_text())
     known = {name.upper() for name in Settings.model_fields} | {"ANNABELLE_HOME", "HOME"}

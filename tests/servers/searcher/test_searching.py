@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -54,6 +55,11 @@ async def test_a_web_search_gives_short_clean_results(with_brave: CallTool, brav
     assert (asked.query["q"], asked.query["count"]) == ("rust", "3")
     assert (asked.query["freshness"], asked.query["safesearch"]) == ("pw", "strict")
     assert "1. Rust & iron\n   https://iron.example/rust" in answer.text()
+
+
+async def test_a_query_is_sent_as_it_was_written(with_brave: CallTool, brave: BraveDouble) -> None:
+    await with_brave("web_search", query='vector<int> "a &amp; b" -c\n🇩🇪 नमस्ते')
+    assert brave.web.asked[0].query["q"] == 'vector<int> "a &amp; b" -c 🇩🇪 नमस्ते'
 
 
 async def test_the_same_page_is_shown_once_and_only_web_addresses_at_all(
@@ -228,6 +234,20 @@ async def test_a_range_of_days_is_widened_where_only_spans_are_known(
     assert searxng.web.asked[0].query["time_range"] == "week"
     assert "the past week" in answer.note
     assert Freshness.parse("2001-01-01to2001-02-01").covering() is None
+
+
+async def test_a_password_in_the_address_of_searxng_goes_into_a_header(
+    configure: Configure, searxng: SearXNGDouble
+) -> None:
+    config = configure(searxng_url=searxng.web.url("").replace("//", "//me:p%40ss@"))
+    assert "p%40ss" not in repr(config)
+    await caller(build(config))("web_search", query="x")
+    [asked] = searxng.web.asked
+    assert asked.headers["authorization"] == f"Basic {base64.b64encode(b'me:p@ss').decode()}"
+    searxng.web.pages["/search"] = Reply(b"", 401)
+    with pytest.raises(ProviderRefused, match="password") as caught:
+        await caller(build(config))("web_search", query="x")
+    assert "p@ss" not in f"{caught.value.message} {caught.value.hint}"
 
 
 async def test_searxng_without_json_says_what_to_switch_on(with_searxng: CallTool, searxng: SearXNGDouble) -> None:

@@ -19,7 +19,8 @@ class SearcherConfig:
     brave_key: str | None = field(default=None, repr=False)
     brave_url: str = "https://api.search.brave.com"
     brave_spacing: float = 1.1
-    searxng_url: str = ""
+    searxng_url: str = field(default="", repr=False)
+    """May hold a user name and password."""
     without_key: bool = True
     private_hosts: Exceptions = field(default_factory=Exceptions)
     max_length: int = 20_000

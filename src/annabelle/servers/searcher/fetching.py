@@ -13,7 +13,7 @@ from annabelle.servers.kit import Result, deferred_module, in_thread, tool
 from annabelle.servers.kit.net.addresses import Reach, printable_host
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.searcher.config import SearcherConfig
-from annabelle.servers.searcher.kinds import kind_of
+from annabelle.servers.searcher.kinds import Kind, ending_of, kind_of
 from annabelle.servers.searcher.plain import one_line, visible
 from annabelle.servers.searcher.reading.decoding import decode
 from annabelle.servers.searcher.reading.desk import Document, ReadingDesk, Text
@@ -79,10 +79,12 @@ class Fetching:
         answer = await self._fetched(address, timeout / 1000)
         _refuse_failure(answer)
         left = max(1.0, end - asyncio.get_running_loop().time())
-        text = await self._read(answer, left, links=includeLinks)
+        kind = kind_of(answer.content_type, answer.data)
+        text = await self._read(kind, answer, left, links=includeLinks)
         # A call that leaves the length out means the user's own default, which the schema can not show.
         limit = self._config.max_length if maxLength == MAX_LENGTH else maxLength
-        shown = await self._overflow.show(visible(text.content), limit, "page.md")
+        content = await in_thread(lambda stop: visible(text.content))
+        shown = await self._overflow.show(content, limit, f"page.{ending_of(kind, answer.content_type)}")
         return PageRead(
             url=address,
             final_url=answer.url,
@@ -110,8 +112,7 @@ class Fetching:
             answer = await fetching.fetch(http, url, max_bytes=MAX_BYTES, seconds=_ROBOTS_SECONDS)
         return RobotsFile(answer.status, answer.data)
 
-    async def _read(self, answer: fetching.Fetched, seconds: float, *, links: bool) -> Text:
-        kind = kind_of(answer.content_type, answer.data)
+    async def _read(self, kind: Kind, answer: fetching.Fetched, seconds: float, *, links: bool) -> Text:
         if kind == "pdf":
             if answer.truncated:
                 raise TooLarge(

@@ -37,3 +37,13 @@ def kind_of(content_type: str, data: bytes) -> Kind:
     if content_type.startswith("text/") or content_type in _TEXT or content_type.endswith(("+json", "+xml")):
         return "text"
     return "other"
+
+
+def ending_of(kind: Kind, content_type: str) -> str:
+    """How the name of a file with its text ends."""
+    if kind != "text":
+        return "md"
+    for word in ("json", "xml", "csv", "yaml"):
+        if word in content_type:
+            return word
+    return "txt"

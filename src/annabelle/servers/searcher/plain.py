@@ -16,10 +16,15 @@ def one_line(text: object, limit: int) -> str:
     """Without markup, without characters nobody sees, without line breaks, and no longer than `limit`."""
     if not isinstance(text, str):
         return ""
-    bare = html.unescape(_TAGS.sub("", text[: limit * 20]))
-    seen = "".join(char if char in _JOINERS or unicodedata.category(char) not in _UNSEEN else " " for char in bare)
-    line = " ".join(seen.split())
+    line = words(html.unescape(_TAGS.sub("", text[: limit * 20])))
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+def words(text: str) -> str:
+    """What can be seen of a text, on one line; `<` and `&` stay what they are."""
+    return " ".join(
+        "".join(char if char in _JOINERS or unicodedata.category(char) not in _UNSEEN else " " for char in text).split()
+    )
 
 
 def visible(text: str) -> str:

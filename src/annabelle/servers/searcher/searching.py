@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit import Result, tool
+from annabelle.servers.kit import tool
+from annabelle.servers.searcher.found import ImageResults, SearchResults, pages, pictures
 from annabelle.servers.searcher.freshness import Freshness
-from annabelle.servers.searcher.plain import one_line, web_address
+from annabelle.servers.searcher.plain import words
 from annabelle.servers.searcher.providers.chain import Chain
-from annabelle.servers.searcher.providers.provider import Hit, ImageHit, Question, SafeSearch
-
-_TITLE, _SNIPPET, _SOURCE = 200, 500, 80
+from annabelle.servers.searcher.providers.provider import Question, SafeSearch
 
 Query = Annotated[str, Field(min_length=1, max_length=400, description="What to search for, as one would type it")]
 Count = Annotated[int, Field(ge=1, le=20, description="How many results")]
@@ -26,66 +23,6 @@ FreshnessText = Annotated[
         description="Only newer ones: pd, pw, pm or py (past day, week, month, year), or 2026-01-01to2026-01-31",
     ),
 ]
-
-
-class Found(BaseModel):
-    """A page."""
-
-    model_config = ConfigDict(frozen=True)
-
-    title: str
-    url: str
-    snippet: str = ""
-    age: str | None = None
-    source: str | None = None
-
-    def shown(self) -> str:
-        about = " · ".join(filter(None, (self.source, self.age)))
-        return "\n   ".join(filter(None, (self.title, self.url, about, self.snippet)))
-
-
-class FoundImage(BaseModel):
-    """A picture, and the page it is on."""
-
-    model_config = ConfigDict(frozen=True)
-
-    title: str
-    image_url: str
-    page_url: str | None = None
-    thumbnail: str | None = None
-    source: str | None = None
-    width: int | None = None
-    height: int | None = None
-
-    def shown(self) -> str:
-        size = f"{self.width}×{self.height}" if self.width and self.height else None
-        about = " · ".join(filter(None, (self.source, size)))
-        page = f"on {self.page_url}" if self.page_url else None
-        return "\n   ".join(filter(None, (self.title, self.image_url, page, about)))
-
-
-class SearchResults(Result):
-    """Pages, best first, and who found them."""
-
-    query: str
-    provider: str
-    results: list[Found]
-    note: str | None = None
-
-    def text(self) -> str:
-        return _listed(self.query, self.provider, [result.shown() for result in self.results], self.note)
-
-
-class ImageResults(Result):
-    """Pictures, best first, and who found them."""
-
-    query: str
-    provider: str
-    results: list[FoundImage]
-    note: str | None = None
-
-    def text(self) -> str:
-        return _listed(self.query, self.provider, [result.shown() for result in self.results], self.note)
 
 
 class Searching:
@@ -110,7 +47,7 @@ class Searching:
         return SearchResults(
             query=question.query,
             provider=outcome.provider,
-            results=_pages(outcome.hits, count),
+            results=pages(outcome.hits, count),
             note=outcome.note,
         )
 
@@ -122,7 +59,7 @@ class Searching:
         return SearchResults(
             query=question.query,
             provider=outcome.provider,
-            results=_pages(outcome.hits, count),
+            results=pages(outcome.hits, count),
             note=outcome.note,
         )
 
@@ -141,69 +78,13 @@ class Searching:
         return ImageResults(
             query=question.query,
             provider=outcome.provider,
-            results=_pictures(outcome.hits, count),
+            results=pictures(outcome.hits, count),
             note=outcome.note,
         )
 
 
 def _question(query: str, count: int, freshness: str | None, safesearch: SafeSearch) -> Question:
-    words = one_line(query, 400)
-    if not words:
+    asked = words(query)
+    if not asked:
         raise InvalidArguments("The query has no words in it.", field="query")
-    return Question(words, count, Freshness.parse(freshness), safesearch)
-
-
-def _pages(hits: Iterable[Hit], count: int) -> list[Found]:
-    found: dict[str, Found] = {}
-    for hit in hits:
-        url = web_address(hit.url)
-        if url is None:
-            continue
-        page = Found(
-            title=one_line(hit.title, _TITLE) or url,
-            url=url,
-            snippet=one_line(hit.snippet, _SNIPPET),
-            age=one_line(hit.age, _SOURCE) or None,
-            source=one_line(hit.source, _SOURCE) or None,
-        )
-        found.setdefault(_same(url), page)
-    return list(found.values())[:count]
-
-
-def _pictures(hits: Iterable[ImageHit], count: int) -> list[FoundImage]:
-    found: dict[str, FoundImage] = {}
-    for hit in hits:
-        image = web_address(hit.image)
-        if image is None:
-            continue
-        picture = FoundImage(
-            title=one_line(hit.title, _TITLE) or image,
-            image_url=image,
-            page_url=web_address(hit.page),
-            thumbnail=web_address(hit.thumbnail),
-            source=one_line(hit.source, _SOURCE) or None,
-            width=_pixels(hit.width),
-            height=_pixels(hit.height),
-        )
-        found.setdefault(image, picture)
-    return list(found.values())[:count]
-
-
-def _same(url: str) -> str:
-    """The same for two addresses that open the same page: scheme, `www.`, last slash and fragment do not count."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url
-    return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}?{parts.query}"
-
-
-def _pixels(value: object) -> int | None:
-    text = str(value) if isinstance(value, int | str) else ""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else None
-
-
-def _listed(query: str, provider: str, shown: list[str], note: str | None) -> str:
-    lines = [f"{number}. {entry}" for number, entry in enumerate(shown, start=1)]
-    found = lines or [f"Nothing was found for {query!r}. Try other or fewer words."]
-    return "\n".join([*found, f"[{provider}{f'. {note}' if note else ''}]"])
+    return Question(asked, count, Freshness.parse(freshness), safesearch)

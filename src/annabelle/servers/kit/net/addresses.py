@@ -118,7 +118,7 @@ class Reach:
             if not (named or is_public(address) or self._exceptions.address(address, port)):
                 raise NotAllowed(
                     f"{shown} is on a private or local network, which tools do not reach.",
-                    hint=f"If the user wants it, they can add {shown}:{port} to PRIVATE_HOSTS_ALLOWED.",
+                    hint=f"If the user wants it, they run: annabelle config set PRIVATE_HOSTS_ALLOWED {shown}:{port}",
                 )
         return [str(address) for address in found]
 

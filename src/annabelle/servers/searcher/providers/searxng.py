@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+from urllib.parse import unquote, urlsplit
+
 from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderRateLimited, ProviderRefused
 from annabelle.servers.searcher.providers.asking import JsonMap, Service, entries
 from annabelle.servers.searcher.providers.provider import Hit, ImageHit, Question
@@ -16,7 +19,7 @@ class SearXNG:
     knows_days = False
 
     def __init__(self, address: str) -> None:
-        self._service = Service(address)
+        self._service = Service(*_without_credentials(address))
 
     async def web(self, question: Question) -> list[Hit]:
         return [_hit(entry) for entry in await self._ask("general", question)]
@@ -45,6 +48,11 @@ class SearXNG:
             "time_range": question.freshness.covering(),
         }
         answer = await self._service.ask("/search", parameters)
+        if answer.status == 401:
+            raise ProviderRefused(
+                "SearXNG asks for a user name and password.",
+                hint="Put them into the address: annabelle config set SEARXNG_URL https://user:password@…",
+            )
         if answer.status == 403:
             raise ProviderRefused(
                 "SearXNG refuses to answer with JSON.", hint="Add json to search.formats in its settings.yml."
@@ -58,6 +66,17 @@ class SearXNG:
                 f"SearXNG did not take the request ({answer.status}).", hint="Check SEARXNG_URL: annabelle config list"
             )
         return entries(answer.body, "results")
+
+
+def _without_credentials(address: str) -> tuple[str, dict[str, str]]:
+    """An instance behind a password: `https://user:password@search.example` goes into a header, not into addresses."""
+    parts = urlsplit(address)
+    if parts.username is None:
+        return address, {}
+    words = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    host = parts.netloc.rpartition("@")[2]
+    token = base64.b64encode(words.encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {token}"}
 
 
 def _hit(entry: JsonMap) -> Hit:
