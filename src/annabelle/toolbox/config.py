@@ -9,8 +9,17 @@ from pathlib import Path
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 
-PRELOADED = ("annabelle.servers.kit", "annabelle.toolbox.nursery.rehearsal")
-"""What the nursery imports before it forks. The rehearsal runs the shared code once, so no child has to warm it up."""
+PRELOADED = (
+    "annabelle.servers.kit",
+    "annabelle.servers.kit.overflow",  # and with it the way to the workspace
+    "annabelle.servers.kit.paging",
+    "annabelle.servers.kit.net.addresses",
+    "annabelle.core.connections",
+    "html.parser",
+    "annabelle.toolbox.nursery.rehearsal",
+)
+"""What the nursery imports before it forks: what most servers use. The rehearsal, last, runs the shared code once, so that
+no child has to warm it up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from annabelle.core.errors import AnnabelleError, TooLarge
 class Result(BaseModel):
     """Base of every tool's result. Override `text` where a sentence or the content itself reads better than JSON."""
 
-    model_config = ConfigDict(frozen=True)
+    # Built when the list of tools is first asked for, parts and whole together, instead of each class by itself.
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     def text(self) -> str:
         return self.model_dump_json(exclude_none=True)
