@@ -166,6 +166,14 @@ def test_what_google_refuses_is_a_sentence_and_keeps_what_was_there(
     shows_no_secret(done, google, home)
 
 
+def test_whoever_says_no_reads_so_in_the_browser(typed: Keyboard, google: Google, browser: BrowserOf) -> None:
+    google.consent = {"error": "access_denied"}
+    window = browser()
+    assert typed("connect", "google").code == 2
+    window.close()
+    assert "Nothing was allowed." in window.pages[-1].text
+
+
 def test_a_box_left_unticked_is_said(typed: Keyboard, google: Google, browser: BrowserOf) -> None:
     browser()
     google.scopes = next(iter(SCOPES))

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from annabelle.cli.connect.mail_doors import door_of
 from annabelle.cli.connect.mail_providers import PROVIDERS, provider_of
-from annabelle.core.connections import MailAccount, connection_file, read_connection
+from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection, write_connection
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from cli.sign_ins import CalendarHandler, ImapHandler, Mailbox, SmtpServer, serving
@@ -123,6 +124,21 @@ def test_everything_may_come_through_a_pipe_and_leave_as_json(typed: Keyboard, h
     )  # fmt: skip
     assert done.json == {"kind": "mail", "account": ADDRESS, "calendar": False, "hub_told": False}
     assert house.box.signed_in == 1
+
+
+def test_it_says_when_google_comes_first(typed: Keyboard, house: House, home: Home) -> None:
+    google = GoogleAccount(email="a@b.c", client_id="x", client_secret=SecretStr("x"), refresh_token=SecretStr("x"))
+    write_connection(home, "google", google)
+    options = (*house.options, "--security", "none", "--password-stdin")
+    assert "Google is connected too" in typed("connect", "mail", ADDRESS, *options, stdin=f"{PASSWORD}\n").out
+
+
+def test_blanks_belong_to_a_password(typed: Keyboard, house: House, home: Home) -> None:
+    house.box.password = " in blanks "
+    house.smtp._known = (ADDRESS, " in blanks ")
+    for how in ((), ("--password-stdin",)):
+        done = typed("connect", "mail", ADDRESS, *house.options, "--security", "none", *how, stdin=" in blanks \n")
+        assert (done.code, done.err) == (0, "")
 
 
 def test_the_part_that_failed_is_named_and_nothing_is_kept(typed: Keyboard, house: House, home: Home) -> None:

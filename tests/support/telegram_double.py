@@ -136,11 +136,8 @@ class ClientDouble:
         self._connected = False
         self.left.set()
 
-    async def is_user_authorized(self) -> bool:
-        return not self._telegram.revoked
-
-    async def get_me(self) -> types.User:
-        return self._telegram.users[ME]
+    async def get_me(self) -> types.User | None:
+        return None if self._telegram.revoked else self._telegram.users[ME]
 
     async def get_entity(self, entity: object) -> object:
         _fits("get_entity", entity)

@@ -82,6 +82,17 @@ async def test_a_session_that_is_ended_at_the_start_is_said_at_the_first_call(
         await tool("get_me")
 
 
+async def test_a_trouble_of_the_moment_at_the_start_is_not_taken_for_an_ended_session(
+    telegram: TelegramDouble, tool: CallTool
+) -> None:
+    telegram.failures = [errors.FloodWaitError(request=None, capture=60), errors.RpcCallFailError(request=None)]
+    with pytest.raises(TooManyRequests, match="wait 60 seconds"):
+        await tool("get_me")
+    with pytest.raises(Unavailable, match="connection to Telegram broke"):
+        await tool("get_me")
+    assert (await tool("get_me")).name == "Me"
+
+
 async def test_without_an_account_every_tool_says_what_to_run(home: Home, telegram_config: TelegramConfig) -> None:
     remove_connection(home, "telegram")
     server = build(telegram_config)

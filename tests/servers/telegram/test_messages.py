@@ -94,6 +94,22 @@ async def test_delete_takes_only_messages_of_the_chat_it_names(telegram: Telegra
     assert telegram.texts(12) == ["leave me"]
 
 
+async def test_sign_in_codes_that_telegram_sends_are_shown_to_nobody(telegram: TelegramDouble, tool: CallTool) -> None:
+    telegram.user("Telegram", id=777000)
+    telegram.write(777000, "Login code: 12345. Do not give it to anyone")
+    telegram.write(SUMMER, "Login code: 12345", sender=777000)
+    shown = [
+        await tool("get_messages", chat_id="777000"),
+        await tool("get_messages", chat_id=str(SUMMER)),
+        await tool("search_messages", query="Login code"),
+        await tool("list_chats"),
+        await tool("get_new_messages"),
+    ]
+    for result in shown:
+        assert "12345" not in result.model_dump_json() + result.text()
+    assert "may hold a sign-in code" in shown[0].text()
+
+
 async def test_a_chat_is_marked_read_up_to_a_message_or_to_the_end(telegram: TelegramDouble, tool: CallTool) -> None:
     first, last = telegram.write(11, "one"), telegram.write(11, "two")
     await tool("mark_read", chat_id="11", message_id=first.id)

@@ -12,11 +12,11 @@ from annabelle.core.errors import CallerMistake
 MAX_CHARS = 1000
 
 
-def ask(what: str, option: str, *, secret: bool = False, default: str | None = None) -> str:
+def ask(what: str, option: str, *, secret: bool = False) -> str:
     """The next answer; `option` is how it could have been given instead."""
-    answer = _from_terminal(what, secret=secret, default=default) if sys.stdin.isatty() else _from_pipe()
-    answer = answer.strip() or (default or "")
-    if not answer:
+    line = _from_terminal(what, secret=secret) if sys.stdin.isatty() else sys.stdin.readline(MAX_CHARS + 2)
+    answer = line.rstrip("\r\n") if secret else line.strip()  # blanks belong to a password
+    if not answer.strip():
         raise CallerMistake(f"{what} is missing.", hint=f"Give it with {option}, or run this in a terminal.")
     return checked(what, answer)
 
@@ -30,9 +30,9 @@ def checked(what: str, answer: str) -> str:
     return answer
 
 
-def _from_terminal(what: str, *, secret: bool, default: str | None) -> str:
+def _from_terminal(what: str, *, secret: bool) -> str:
     # Questions go to stderr, so that stdout has nothing but the answer of the command.
-    shown = f"{what} [{default}]: " if default else f"{what}: "
+    shown = f"{what}: "
     try:
         if secret:
             return getpass.getpass(shown, stream=sys.stderr)
@@ -42,7 +42,3 @@ def _from_terminal(what: str, *, secret: bool, default: str | None) -> str:
     except EOFError as error:
         sys.stderr.write("\n")
         raise typer.Abort from error
-
-
-def _from_pipe() -> str:
-    return sys.stdin.readline()

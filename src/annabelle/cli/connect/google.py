@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import webbrowser
 from typing import Annotated
 
@@ -86,7 +87,8 @@ async def _sign_in(addresses: GoogleAddresses, client: OAuthClient, *, browser: 
         sys.stderr.write(f"Sign in to Google here:\n{address}\n")
         sys.stderr.flush()
         if browser:
-            webbrowser.open(address)
+            # Some browsers run in the terminal and come back when they are closed; the answer is waited for meanwhile.
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         decision = await _wait(redirect, attempt.state, seconds)
         if decision.error or not decision.code:
             raise CallerMistake(

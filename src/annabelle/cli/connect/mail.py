@@ -10,6 +10,7 @@ import typer
 from pydantic import SecretStr
 
 from annabelle.cli.connect.asking import MAX_CHARS, ask, checked
+from annabelle.cli.connect.listing import look
 from annabelle.cli.connect.mail_check import check_caldav, check_imap, check_smtp
 from annabelle.cli.connect.mail_doors import DoorKind, Security, calendar_of, door_of, private
 from annabelle.cli.connect.mail_providers import provider_of
@@ -62,6 +63,8 @@ def connect_mail(
         print_json({"kind": "mail", "account": mailbox, "calendar": account.caldav_url is not None, "hub_told": told})
         return
     print_line(f"Connected to the mailbox {clean(mailbox)}.")
+    if look(home, "google").state == "connected":
+        print_paragraph("Google is connected too and comes first; to use this mailbox: annabelle connect remove google")
     if without_calendar is not None:
         print_paragraph(f"Without a calendar: {without_calendar}")
 

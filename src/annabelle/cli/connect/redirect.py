@@ -46,28 +46,27 @@ class Redirect:
                 request = (await reader.readline()).decode("latin-1").split()
                 while (await reader.readline()).strip():
                     pass  # the headers say nothing that matters
-                status, page = self._judge(request)
+                status, page, decision = self._judge(request)
                 writer.write(_response(status, page))
                 await writer.drain()
+                # Only now: whoever waits for it may end this server.
+                if decision is not None and not self._decided.done():
+                    self._decided.set_result(decision)
         writer.close()
         with contextlib.suppress(OSError, TimeoutError):
             await asyncio.wait_for(writer.wait_closed(), _READ_SECONDS)
 
-    def _judge(self, request: list[str]) -> tuple[str, str]:
+    def _judge(self, request: list[str]) -> tuple[str, str, Decision | None]:
         url = urlsplit(request[1] if len(request) == 3 else "")
         if len(request) != 3 or request[0] != "GET" or url.path != "/":
-            return "404 Not Found", _page("Nothing here", "This address is for one sign-in only.")
+            return "404 Not Found", _page("Nothing here", "This address is for one sign-in only."), None
         sent = {name: values[0] for name, values in parse_qs(url.query).items()}
         if self._expected is None or sent.get("state") != self._expected:
-            return "400 Bad Request", _page(
-                "Not this sign-in", "This answer does not belong to the sign-in that waits."
-            )
+            return "400 Bad Request", _page("Not this sign-in", "This answer belongs to no sign-in that waits."), None
         decision = Decision(sent.get("code", ""), sent.get("error", ""))
-        if not self._decided.done():
-            self._decided.set_result(decision)
         if decision.code:
-            return "200 OK", _page("Thank you", "You may close this page and go back to the terminal.")
-        return "200 OK", _page("Not connected", "Nothing was allowed. You may close this page.")
+            return "200 OK", _page("Thank you", "You may close this page and go back to the terminal."), decision
+        return "200 OK", _page("Not connected", "Nothing was allowed. You may close this page."), decision
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from annabelle.core.connections import TelegramAccount
 from annabelle.core.errors import Unavailable
-from annabelle.servers.kit import deferred_module
+from annabelle.servers.kit import deferred_module, in_thread
 from annabelle.servers.telegram.account import AccountFile, SignedOut
 from annabelle.servers.telegram.api import MakeApi, TelegramApi
 
@@ -78,7 +78,8 @@ class Line:
             if self._api is not None and self._account is account and self._api.connected:
                 return self._api
             self._hang_up()
-            api = self._make(account) if self._make is not None else mtproto.make_api(account)
+            make = self._make or await in_thread(lambda _stop: mtproto.make_api)
+            api = make(account)
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
                     await api.connect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import struct
 from collections.abc import Sequence
 from typing import cast
@@ -29,6 +30,8 @@ _SHORT_WAIT_SECONDS = 5
 
 def make_api(account: TelegramAccount) -> TelethonApi:
     """The api for an account; nothing is sent before `connect`."""
+    # The library logs what it sends and receives when it is asked to, and that is what people write to each other.
+    logging.getLogger("telethon").setLevel(logging.WARNING)
     try:
         session = StringSession(account.session.get_secret_value())
         client = TelegramClient(
@@ -62,8 +65,8 @@ class TelethonApi:
     async def connect(self) -> None:
         with explained("Telegram"):
             await self._client.connect()
-            if not await self._client.is_user_authorized():
-                raise SignedOut
+            # None means that Telegram no longer knows the session. The library's own question for that takes every
+            # error for a no, also one that is over in a minute.
             self._me = await self._client.get_me()
         if self._me is None:
             raise SignedOut

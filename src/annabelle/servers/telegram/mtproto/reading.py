@@ -12,6 +12,8 @@ from annabelle.servers.telegram import models
 from annabelle.servers.telegram.mtproto import shapes
 
 _LAST_TEXT_CHARS = 200
+_TELEGRAM_ITSELF = 777000
+_WITHHELD = "[A message of Telegram itself, which may hold a sign-in code: read it in Telegram's own app.]"
 
 
 def marked_id(entity: object) -> int:
@@ -95,6 +97,8 @@ def media(found: shapes.Message) -> models.Media | None:
 
 
 def _text(found: shapes.Message) -> str:
+    if _TELEGRAM_ITSELF in (found.chat_id, found.sender_id):
+        return _WITHHELD  # whoever reads the code can take the account, so no model does
     if found.action is not None:
         return f"[{_words(type(found.action).__name__.removeprefix('MessageAction'))}]"
     return found.message or ""
