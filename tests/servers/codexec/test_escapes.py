@@ -138,6 +138,31 @@ true
     assert rights.split() == ["0000000000000000", "1"]
 
 
+async def test_calls_that_reach_deep_into_the_kernel_are_refused(call: CallTool) -> None:
+    code = """
+import ctypes, errno, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+x86 = platform.machine() == 'x86_64'
+calls = {'bpf': 321 if x86 else 280, 'perf': 298 if x86 else 241, 'userfaultfd': 323 if x86 else 282,
+         'keyctl': 250 if x86 else 219, 'ptrace': 101 if x86 else 117, 'setns': 308 if x86 else 268}
+for name, number in calls.items():
+    libc.syscall(number, 0, 0, 0, 0, 0)
+    if ctypes.get_errno() != errno.EPERM:
+        print(name, 'got through')
+for flags in (0x10000000, 0x20000, 0x40000000, 0x20000000):
+    if libc.unshare(flags) == 0 or ctypes.get_errno() != errno.EPERM:
+        print('unshared', hex(flags))
+libc.syscall(425, 1, 0)
+print(errno.errorcode[ctypes.get_errno()])
+import threading
+thread = threading.Thread(target=print, args=('threads work',))
+thread.start()
+thread.join()
+"""
+    result = await call("execute_code", language="python", code=code)
+    assert result.stdout == "ENOSYS\nthreads work\n"
+
+
 async def test_a_link_in_the_folder_leads_nowhere(call: CallTool, workspace: Path, outside: Path) -> None:
     (workspace / "Data").mkdir(parents=True)
     (workspace / "Data/out").symlink_to(outside)

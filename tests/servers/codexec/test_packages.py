@@ -50,6 +50,14 @@ async def test_a_package_for_a_session_is_there_at_once_and_only_there(call: Cal
     assert "ModuleNotFoundError" in outside.stderr
 
 
+async def test_a_python_without_pip_gets_one_from_its_bundle(call: CallTool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("annabelle.servers.codexec.programs._has_pip", lambda prefix: False)
+    await call("install_package", language="python", package="greeting<2")
+    assert (
+        await call("execute_code", language="python", code="import greeting; print(greeting.WORD)")
+    ).stdout == "hello\n"
+
+
 async def test_a_node_package_can_be_required_and_imported(call: CallTool) -> None:
     await call("install_package", language="node", package="shout@1.2.3")
     required = await call("execute_code", language="node", code="console.log(require('shout')('a'))")

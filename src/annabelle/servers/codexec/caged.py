@@ -13,12 +13,12 @@ import anyio
 
 from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.servers.codexec.isolation.layer import Cell, Layer
+from annabelle.servers.codexec.isolation.spawning import spawn
 from annabelle.servers.codexec.isolation.tree import kill_tree
 
 _log = logging.getLogger(__name__)
 
 _END_SECONDS = 10.0
-_STREAM_LIMIT = 1 << 16
 
 
 class Caged:
@@ -33,15 +33,7 @@ class Caged:
     async def start(cls, layer: Layer, cell: Cell, *, talks: bool = False) -> Caged:
         """`talks` gives it a standard input to be written to; otherwise it reads the end at once."""
         try:
-            process = await asyncio.create_subprocess_exec(
-                *layer.command(cell),
-                env=layer.environment(cell),
-                stdin=PIPE if talks else DEVNULL,
-                stdout=PIPE,
-                stderr=PIPE,
-                limit=_STREAM_LIMIT,
-                start_new_session=True,  # Ctrl-C in a terminal is for Annabelle
-            )
+            process = await spawn(layer, cell, stdin=PIPE if talks else DEVNULL, stdout=PIPE, stderr=PIPE)
         except OSError as error:
             raise Unavailable(f"The code could not be started: {error.strerror}.") from error
         return cls(layer, cell, process)

@@ -23,9 +23,8 @@ _IMAGE = {"python": "python3", "node": "node", "bash": "bash"}
 class Programs:
     """What runs each language, for one layer."""
 
-    def __init__(self, layer: Layer, system_python: Path = _SYSTEM_PYTHON) -> None:
+    def __init__(self, layer: Layer) -> None:
         self._layer = layer
-        self._system_python = system_python
 
     def interpreter(self, language: Language) -> Program:
         if not self._layer.programs_of_host:
@@ -39,9 +38,11 @@ class Programs:
         return Program((str(found),), _needed(found))
 
     def pip(self) -> Program:
-        """pip for the chosen interpreter. Debian's Python comes without one, but a wheel of it can be run as it is."""
+        """pip for the chosen interpreter. Debian's Python may come without one; then the one every Python carries for
+        new environments is run as it is, from its wheel."""
         python = self.interpreter("python")
-        wheel = _bundled_pip() if self._layer.programs_of_host else None
+        ready = not self._layer.programs_of_host or _has_pip(Path(python.argv[0]).parent.parent)
+        wheel = None if ready else _bundled_pip()
         if wheel is None:
             return Program((*python.argv, "-m", "pip"), python.mounts)
         mount = Mount(wheel, "/packages/pip.whl")
@@ -60,8 +61,8 @@ class Programs:
     def _python(self) -> Program:
         """The system's Python where there is one: it holds nothing private. Else the one Annabelle runs on, without
         her packages."""
-        if self._system_python.exists():
-            return Program((str(self._system_python),))
+        if _SYSTEM_PYTHON.exists():
+            return Program((str(_SYSTEM_PYTHON),))
         prefix = Path(sys.base_prefix).resolve()
         program = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
         return Program((str(program),), _unless_system(prefix))
@@ -94,6 +95,10 @@ def _needed(program: Path) -> tuple[Mount, ...]:
 
 def _unless_system(place: Path) -> tuple[Mount, ...]:
     return () if place.is_relative_to("/usr") else (Mount(place, str(place)),)
+
+
+def _has_pip(prefix: Path) -> bool:
+    return any(any(prefix.glob(f"lib/python3*/{kind}-packages/pip/__main__.py")) for kind in ("dist", "site"))
 
 
 def _bundled_pip() -> Path | None:

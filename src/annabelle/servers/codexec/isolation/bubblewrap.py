@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from annabelle.servers.codexec.isolation.layer import CELL_HOME, NOBODY, SCRATCH, Cell, Mount
+from annabelle.servers.codexec.isolation.seccomp import call_filter
 from annabelle.servers.codexec.isolation.system import system_arguments
 from annabelle.servers.codexec.isolation.tree import children
 
@@ -54,10 +55,14 @@ class Bubblewrap:
     def environment(self, cell: Cell) -> dict[str, str]:
         return dict(cell.env)
 
-    def command(self, cell: Cell) -> list[str]:
+    def call_filter(self) -> bytes | None:
+        return call_filter()
+
+    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
         scratch = str(max(cell.limits.memory_bytes // _SCRATCH_SHARE, 1_048_576))
         arguments = [self._program("bwrap"), *_NAMESPACES, *([] if cell.network else ["--unshare-net"])]
         arguments += ["--die-with-parent", "--new-session", "--hostname", "cell", *self._user()]
+        arguments += [] if call_filter is None else ["--seccomp", str(call_filter)]
         arguments += system_arguments(cell.network)
         arguments += ["--proc", "/proc", "--dev", "/dev"]
         for place in (SCRATCH, "/dev/shm"):  # noqa: S108  inside the cell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Sequence
 
 from annabelle.core.errors import Unavailable
@@ -13,6 +14,7 @@ from annabelle.servers.codexec.isolation.bubblewrap import INSTALL, Bubblewrap
 from annabelle.servers.codexec.isolation.container import Container
 from annabelle.servers.codexec.isolation.layer import SCRATCH, Cell, CellLimits, Layer
 from annabelle.servers.codexec.isolation.seatbelt import Seatbelt
+from annabelle.servers.codexec.isolation.spawning import spawn
 
 _log = logging.getLogger(__name__)
 
@@ -78,13 +80,7 @@ async def _probe(layer: Layer) -> str | None:
     """Whether a cell really starts: namespaces may be forbidden where the program is there."""
     cell = Cell("annabelle-probe", ("true",), (), SCRATCH, {"PATH": "/usr/bin:/bin"}, _PROBE_LIMITS)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *layer.command(cell),
-            env=layer.environment(cell),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        process = await spawn(layer, cell, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE)
     except OSError as error:
         return f"{layer.name} can not be started: {error.strerror}"
     try:

@@ -45,7 +45,10 @@ class Container:
         own = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
         return {**own, **{name: value for name, value in cell.env.items() if name not in own}}
 
-    def command(self, cell: Cell) -> list[str]:
+    def call_filter(self) -> bytes | None:
+        return None  # the engine brings its own
+
+    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
         limits = cell.limits
         memory = f"{limits.memory_bytes}b"
         arguments = [self._program(), "run", "--rm", "--pull=never", "--interactive", "--init", "--name", cell.name]

@@ -81,8 +81,12 @@ class Layer(Protocol):
         """Where a mount is seen from inside."""
         ...
 
-    def command(self, cell: Cell) -> list[str]:
-        """The command that runs the cell; the environment of the cell is given to it as its own."""
+    def call_filter(self) -> bytes | None:
+        """System calls to refuse, as a program for the kernel; None where the layer has no use for one."""
+        ...
+
+    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
+        """The command that runs the cell. The filter, if any, can be read from the given descriptor."""
         ...
 
     def environment(self, cell: Cell) -> dict[str, str]:

@@ -40,7 +40,10 @@ class Seatbelt:
     def environment(self, cell: Cell) -> dict[str, str]:
         return dict(cell.env)
 
-    def command(self, cell: Cell) -> list[str]:
+    def call_filter(self) -> bytes | None:
+        return None  # the profile decides
+
+    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
         limits = cell.limits
         blocks = max(limits.file_bytes // 512, 1)
         seconds = limits.cpu_seconds if limits.cpu_seconds is not None else "unlimited"
