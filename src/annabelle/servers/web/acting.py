@@ -118,7 +118,10 @@ class Acting:
         """Press a key, or several together, in the page."""
         async with self._house.use() as session:
             tab = await session.tab()
-            return await session.act(tab, "Pressing the key", tab.page.keyboard.press(key), "Pressed the key.")
+            keyboard = tab.page.keyboard
+            # A letter that no key has is entered as an input method would.
+            call = keyboard.insert_text(key) if len(key) == 1 and not key.isascii() else keyboard.press(key)
+            return await session.act(tab, "Pressing the key", call, "Pressed the key.")
 
 
 def _named(element: str | None, ref: str) -> str:

@@ -7,14 +7,18 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
 from annabelle.core.errors import RetryByModel
+from annabelle.servers.kit import deferred_module
 from annabelle.servers.web.wording import shown_line
 
 if TYPE_CHECKING:
+    from playwright import async_api
     from playwright.async_api import Dialog
+else:
+    async_api = deferred_module("playwright.async_api")
 
 MAX_HELD = 10
 MAX_DIALOGS = 60
-"""A page that opens more without being used in between does nothing else; its tab is closed."""
+"""A page that opens more does nothing else; its tab is closed."""
 
 Spawn = Callable[[Coroutine[None, None, object]], None]
 
@@ -28,8 +32,8 @@ class Dialogs:
         self._seen = 0
         self.opened = asyncio.Event()
 
-    def used(self) -> None:
-        """Something else than a dialog was done with the page: it may ask again."""
+    def renew(self) -> None:
+        """Another page is in the tab; it has asked nothing yet."""
         self._seen = 0
 
     def add(self, dialog: Dialog) -> None:
@@ -62,7 +66,10 @@ class Dialogs:
             raise RetryByModel("No dialog is open.", hint="Look at the page with browser_snapshot.")
         dialog = self._held.pop(0)
         self._update()
-        await _answer(dialog, accept, text if dialog.type == "prompt" else None)
+        try:
+            await _answer(dialog, accept, text if dialog.type == "prompt" else None)
+        except (TimeoutError, async_api.Error):
+            raise RetryByModel("The dialog was gone already.", hint="Look at the page with browser_snapshot.") from None
         return f"{'Accepted' if accept else 'Dismissed'} the {dialog.type} dialog."
 
     def forget(self) -> None:

@@ -31,13 +31,24 @@ class Downloads:
         self._incoming, self._workspace, self._news = incoming, workspace, news
         self._running: set[asyncio.Task[None]] = set()
         self.begun = 0
+        self._arrival = asyncio.Event()
 
     def begin(self, download: Download) -> None:
         self.begun += 1
+        self._arrival.set()
         work = self._keep(download) if len(self._running) < MAX_AT_ONCE else self._refuse(download)
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+    async def began(self, since: int, seconds: float) -> bool:
+        """Whether one more than `since` has begun; the browser may tell of it a moment late."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.begun <= since:
+                    self._arrival.clear()
+                    await self._arrival.wait()
+        return self.begun > since
 
     async def wait(self, seconds: float) -> None:
         """Give files that come down some time to arrive."""

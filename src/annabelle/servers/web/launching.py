@@ -17,6 +17,7 @@ from annabelle.servers.web.config import BrowserConfig
 from annabelle.servers.web.finding import find_browser, require_driver
 from annabelle.servers.web.gate import Gate
 from annabelle.servers.web.profile import INCOMING, prepare_profile
+from annabelle.servers.web.trouble import driver_gone
 
 if TYPE_CHECKING:
     from playwright import async_api
@@ -56,7 +57,7 @@ class Driver:
         try:
             return await self._launch(program, profile, gate, address)
         except async_api.Error as error:
-            if "Connection closed" not in error.message:
+            if not driver_gone(error.message):
                 raise _explain(error.message) from None
             _log.warning("the driver of the browser had ended; it is started again")
             await self.stop()

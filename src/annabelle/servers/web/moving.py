@@ -18,6 +18,7 @@ from annabelle.servers.web.house import House
 from annabelle.servers.web.results import Done
 from annabelle.servers.web.session import Session
 from annabelle.servers.web.tab import DialogOpened, Tab
+from annabelle.servers.web.trouble import BecameDownload
 
 if TYPE_CHECKING:
     from playwright.async_api import Response
@@ -100,12 +101,12 @@ class Moving:
             raise ToolTimeout(
                 f"The site did not answer within {seconds:g} s.", hint="Try again later, or another address."
             ) from None
+        except BecameDownload:
+            if await session.downloads.began(downloads, session.patience.settle):
+                return await session.done("The address is a file, which is downloaded.", tab)
+            raise
         except AnnabelleError as error:
             await _after_failure(tab)
-            if session.downloads.begun > downloads:
-                return await session.done("The address is a file, which is downloaded.", tab)
-            if "aborted" in error.message:
-                raise Unavailable("The address gave nothing to show.", hint="Try another one.") from None
             news = list(session.gate.refusals)[refused:]
             raise (news[-1].error if news and isinstance(error, Unavailable) else error) from None
         if response is not None and response.headers.get(MARK) == session.gate.mark:

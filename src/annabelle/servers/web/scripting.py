@@ -92,7 +92,7 @@ class Scripting:
         async with self._house.use() as session:
             tab = await session.tab(dialog=True)
             did = await tab.dialogs.answer(accept, promptText)
-            await tab.rest()  # what the dialog had interrupted goes on
+            await tab.after_dialog()
             return await session.done(did, tab)
 
 

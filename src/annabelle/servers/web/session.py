@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from annabelle.core.errors import RetryByModel
+from annabelle.core.errors import RetryByModel, ToolTimeout
 from annabelle.core.redact import Redactor
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.files.workspace import Workspace
@@ -19,11 +19,12 @@ from annabelle.servers.web.downloads import Downloads
 from annabelle.servers.web.gate import Gate
 from annabelle.servers.web.results import Done
 from annabelle.servers.web.tab import DialogOpened, Tab
+from annabelle.servers.web.trouble import driver_gone, explain
 from annabelle.servers.web.wording import shown_url
 
 if TYPE_CHECKING:
     from playwright import async_api
-    from playwright.async_api import BrowserContext, Page
+    from playwright.async_api import BrowserContext, Page, Request
 else:
     async_api = deferred_module("playwright.async_api")
 
@@ -46,11 +47,15 @@ class Session:
         self._news: deque[str] = deque(maxlen=_MAX_NEWS)
         self._beside: set[asyncio.Task[object]] = set()
         self._redact = Redactor()
+        self._arrived = asyncio.Event()
         self._ours = 0
+        self._coming = 0
+        self.incoming = incoming
         self.downloads = Downloads(incoming, workspace, self.tell)
         for page in context.pages:
             self._add(page)
         context.on("page", self._opened)
+        context.on("request", self._asked)
         context.on("close", self._ended)
 
     def tell(self, sentence: str) -> None:
@@ -72,17 +77,16 @@ class Session:
     async def tab(self, *, dialog: bool = False) -> Tab:
         """The tab that is used now; an empty one when there is none. While a dialog is open nothing else works."""
         tab = self._current
-        if tab is not None and (tab.crashed or await tab.hangs()):
-            self.tell("The page hung or crashed, so its tab was closed.")
-            await self.shut(tab)
-            tab = self._current
+        if tab is not None:
+            await tab.rest()
+            if tab.crashed or await tab.hangs():
+                self.tell("The page hung or crashed, so its tab was closed.")
+                await self.shut(tab)
+                tab = self._current
         if tab is None:
             tab = await self.new_tab()
-        if not dialog:
-            if (sentence := tab.dialogs.describe()) is not None:
-                raise RetryByModel(sentence, hint="Answer it with browser_handle_dialog first.")
-            tab.dialogs.used()
-            await tab.rest()
+        if not dialog and (sentence := tab.dialogs.describe()) is not None:
+            raise RetryByModel(sentence, hint="Answer it with browser_handle_dialog first.")
         return tab
 
     async def new_tab(self) -> Tab:
@@ -93,6 +97,11 @@ class Session:
         try:
             async with asyncio.timeout(self.patience.action):
                 page = await self.context.new_page()
+        except async_api.Error as error:
+            self.alive = not driver_gone(error.message)
+            raise explain(error.message, "Opening a tab", self.patience.action) from None
+        except TimeoutError:
+            raise ToolTimeout("The browser opened no tab in time.", hint="Close it with browser_close.") from None
         finally:
             self._ours -= 1
         self._current = self._add(page)
@@ -128,6 +137,7 @@ class Session:
         """The result of an action, after what it set off had a moment to happen."""
         title = await tab.title()  # one question to the page and back: what the action set off is known by then
         await tab.settle()
+        await self._popups()
         await self.downloads.wait(self.patience.settle)
         title = await tab.title() or title
         if self.downloads.busy:
@@ -158,7 +168,7 @@ class Session:
         known = next((tab for tab in self.tabs if tab.page == page), None)
         if known is not None:
             return known
-        tab = Tab(page, self.patience, self._redact, self._spawn, self.tell)
+        tab = Tab(page, self.patience, self._redact, self._spawn, self.tell, self._lost)
         page.on("close", lambda _page: self._gone(tab))
         page.on("download", self.downloads.begin)
         self.tabs.append(tab)
@@ -166,7 +176,26 @@ class Session:
             self._current = tab
         return tab
 
+    def _asked(self, request: Request) -> None:
+        """A page that asks for its first document before it is there is a popup about to open."""
+        if not self._ours and request.is_navigation_request():
+            try:
+                _ = request.frame
+            except async_api.Error:
+                self._coming += 1
+                self._arrived.clear()
+
+    async def _popups(self) -> None:
+        if self._coming:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.patience.settle):
+                    await self._arrived.wait()
+            self._coming = 0
+
     def _opened(self, page: Page) -> None:
+        self._coming = max(self._coming - 1, 0)
+        if not self._coming:
+            self._arrived.set()
         if self._ours:
             self._add(page)
         elif len(self.tabs) >= MAX_TABS:
@@ -189,6 +218,9 @@ class Session:
             self._current = self.tabs[-1] if self.tabs else None
 
     def _ended(self, _context: BrowserContext) -> None:
+        self._lost()
+
+    def _lost(self) -> None:
         self.alive = False
 
     def _spawn(self, work: Coroutine[None, None, object]) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from annabelle.core.errors import RetryByModel, ToolTimeout
+from annabelle.core.errors import AnnabelleError, RetryByModel, ToolTimeout
 from annabelle.core.redact import Redactor
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.web.config import Patience
 from annabelle.servers.web.dialogs import Dialogs
 from annabelle.servers.web.refs import REF
 from annabelle.servers.web.traffic import Traffic
-from annabelle.servers.web.trouble import NEW_SNAPSHOT, explain
+from annabelle.servers.web.trouble import NEW_SNAPSHOT, driver_gone, explain
 from annabelle.servers.web.wording import shown_line
 
 if TYPE_CHECKING:
@@ -32,10 +32,12 @@ SCHEMES = frozenset({"http", "https", "about", "blob", "chrome-error"})
 """What a tab may show. `chrome-error` is the browser's own page about a site it could not open."""
 _GRACE = 2.0
 _GLANCE = 1.5
+_NEXT_DIALOG = 0.15
+"""Seconds after which a page that was answered has opened its next dialog, if it opens one at once."""
 
 
 class Tab:
-    """`spawn` runs something beside the calls, `news` tells the next result, `close` ends the tab."""
+    """`spawn` runs something beside the calls, `news` tells the next result, `lost` hears that the driver is gone."""
 
     def __init__(
         self,
@@ -44,9 +46,10 @@ class Tab:
         redact: Redactor,
         spawn: Callable[[Coroutine[None, None, object]], None],
         news: Callable[[str], None],
+        lost: Callable[[], None],
     ) -> None:
         self.page, self.patience = page, patience
-        self._spawn, self._news = spawn, news
+        self._spawn, self._news, self._lost = spawn, news, lost
         self.traffic = Traffic(redact)
         self.dialogs = Dialogs(patience.dialog, spawn, news, self._give_up)
         self.chooser: FileChooser | None = None
@@ -95,14 +98,30 @@ class Tab:
             return task.result()
         except async_api.Error as error:
             _log.debug("%s: %s", doing, type(error).__name__)
+            if driver_gone(error.message):
+                self._lost()
             explained = explain(error.message, doing, limit)
             self._doubtful = self._doubtful or isinstance(explained, ToolTimeout)
             raise explained from None  # the cause repeats what was typed
 
     async def rest(self) -> None:
         """Wait until what an earlier call began has ended; a dialog may keep it from ending."""
-        if self._pending and not self.dialogs.opened.is_set():
-            await asyncio.wait(list(self._pending), timeout=self.patience.action)
+        await self._until_dialog(list(self._pending), self.patience.action)
+
+    async def after_dialog(self) -> None:
+        """Let what the dialog had interrupted go on, as far as it goes: to its end or to the next dialog."""
+        await self.rest()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_NEXT_DIALOG):
+                await self.dialogs.opened.wait()
+
+    async def _until_dialog(self, work: Sequence[asyncio.Future[object]], seconds: float) -> None:
+        if work and not self.dialogs.opened.is_set():
+            dialog = asyncio.ensure_future(self.dialogs.opened.wait())
+            everything = asyncio.ensure_future(asyncio.wait(work))
+            await asyncio.wait([dialog, everything], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            dialog.cancel()
+            everything.cancel()
 
     async def hangs(self) -> bool:
         """Whether the page answers nothing any more, after something took too long in it."""
@@ -156,14 +175,13 @@ class Tab:
 
     async def stop_script(self) -> None:
         """A script that runs for too long keeps the page from everything else."""
-        with contextlib.suppress(TimeoutError, async_api.Error):
+        with contextlib.suppress(TimeoutError, AnnabelleError, async_api.Error):
             await self._tell_browser("Runtime.terminateExecution")
 
     async def channel(self) -> CDPSession:
         """A way to the browser itself. It must be open before a script runs wild: after that it is too late."""
         if self._channel is None:
-            async with asyncio.timeout(self.patience.action):
-                self._channel = await self.page.context.new_cdp_session(self.page)
+            self._channel = await self.perform("Asking the browser", self.page.context.new_cdp_session(self.page))
         return self._channel
 
     async def _tell_browser(self, method: str) -> None:
@@ -195,6 +213,7 @@ class Tab:
         if frame.parent_frame is not None:
             return
         self._loading, self.chooser = None, None
+        self.dialogs.renew()
         if urlsplit(frame.url).scheme not in SCHEMES:
             self._news("The page went to an address that is not opened here, and was left.")
             self._spawn(self.page.goto("about:blank", timeout=self.patience.action * 1000))
@@ -209,7 +228,8 @@ class Tab:
         self._news("The page crashed.")
 
     def _give_up(self) -> None:
-        self._news("The tab was closed: its page did nothing but open dialogs.")
+        self._news("The page did nothing but open dialogs.")
+        self.crashed = True
         self._spawn(self.page.close())
 
 

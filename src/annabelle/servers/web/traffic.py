@@ -49,6 +49,8 @@ class Traffic:
 
     def said(self, message: ConsoleMessage) -> None:
         place = message.location
+        if str(place.get("url", "")).endswith("/favicon.ico"):
+            return  # the browser asks for it by itself, and few sites have one there
         where = f"{shown_url(str(place.get('url', '')), self._redact)}:{place.get('lineNumber', 0)}"
         self._note(_LEVEL_OF.get(message.type, "info"), message.text, where)
 

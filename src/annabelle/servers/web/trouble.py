@@ -48,18 +48,29 @@ _KINDS = (
 _GONE = ("has been closed", "Page crashed", "Target crashed", "Connection closed", "browser has disconnected")
 
 
-def gone(message: str) -> bool:
+class BecameDownload(RetryByModel):
+    """The address is a file, not a page."""
+
+
+def driver_gone(message: str) -> bool:
+    """Whether the driver ended, and every browser with it."""
+    return "Connection closed" in message or "Connection.init" in message
+
+
+def _gone(message: str) -> bool:
     """Whether the tab or the browser ended."""
     return any(sign in message for sign in _GONE)
 
 
 def explain(message: str, doing: str, seconds: float) -> AnnabelleError:
     """The sentence for an error of the browser. `doing` is what was tried: "Clicking"."""
-    if gone(message):
+    if _gone(message):
         return Unavailable(
             f"{doing} was cut short: the page or the browser ended, and what it did by then is not known.",
             hint="Call again; the next call opens what is needed.",
         )
+    if "Download is starting" in message or "net::ERR_ABORTED" in message:
+        return BecameDownload("The address gave nothing to show.", hint="Try another one.")
     if (code := _CODE.search(message)) is not None:
         name = code.group(1)
         certificate = "its certificate is not valid" if "CERT" in name else None

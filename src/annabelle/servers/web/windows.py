@@ -66,7 +66,8 @@ class Windows:
             elif action == "select":
                 if index is None:
                     raise InvalidArguments("Say which tab to select.", field="index")
-                await session.select(index).page.bring_to_front()
+                chosen = session.select(index)
+                await chosen.perform("Selecting the tab", chosen.page.bring_to_front())
             elif action == "close":
                 chosen = session.current if index is None else session.find(index)
                 if chosen is not None:

@@ -1,0 +1,55 @@
+"""The shape of the fixture that uses the browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from annabelle.servers.kit import ToolServer
+from annabelle.servers.web.house import House
+from annabelle.servers.web.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """A browser server of this process, called without a protocol in between."""
+
+    house: House
+    server: ToolServer
+    workspace: Path
+
+    async def __call__(self, name: str, **arguments: object) -> Any:
+        return await self.server.tools[f"browser_{name}"].call(arguments)
+
+    async def ref(self, what: str) -> str:
+        """The ref of the first element whose line in a new snapshot has this in it."""
+        tree = (await self("snapshot")).content
+        for line in tree.splitlines():
+            if what in line and (found := re.search(r"\[ref=(\w+)\]", line)):
+                return found.group(1)
+        raise AssertionError(f"no {what} in:\n{tree}")
+
+    @asynccontextmanager
+    async def hasty(self, **seconds: float) -> AsyncGenerator[Session]:
+        """Less patience in the current tab, for what is meant to take too long."""
+        async with self.house.use() as session:
+            tab = await session.tab()
+        before = tab.patience, session.patience
+        session.patience = tab.patience = replace(session.patience, **seconds)
+        try:
+            yield session
+        finally:
+            tab.patience, session.patience = before
+
+    async def fresh(self) -> None:
+        """One empty tab, and nothing untold."""
+        async with self.house.use() as session:
+            old = list(session.tabs)
+            await session.new_tab()
+            for tab in old:
+                await session.shut(tab)
+            session.news()

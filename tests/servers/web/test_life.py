@@ -1,0 +1,199 @@
+"""When browsers start, whose they are, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from annabelle.core.errors import Unavailable
+from annabelle.servers.kit.call import Call, enter_call
+from annabelle.servers.web import finding, launching
+from annabelle.servers.web.profile import prepare_profile, profile_of
+from servers.web.browsing import Web
+from servers.web.pages import Site
+
+MakeWeb = Callable[..., Web]
+
+
+@pytest.fixture
+def own_site(site: Site) -> Site:
+    site.pages |= {
+        "/": lambda _path: (200, {"Set-Cookie": "who=me; Max-Age=9999"}, "<title>Hello</title>"),
+        "/cookie": lambda _path: f"<title>{'who=me' in site.heads[-1]}</title>",
+    }
+    return site
+
+
+def _browser(profile: Path) -> psutil.Process:
+    """The main process of the browser on a profile."""
+    mine = [
+        one for one in psutil.process_iter(["cmdline"]) if f"--user-data-dir={profile}" in (one.info["cmdline"] or [])
+    ]
+    return next(one for one in mine if not any(word.startswith("--type=") for word in one.info["cmdline"]))
+
+
+def _processes(profile: Path) -> list[psutil.Process]:
+    return [
+        one
+        for one in psutil.process_iter(["cmdline", "status"])
+        if str(profile) in " ".join(one.info["cmdline"] or []) and one.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+async def _as(agent: str, call: Callable[[], object]) -> object:
+    """A call made by this agent."""
+
+    async def run() -> object:
+        enter_call(Call(agent_id=agent))
+        return await call()  # pyright: ignore
+
+    return await asyncio.ensure_future(run())
+
+
+@pytest.mark.req("SRV-BRW")
+async def test_each_agent_keeps_its_own_logins_also_over_an_idle_close(make_web: MakeWeb, own_site: Site) -> None:
+    web = make_web(idle_seconds=0.3)
+    profiles = web.house.config.profiles
+    await _as("anna", lambda: web("navigate", url=f"{own_site.url}/"))
+    other = await _as("Bert/../../etc", lambda: web("navigate", url=f"{own_site.url}/cookie"))
+    assert other.title == "False"  # pyright: ignore
+    assert {path.name for path in profiles.iterdir()} == {"anna", profile_of(profiles, "Bert/../../etc").name}
+    for _ in range(200):
+        if not _processes(profiles):
+            break  # closed because they were idle, without a call
+        await asyncio.sleep(0.1)
+    assert not _processes(profiles)
+    again = await _as("anna", lambda: web("navigate", url=f"{own_site.url}/cookie"))
+    assert again.title == "True"  # pyright: ignore
+    assert again.news == [], "an idle close is nothing to tell"  # pyright: ignore
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_a_killed_browser_is_replaced_and_that_is_said(make_web: MakeWeb, own_site: Site) -> None:
+    web = make_web()
+    await web("navigate", url=f"{own_site.url}/")
+    profile = profile_of(web.house.config.profiles, "people")
+    async with web.house.use() as session:
+        ended = asyncio.Event()
+        session.context.on("close", lambda _context: ended.set())
+        _browser(profile).kill()
+        async with asyncio.timeout(10):
+            await ended.wait()
+    done = await web("navigate", url=f"{own_site.url}/cookie")
+    assert done.title in ("True", "False"), "cookies are written now and then"
+    assert "The browser had ended, so a new one was started; open the page again." in done.news
+    assert (await web("close")).closed
+    assert not (await web("close")).closed
+    assert not _processes(profile)
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_a_killed_driver_is_started_again(make_web: MakeWeb, own_site: Site) -> None:
+    web = make_web()
+    await web("navigate", url=f"{own_site.url}/")
+    profile = profile_of(web.house.config.profiles, "people")
+    drivers = [one for one in psutil.Process().children() if _browser(profile) in one.children()]
+    assert len(drivers) == 1
+    drivers[0].kill()
+    with contextlib.suppress(Unavailable):  # the call that meets the end of the driver
+        await web("navigate", url=f"{own_site.url}/")
+    assert (await web("navigate", url=f"{own_site.url}/")).title == "Hello"
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_a_cancelled_start_leaves_one_browser_that_the_next_call_uses(make_web: MakeWeb, own_site: Site) -> None:
+    web = make_web()
+    started = asyncio.Event()
+    launch = launching.Driver.launch
+
+    async def watched(self: launching.Driver, *arguments: object) -> object:
+        started.set()
+        return await launch(self, *arguments)  # pyright: ignore
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(launching.Driver, "launch", watched)
+        first = asyncio.ensure_future(web("navigate", url=f"{own_site.url}/"))
+        async with asyncio.timeout(10):
+            await started.wait()
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+    assert (await web("navigate", url=f"{own_site.url}/")).title == "Hello"
+    profile = profile_of(web.house.config.profiles, "people")
+    mains = [one for one in _processes(profile) if f"--user-data-dir={profile}" in one.info["cmdline"]]
+    assert len([one for one in mains if not any(word.startswith("--type=") for word in one.info["cmdline"])]) == 1
+
+
+@pytest.mark.req("SRV-BRW")
+async def test_locks_of_a_browser_that_is_gone_are_cleared(tmp_path: Path) -> None:
+    profile = tmp_path / "profiles" / "anna"
+    profile.mkdir(parents=True)
+    host = socket.gethostname()
+    for owner in (f"{host}-99999999", f"{host}-{os.getpid()}", "another-host-1"):  # dead, somebody else's, moved here
+        (profile / "SingletonLock").symlink_to(owner)
+        (profile / "SingletonCookie").symlink_to("1234")
+        await prepare_profile(profile)
+        assert list(profile.iterdir()) == []
+    assert profile.parent.stat().st_mode & 0o077 == 0, "nobody else reads the logins"
+
+
+@pytest.mark.req("SRV-BRW")
+def test_no_two_agents_share_a_profile(tmp_path: Path) -> None:
+    names = ["anna", "Anna", "anna/", "../anna", "", "a" * 500, "a" * 499, "ä", "\udcff", ".", "..", "con\x00"]
+    found = [profile_of(tmp_path, name) for name in names]
+    assert len({str(path).lower() for path in found}) == len(names)
+    assert all(path.parent == tmp_path for path in found)
+
+
+@pytest.fixture
+def no_browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_without_a_browser_every_tool_says_how_to_get_one(make_web: MakeWeb, no_browser: None) -> None:
+    web = make_web()
+    for name, arguments in (("navigate", {"url": "about:blank"}), ("snapshot", {}), ("install", {})):
+        with pytest.raises(Unavailable, match="No Chromium") as refused:
+            await web(name, **arguments)
+        assert "apt-get install chromium" in (refused.value.hint or "")
+    ready = await web.server.tools["readiness"].call({})
+    assert "apt-get install chromium" in (ready.missing or "")  # pyright: ignore
+
+
+@pytest.mark.req("SRV-BRW")
+async def test_the_browser_in_use_is_named_and_nothing_is_installed(make_web: MakeWeb, tmp_path: Path) -> None:
+    web = make_web()
+    assert (await web("install")).text().startswith("The browser is installed: chrom")
+    assert (await web.server.tools["readiness"].call({})).missing is None  # pyright: ignore
+    assert not web.house.config.profiles.exists(), "nothing was started for that"
+    wrong = make_web(path=tmp_path / "nothing")
+    with pytest.raises(Unavailable, match="BROWSER_PATH"):
+        await wrong("install")
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_without_the_driver_it_is_said_what_to_install(
+    make_web: MakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding.importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(Unavailable) as refused:
+        await make_web()("snapshot")
+    assert refused.value.hint == "Run: pip install 'annabelle[browser]'"
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_a_program_that_is_no_browser_is_one_sentence(make_web: MakeWeb, tmp_path: Path) -> None:
+    fake = tmp_path / "chromium"
+    fake.write_text("#!/bin/sh\nexit 3\n")
+    fake.chmod(0o755)
+    with pytest.raises(Unavailable, match="could not be started") as refused:
+        await make_web(path=fake)("snapshot")
+    assert str(tmp_path) not in f"{refused.value.message}{refused.value.hint}"
