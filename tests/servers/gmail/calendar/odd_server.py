@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -22,6 +23,9 @@ class OddServer:
         self.instead: tuple[int, dict[str, str], bytes] | None = None
         self.drops: set[str] = set()
         """Methods after which the connection breaks without an answer."""
+        self.reached, self.gate = threading.Event(), threading.Event()
+        """A request has come; requests are answered from now on."""
+        self.gate.set()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
         self._server.odd = self  # type: ignore[attr-defined]
@@ -74,6 +78,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         odd = cast("OddServer", self.server.odd)  # type: ignore[attr-defined]
         self.rfile.read(int(self.headers.get("content-length") or 0))
+        odd.reached.set()
+        odd.gate.wait(20)
         if self.command in odd.drops:
             self.close_connection = True
             return
@@ -81,8 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(ConnectionError):  # who asked may be gone
+            self.end_headers()
+            self.wfile.write(body)
 
     do_GET = do_PUT = do_DELETE = do_PROPFIND = do_REPORT = _answer
 

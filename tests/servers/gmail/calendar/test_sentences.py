@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -36,6 +38,8 @@ ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_
         ("Buy 2 tickets in 3 hours", "Buy 2 tickets", "2026-11-15T17:00", "2026-11-15T18:00", ""),
         ("Pay rent in 2 weeks", "Pay rent", "2026-11-29", "2026-11-30", ""),
         ("Party Dec 31 10pm-2am", "Party", "2026-12-31T22:00", "2027-01-01T02:00", ""),
+        ("Party Dec 31 22:00-2:00", "Party", "2026-12-31T22:00", "2027-01-01T02:00", ""),
+        ("Shift Dec 31 10:00-06:00", "Shift", "2026-12-31T10:00", "2027-01-01T06:00", ""),
         ("Work from 9 to 5 tomorrow", "Work", "2026-11-16T09:00", "2026-11-16T17:00", ""),
         ("Workshop from 9 to 17:00 on Dec 2", "Workshop", "2026-12-02T09:00", "2026-12-02T17:00", ""),
         ("Conference for 3 days Dec 1", "Conference", "2026-12-01", "2026-12-04", ""),
@@ -88,6 +92,15 @@ def test_a_sentence_without_a_time_is_given_back_with_an_example(sentence: str) 
     with pytest.raises(InvalidArguments, match="when") as refused:
         read_sentence(sentence, SUNDAY)
     assert "tomorrow at 12:30" in (refused.value.hint or "")
+
+
+def test_the_sentences_in_the_docs_are_read() -> None:
+    page = Path(__file__).parents[4] / "docs" / "mail.md"
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page.read_text().partition("said on Sunday")[2], re.MULTILINE)
+    assert len(rows) >= 7
+    for sentence, event in rows:
+        read = read_sentence(sentence, SUNDAY)
+        assert read.span.all_day == event.startswith("all day"), sentence
 
 
 def test_a_sentence_without_a_title_is_given_back() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from dataclasses import replace
 from pathlib import Path
@@ -303,6 +304,20 @@ async def test_a_change_whose_answer_is_lost_is_not_said_to_have_failed(
         await call("create_event", summary="x", start_date="2026-12-03")
     with pytest.raises(OutcomeUnknown):
         await call("delete_event", event_id="0.ics")
+
+
+async def test_a_call_that_is_cancelled_does_not_wait_for_the_server(
+    call: CallTool, home: Home, odd: OddServer
+) -> None:
+    write_connection(home, "mail", odd.account())
+    odd.gate.clear()
+    waiting = asyncio.create_task(call("list_events"))
+    assert await asyncio.to_thread(odd.reached.wait, 10)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(waiting, 5)
+    odd.gate.set()
+    assert (await call("list_events")).events == []
 
 
 async def test_a_zone_that_is_none_is_the_operators_to_mend(gmail_config: GmailConfig, caldav: CalDavWorld) -> None:

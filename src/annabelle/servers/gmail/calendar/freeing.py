@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import time, timedelta
+from datetime import datetime, time, timedelta
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,15 +32,20 @@ class FreeSlot(BaseModel):
     end: str
     minutes: int
 
+    def line(self) -> str:
+        hours, minutes = divmod(self.minutes, 60)
+        length = " ".join(part for part in (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "") if part)
+        return f"{period(datetime.fromisoformat(self.start), datetime.fromisoformat(self.end))} ({length})"
+
 
 class FreeTime(Result):
     free: list[FreeSlot]
     calendars: list[str] = Field(description="Calendars that were looked into")
     more: bool = Field(default=False, description="Whether there is more than is shown")
-    lines: list[str] = Field(exclude=True, default_factory=list[str])
 
     def text(self) -> str:
-        return "\n".join([*(self.lines or ["No free time."]), *(["There is more later."] if self.more else [])])
+        lines = [slot.line() for slot in self.free] or ["No free time."]
+        return "\n".join([*lines, "There is more later."] if self.more else lines)
 
 
 class Freeing:
@@ -75,19 +80,17 @@ class Freeing:
         events = [event for calendar_id in ids for event in await _all(service, calendar_id, window)]
         asked = hours_of_days(window.start, window.end, zone, _clock(day_start), _clock(day_end))
         free = free_slots(asked, busy_slots(events, zone), timedelta(minutes=duration_minutes))
-        shown = [(slot.start.astimezone(zone), slot.end.astimezone(zone), slot.length) for slot in free[:_MAX_SLOTS]]
         return FreeTime(
             free=[
                 FreeSlot(
-                    start=start.isoformat(timespec="minutes"),
-                    end=end.isoformat(timespec="minutes"),
-                    minutes=int(length.total_seconds() // 60),
+                    start=slot.start.astimezone(zone).isoformat(timespec="minutes"),
+                    end=slot.end.astimezone(zone).isoformat(timespec="minutes"),
+                    minutes=int(slot.length.total_seconds() // 60),
                 )
-                for start, end, length in shown
+                for slot in free[:_MAX_SLOTS]
             ],
             calendars=ids,
             more=len(free) > _MAX_SLOTS,
-            lines=[f"{period(start, end)} ({_length(length)})" for start, end, length in shown],
         )
 
 
@@ -106,8 +109,3 @@ async def _all(service: CalendarService, calendar_id: str, window: Window) -> li
 def _clock(text: str) -> time:
     hours, _, minutes = text.partition(":")
     return time(int(hours), int(minutes))
-
-
-def _length(length: timedelta) -> str:
-    hours, minutes = divmod(int(length.total_seconds() // 60), 60)
-    return " ".join(part for part in (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "") if part)

@@ -11,7 +11,7 @@ from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.tools import JsonObject
 from annabelle.servers.gmail.calendar.event import Calendar, Event
 from annabelle.servers.gmail.calendar.google_event import objects, read_calendar, read_event, write_change, write_draft
-from annabelle.servers.gmail.calendar.service import Change, Draft, EventPage, Window
+from annabelle.servers.gmail.calendar.service import Change, Draft, EventPage, Window, gone
 
 _API = "/calendar/v3"
 _MAX_CALENDARS = 250
@@ -61,7 +61,7 @@ class GoogleCalendar:
         for entry in objects(found, "items"):
             try:
                 events.append(read_event(entry, calendar_id, self._zone))
-            except (ValueError, KeyError):
+            except ValueError:
                 unreadable += 1
         token = found.get("nextPageToken")
         return EventPage(events, token if isinstance(token, str) else None, unreadable)
@@ -69,7 +69,7 @@ class GoogleCalendar:
     async def get(self, calendar_id: str, event_id: str) -> Event:
         event = await self._read(calendar_id, event_id)
         if event.status == "cancelled":
-            raise NotFound("This event was deleted.", hint="List the events and use an id from there.")
+            raise gone()
         return event
 
     async def create(self, calendar_id: str, draft: Draft) -> tuple[Event, bool]:
@@ -110,11 +110,11 @@ class GoogleCalendar:
                 raise
 
     async def _read(self, calendar_id: str, event_id: str) -> Event:
-        found = await self._api.request("GET", _events(calendar_id, event_id))
         try:
+            found = await self._api.request("GET", _events(calendar_id, event_id))
             return read_event(found, calendar_id, self._zone)
-        except ValueError as error:
-            raise NotFound("This event is gone.", hint="List the events and use an id from there.") from error
+        except (NotFound, ValueError) as error:
+            raise gone() from error
 
 
 def _touches_attendees(change: Change) -> bool:
@@ -129,5 +129,5 @@ def _events(calendar_id: str, event_id: str | None = None) -> str:
 
 def _part(given: str) -> str:
     if given in (".", ".."):
-        raise NotFound("Google has nothing with this id.", hint="List first and use an id from there.")
+        raise gone()
     return quote(given, safe="")

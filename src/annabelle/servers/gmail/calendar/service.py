@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from annabelle.core.errors import NotFound
 from annabelle.servers.gmail.calendar.event import Answer, Calendar, Event, Reminder, Span
 
 PRIMARY = "primary"
@@ -55,6 +56,13 @@ class EventPage:
     events: list[Event]
     next_page: str | None = None
     unreadable: int = 0
+
+
+def gone() -> NotFound:
+    return NotFound(
+        "The calendar has no event with this id.",
+        hint="List the events and use an id from there, with its calendar_id.",
+    )
 
 
 class CalendarService(Protocol):

@@ -7,7 +7,6 @@ import urllib.parse
 from datetime import UTC, date, datetime, timedelta
 from typing import cast
 
-from annabelle.core.errors import NotFound
 from annabelle.servers.gmail.calendar.caldav.component import (
     Component,
     many,
@@ -20,7 +19,7 @@ from annabelle.servers.gmail.calendar.caldav.component import (
 from annabelle.servers.gmail.calendar.caldav.vevent import Reader, change_event, new_event, read_event, span_of
 from annabelle.servers.gmail.calendar.event import Event, Span, Time
 from annabelle.servers.gmail.calendar.recurrence import Rule, tame
-from annabelle.servers.gmail.calendar.service import Change, Draft
+from annabelle.servers.gmail.calendar.service import Change, Draft, gone
 from annabelle.servers.gmail.calendar.when import local
 
 _INSTANCE = re.compile(r"(\d{8})(?:T(\d{6})(Z?))?")
@@ -35,10 +34,6 @@ def split_id(event_id: str) -> tuple[str, str | None]:
     if match is None or not _NAME.fullmatch(urllib.parse.unquote(match[1])):
         raise gone()
     return match[1], match[2]
-
-
-def gone() -> NotFound:
-    return NotFound("The calendar has no event with this id.", hint="List the events and use an id from there.")
 
 
 def new_resource(draft: Draft, me: str) -> bytes:

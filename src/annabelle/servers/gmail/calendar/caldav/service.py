@@ -14,10 +14,10 @@ from annabelle.servers.gmail.calendar.caldav.component import UNREADABLE
 from annabelle.servers.gmail.calendar.caldav.dav import Dav, DavAccount, DavDoor
 from annabelle.servers.gmail.calendar.caldav.discovery import Collection, discover
 from annabelle.servers.gmail.calendar.caldav.multistatus import Part, events_between
-from annabelle.servers.gmail.calendar.caldav.series import Resource, gone, new_resource, split_id
+from annabelle.servers.gmail.calendar.caldav.series import Resource, new_resource, split_id
 from annabelle.servers.gmail.calendar.caldav.vevent import Reader
 from annabelle.servers.gmail.calendar.event import Calendar, Event
-from annabelle.servers.gmail.calendar.service import PRIMARY, Change, Draft, EventPage, Window
+from annabelle.servers.gmail.calendar.service import PRIMARY, Change, Draft, EventPage, Window, gone
 from annabelle.servers.gmail.calendar.when import moment_of
 from annabelle.servers.kit import StopSign, in_thread
 from annabelle.servers.kit.paging import page_of

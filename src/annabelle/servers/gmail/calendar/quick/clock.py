@@ -88,9 +88,12 @@ def _range(match: re.Match[str]) -> Hours | None:
     start = _time(match["h1"], match["m1"], match["p1"] or match["p2"])
     if start is not None and end is not None and start > end and match["p1"] is None and match["p2"]:
         start = _time(match["h1"], match["m1"], None)
-    if start is not None and end is not None and end < start and end.hour < 12 and match["p2"] is match["p1"] is None:
-        end = end.replace(hour=end.hour + 12)  # "from 9 to 5"
-    return None if start is None or end is None else Hours(start, end)
+    if start is None or end is None:
+        return None
+    twelve = match["p1"] is match["p2"] is None and end.hour < 12 and not match["h2"].startswith("0")
+    if twelve and end < start < (evening := end.replace(hour=end.hour + 12)):
+        end = evening  # "from 9 to 5", but not "22:00-2:00"
+    return Hours(start, end)
 
 
 def _time(hour: str, minute: str | None, half: str | None) -> time | None:
