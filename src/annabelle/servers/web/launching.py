@@ -17,7 +17,6 @@ from annabelle.servers.web.config import BrowserConfig
 from annabelle.servers.web.finding import find_browser, require_driver
 from annabelle.servers.web.gate import Gate
 from annabelle.servers.web.profile import INCOMING, prepare_profile
-from annabelle.servers.web.trouble import driver_gone
 
 if TYPE_CHECKING:
     from playwright import async_api
@@ -54,17 +53,18 @@ class Driver:
         program = find_browser(self._config.path)
         await prepare_profile(profile)
         address = await gate.start()
+        before = self._playwright
         try:
             return await self._launch(program, profile, gate, address)
         except async_api.Error as error:
-            if not driver_gone(error.message):
+            if before is None or await _answers(before):
                 raise _explain(error.message) from None
-            _log.warning("the driver of the browser had ended; it is started again")
-            await self.stop()
-            try:
-                return await self._launch(program, profile, gate, address)
-            except async_api.Error as again:
-                raise _explain(again.message) from None
+        _log.warning("the driver of the browsers had ended; it is started again")
+        await self.stop()
+        try:
+            return await self._launch(program, profile, gate, address)
+        except async_api.Error as error:
+            raise _explain(error.message) from None
 
     async def _launch(self, program: Path, profile: Path, gate: Gate, address: str) -> BrowserContext:
         root = sys.platform != "win32" and os.geteuid() == 0
@@ -100,6 +100,17 @@ class Driver:
                 with contextlib.suppress(TimeoutError, async_api.Error):
                     async with asyncio.timeout(5):
                         await playwright.stop()
+
+
+async def _answers(playwright: Playwright) -> bool:
+    """Whether the driver still runs: the browsers of other agents hang on it."""
+    try:
+        async with asyncio.timeout(5):
+            probe = await playwright.request.new_context()
+            await probe.dispose()
+    except (TimeoutError, async_api.Error):
+        return False
+    return True
 
 
 def _environment(profile: Path) -> dict[str, str | float | bool]:

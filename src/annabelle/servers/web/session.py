@@ -19,7 +19,7 @@ from annabelle.servers.web.downloads import Downloads
 from annabelle.servers.web.gate import Gate
 from annabelle.servers.web.results import Done
 from annabelle.servers.web.tab import DialogOpened, Tab
-from annabelle.servers.web.trouble import driver_gone, explain
+from annabelle.servers.web.trouble import explain, gone
 from annabelle.servers.web.wording import shown_url
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Session:
             async with asyncio.timeout(self.patience.action):
                 page = await self.context.new_page()
         except async_api.Error as error:
-            self.alive = not driver_gone(error.message)
+            self.alive = not gone(error.message)
             raise explain(error.message, "Opening a tab", self.patience.action) from None
         except TimeoutError:
             raise ToolTimeout("The browser opened no tab in time.", hint="Close it with browser_close.") from None

@@ -16,7 +16,7 @@ from annabelle.servers.web.config import Patience
 from annabelle.servers.web.dialogs import Dialogs
 from annabelle.servers.web.refs import REF
 from annabelle.servers.web.traffic import Traffic
-from annabelle.servers.web.trouble import NEW_SNAPSHOT, driver_gone, explain
+from annabelle.servers.web.trouble import NEW_SNAPSHOT, explain, gone
 from annabelle.servers.web.wording import shown_line
 
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ SCHEMES = frozenset({"http", "https", "about", "blob", "chrome-error"})
 """What a tab may show. `chrome-error` is the browser's own page about a site it could not open."""
 _GRACE = 2.0
 _GLANCE = 1.5
+_CLOSE_TOLD = 0.3
 _NEXT_DIALOG = 0.15
 """Seconds after which a page that was answered has opened its next dialog, if it opens one at once."""
 
 
 class Tab:
-    """`spawn` runs something beside the calls, `news` tells the next result, `lost` hears that the driver is gone."""
+    """`spawn` runs something beside the calls, `news` tells the next result, `lost` hears that the browser is gone."""
 
     def __init__(
         self,
@@ -98,11 +99,18 @@ class Tab:
             return task.result()
         except async_api.Error as error:
             _log.debug("%s: %s", doing, type(error).__name__)
-            if driver_gone(error.message):
-                self._lost()
+            if gone(error.message):
+                await self._look_around()
             explained = explain(error.message, doing, limit)
             self._doubtful = self._doubtful or isinstance(explained, ToolTimeout)
             raise explained from None  # the cause repeats what was typed
+
+    async def _look_around(self) -> None:
+        """Something has ended: the page, which is told a moment later, or else the browser or its driver."""
+        if not self.page.is_closed():
+            await asyncio.sleep(_CLOSE_TOLD)
+        if not self.page.is_closed() and not self.crashed:
+            self._lost()
 
     async def rest(self) -> None:
         """Wait until what an earlier call began has ended; a dialog may keep it from ending."""

@@ -52,19 +52,14 @@ class BecameDownload(RetryByModel):
     """The address is a file, not a page."""
 
 
-def driver_gone(message: str) -> bool:
-    """Whether the driver ended, and every browser with it."""
-    return "Connection closed" in message or "Connection.init" in message
-
-
-def _gone(message: str) -> bool:
+def gone(message: str) -> bool:
     """Whether the tab or the browser ended."""
     return any(sign in message for sign in _GONE)
 
 
 def explain(message: str, doing: str, seconds: float) -> AnnabelleError:
     """The sentence for an error of the browser. `doing` is what was tried: "Clicking"."""
-    if _gone(message):
+    if gone(message):
         return Unavailable(
             f"{doing} was cut short: the page or the browser ended, and what it did by then is not known.",
             hint="Call again; the next call opens what is needed.",
