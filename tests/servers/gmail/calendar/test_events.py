@@ -131,6 +131,7 @@ async def test_the_user_answers_an_invitation(call: CallTool, world: World) -> N
     assert next(one.me for one in answered.attendees if one.email == "ada@example.com")
     assert world.stored()[0].lower().count("accepted") == 2
     assert "keep me" in world.stored()[0]
+    assert "SEQUENCE" not in world.stored()[0]
 
 
 async def test_who_is_not_invited_has_nothing_to_answer(call: CallTool, world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from annabelle.core.errors import NotFound
@@ -85,6 +87,13 @@ async def test_one_of_a_series_is_deleted_alone(call: CallTool, world: World) ->
     assert [one.start for one in found] == [STARTS[0], *STARTS[2:]]
     with pytest.raises(NotFound):
         await call("get_event", event_id=second.id)
+
+
+async def test_two_of_a_series_are_deleted_at_the_same_time(call: CallTool, world: World) -> None:
+    await call("create_event", **WEEKLY)
+    found = (await call("list_events", **SPRING)).events
+    await asyncio.gather(*(call("delete_event", event_id=one.id) for one in found[:3]))
+    assert [one.start for one in (await call("list_events", **SPRING)).events] == [STARTS[3]]
 
 
 async def test_one_that_was_changed_can_still_be_deleted(call: CallTool, world: World) -> None:

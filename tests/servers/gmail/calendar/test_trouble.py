@@ -114,6 +114,16 @@ async def test_a_calendar_that_is_not_there_is_named_with_those_that_are(call: C
         await call("create_event", summary="x", start_date="2026-12-03", calendar_id="../../bob/main")
 
 
+async def test_a_calendar_that_took_the_place_of_another_is_found(call: CallTool, caldav: CalDavWorld) -> None:
+    await call("list_events")
+    caldav.server.clear()
+    caldav.server.make_calendar("new", "New")
+    with pytest.raises(NotFound):
+        await call("list_events")
+    await call("create_event", summary="Moved", start_date="2026-12-03")
+    assert len(caldav.stored("new")) == 1
+
+
 @pytest.mark.parametrize("event_id", ["nothing", "..", "../main/x.ics", "a/b", "x#y", "%2e%2e", "%2F..%2F", "ü ∞", "#"])
 async def test_an_event_that_is_not_there_is_not_found(call: CallTool, world: World, event_id: str) -> None:
     with pytest.raises(NotFound):

@@ -74,7 +74,7 @@ def read_window(
     time_min: str | None, time_max: str | None, zone: zoneinfo.ZoneInfo, now: datetime, query: str = ""
 ) -> Window:
     """From now on for thirty days, unless told otherwise. A date alone means the whole of that day."""
-    start = _edge(time_min, zone, "time_min", timedelta(0)) if time_min else now
+    start = _edge(time_min, zone, "time_min", timedelta(0)) if time_min else now.astimezone(UTC)
     end = _edge(time_max, zone, "time_max", timedelta(days=1)) if time_max else start + _WINDOW
     if end <= start:
         raise InvalidArguments("time_max is not after time_min.", field="time_max")
@@ -92,7 +92,7 @@ def read_span(
     end_date: str | None,
     before: Span | None = None,
 ) -> Span | None:
-    """When an event is; None if nothing is said of it. `before` is when it was: a new start keeps its length, a new
+    """When an event is; None if its start is not known. `before` is when it was: a new start keeps its length, a new
     end its start."""
     if start_date_time and start_date:
         raise InvalidArguments("Give start_date_time or start_date, not both.", field="start_date")
@@ -108,11 +108,11 @@ def read_span(
         end = read_moment(end_date_time, zone, "end_date_time")
     elif end_date:
         end = read_day(end_date, "end_date") + timedelta(days=1)
-    if start is None and end is None:
-        return None
-    if start is None and before is None:
-        raise InvalidArguments("The event has no start.", hint="Give start_date_time or start_date.", field="start")
-    return _span(start if start is not None or before is None else before.start, end, before)
+    if start is None:
+        if before is None or end is None:
+            return None
+        start = before.start
+    return _span(start, end, before)
 
 
 def in_zone_of(span: Span, before: Span) -> Span:
@@ -129,13 +129,12 @@ def later(start: Time, length: timedelta) -> Time:
     return start + length
 
 
-def _span(start: Time | None, end: Time | None, before: Span | None) -> Span:
-    assert start is not None
+def _span(start: Time, end: Time | None, before: Span | None) -> Span:
     timed = isinstance(start, datetime)
     if end is None:
-        same_kind = before is not None and before.all_day != timed
         usual = timedelta(hours=1) if timed else timedelta(days=1)
-        return Span(start, later(start, _length(before) if before is not None and same_kind else usual))
+        kept = _length(before) if before is not None and before.all_day != timed else usual
+        return Span(start, later(start, kept))
     if isinstance(end, datetime) != timed:
         raise InvalidArguments(
             "One of start and end has a time of day and the other has none.",
@@ -156,9 +155,8 @@ def _length(span: Span) -> timedelta:
 
 
 def _edge(text: str, zone: zoneinfo.ZoneInfo, field: str, whole_day: timedelta) -> datetime:
-    if _DAY.fullmatch(text.strip()):
-        return midnight(read_day(text, field) + whole_day, zone)
-    return read_moment(text, zone, field)
+    whole = _DAY.fullmatch(text.strip()) is not None
+    return moment_of(read_day(text, field) + whole_day if whole else read_moment(text, zone, field), zone)
 
 
 def _sensible(given: T, field: str) -> T:

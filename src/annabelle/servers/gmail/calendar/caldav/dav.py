@@ -88,7 +88,8 @@ class Dav:
         return read_parts(reply.url, reply.body)
 
     async def get(self, url: str) -> Reply:
-        return self._accepted(await self._send("GET", url, None, {}))
+        # Compressed on the way, a version may get a name that the server itself does not know.
+        return self._accepted(await self._send("GET", url, None, {"Accept-Encoding": "identity"}))
 
     async def put(self, url: str, data: bytes, condition: dict[str, str]) -> None:
         headers = {"Content-Type": "text/calendar; charset=utf-8", **condition}

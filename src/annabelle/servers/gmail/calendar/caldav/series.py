@@ -65,7 +65,7 @@ class Resource:
     @property
     def unchanged(self) -> dict[str, str]:
         """The condition that nobody has changed it since it was read; a server without versions is trusted."""
-        return {"If-Match": self._version} if self._version else {}
+        return {"If-Match": self._version.removeprefix("W/")} if self._version else {}
 
     def data(self) -> bytes:
         self._calendar.add_missing_timezones()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import urllib.parse
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from datetime import UTC, timedelta
 from zoneinfo import ZoneInfo
 
@@ -27,6 +27,7 @@ _MARGIN = timedelta(days=1)
 """A server does not know the user's zone, so days and times without one are asked for a little further around."""
 
 _MAX_EVENTS = 20_000
+_TRIES = 5
 
 
 class CalDav:
@@ -39,12 +40,12 @@ class CalDav:
         self._found: list[Collection] = []
 
     async def calendars(self) -> list[Calendar]:
-        async with self._door.open() as dav:
+        async with self._open() as dav:
             self._found = await discover(dav, self._account)
         return [collection.calendar for collection in self._found]
 
     async def events(self, calendar_id: str, window: Window, size: int, page_token: str | None) -> EventPage:
-        async with self._door.open() as dav:
+        async with self._open() as dav:
             collection = await self._collection(dav, calendar_id)
             question = events_between(window.start - _MARGIN, window.end + _MARGIN)
             parts = await dav.ask("REPORT", collection.url, question, depth=1)
@@ -54,11 +55,11 @@ class CalDav:
 
     async def get(self, calendar_id: str, event_id: str) -> Event:
         name, instance = split_id(event_id)
-        async with self._door.open() as dav:
+        async with self._open() as dav:
             return await self._event(dav, await self._collection(dav, calendar_id), name, instance)
 
     async def create(self, calendar_id: str, draft: Draft) -> tuple[Event, bool]:
-        async with self._door.open() as dav:
+        async with self._open() as dav:
             collection = await self._collection(dav, calendar_id)
             name = f"{draft.key}.ics"
             data = new_resource(draft, self._account.address)
@@ -71,7 +72,7 @@ class CalDav:
 
     async def update(self, event: Event, change: Change) -> Event:
         name, instance = split_id(event.id)
-        async with self._door.open() as dav:
+        async with self._open() as dav:
             collection = await self._collection(dav, event.calendar_id)
             resource = await self._read(dav, collection, name)
             if resource.version != event.version:
@@ -84,19 +85,40 @@ class CalDav:
 
     async def delete(self, calendar_id: str, event_id: str) -> None:
         name, instance = split_id(event_id)
-        async with self._door.open() as dav:
+        async with self._open() as dav:
             collection = await self._collection(dav, calendar_id)
             if instance is None:
                 await dav.delete(_place(collection, name), {})
                 return
-            resource = await self._read(dav, collection, name)
-            with _readable():
-                resource.exclude(instance)
-                data = resource.data()
-            if resource.empty:
-                await dav.delete(_place(collection, name), resource.unchanged)
-            else:
-                await dav.put(_place(collection, name), data, resource.unchanged)
+            tries = _TRIES
+            while True:
+                tries -= 1
+                try:
+                    await self._exclude(dav, collection, name, instance)
+                    return
+                except Conflict:
+                    if not tries:
+                        raise
+
+    async def _exclude(self, dav: Dav, collection: Collection, name: str, instance: str) -> None:
+        resource = await self._read(dav, collection, name)
+        with _readable():
+            resource.exclude(instance)
+            data = resource.data()
+        if resource.empty:
+            await dav.delete(_place(collection, name), resource.unchanged)
+        else:
+            await dav.put(_place(collection, name), data, resource.unchanged)
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncGenerator[Dav]:
+        """A conversation. If something is not found in it, calendars may have moved: they are looked for anew."""
+        try:
+            async with self._door.open() as dav:
+                yield dav
+        except NotFound:
+            self._found = []
+            raise
 
     async def _collection(self, dav: Dav, calendar_id: str) -> Collection:
         """The calendar of an id or, because people say names, of a name. Looked for anew if it is not known."""

@@ -116,7 +116,7 @@ def change_event(component: Component, change: Change, reader: Reader, me: str) 
             )
         for entry in mine:
             parameters_of(entry)["PARTSTAT"] = change.answer.upper()
-    touch(component)
+    touch(component, answered_only=change == Change(answer=change.answer))
 
 
 def put_span(component: Component, span: Span) -> None:
@@ -126,15 +126,16 @@ def put_span(component: Component, span: Span) -> None:
     component.add("DTEND", span.end)
 
 
-def touch(component: Component) -> None:
-    """Tell other programs that this is newer than what they have."""
-    number = text_of(component, "SEQUENCE")
-    for name in ("DTSTAMP", "LAST-MODIFIED", "SEQUENCE"):
+def touch(component: Component, *, answered_only: bool = False) -> None:
+    """Tell other programs that this is newer than what they have. An answer alone makes no new version of an event:
+    to its organizer it would be one that they never made."""
+    now, number = datetime.now(UTC), text_of(component, "SEQUENCE")
+    for name in ("DTSTAMP", "LAST-MODIFIED"):
         component.pop(name, None)
-    now = datetime.now(UTC)
-    component.add("DTSTAMP", now)
-    component.add("LAST-MODIFIED", now)
-    component.add("SEQUENCE", int(number) + 1 if number.isdecimal() else 0)
+        component.add(name, now)
+    if not answered_only:
+        component.pop("SEQUENCE", None)
+        component.add("SEQUENCE", int(number) + 1 if number.isdecimal() else 0)
 
 
 def _invite(component: Component, emails: Iterable[str], me: str) -> None:
