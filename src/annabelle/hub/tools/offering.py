@@ -5,6 +5,7 @@ from __future__ import annotations
 from annabelle.embeddings.books import Books
 from annabelle.hub.services import Hub
 from annabelle.hub.subagents.background import BackgroundCalls
+from annabelle.hub.tools.find_contact import find_contact_tool
 from annabelle.hub.tools.get_job_status import get_job_status_tool
 from annabelle.hub.tools.get_status import get_status_tool
 from annabelle.hub.tools.get_tool_catalog import get_tool_catalog_tool
@@ -23,6 +24,7 @@ def offer_native_tools(hub: Hub, calls: BackgroundCalls) -> None:
     own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(hub.events)]
     handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
     searching = ToolSearch(toolbox, agents, hub.settings, hub.home, Books(hub.ledger, "hub")).tool()
-    toolbox.add_native([*own, *handing_on, *hub.memory.native_tools(), searching])
     plain = PlainMemory(toolbox, agents, hub.database)
+    finding = [searching, find_contact_tool(plain, toolbox, agents)]
+    toolbox.add_native([*own, *handing_on, *hub.memory.native_tools(), *finding])
     offer_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])
