@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
@@ -67,9 +68,23 @@ async def site() -> AsyncIterator[LocalWeb]:
 
 
 @pytest.fixture
-def fetch(configure: Configure, site: LocalWeb) -> CallTool:
-    """web_fetch of a searcher that takes the site for a public one."""
-    call = caller(build(configure(private_hosts=Exceptions.parse(f"127.0.0.1:{site.port}"))))
+async def searcher_with(configure: Configure, site: LocalWeb) -> AsyncIterator[Callable[..., CallTool]]:
+    """Searchers that take the site for a public one, each closed when the test ends."""
+    async with AsyncExitStack() as stack:
+
+        def make(**changes: object) -> CallTool:
+            allowed = Exceptions.parse(f"127.0.0.1:{site.port}")
+            server = build(configure(private_hosts=allowed, **changes))
+            stack.push_async_callback(server.close)
+            return caller(server)
+
+        yield make
+
+
+@pytest.fixture
+def fetch(searcher_with: Callable[..., CallTool], site: LocalWeb) -> CallTool:
+    """web_fetch of such a searcher."""
+    call = searcher_with()
 
     async def do(path: str, **arguments: object):
         url = site.url(path) if path.startswith("/") else path

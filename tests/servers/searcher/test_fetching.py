@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -21,12 +22,14 @@ from annabelle.core.errors import (
 )
 from annabelle.servers.kit.net.addresses import Exceptions, Reach
 from annabelle.servers.kit.net.client import USER_AGENT
+from annabelle.servers.searcher.reading import desk
 from annabelle.servers.searcher.robots import Robots, RobotsFile
 from annabelle.servers.searcher.server import build
 from servers.searcher.conftest import Configure, caller
 from servers.searcher.documents import ARTICLE, pdf
 from servers.searcher.local_web import Asked, LocalWeb, Reply, redirect
 from servers.speaking import CallTool
+from support.toolbox import eventually
 
 pytestmark = pytest.mark.req("SRV-SRC", "SRV-ALL")
 
@@ -74,10 +77,11 @@ async def test_a_long_page_is_cut_and_kept_whole(fetch: CallTool, site: LocalWeb
     assert len((await fetch("/long")).content) == 20_000
 
 
-async def test_the_users_own_length_counts_where_none_is_asked_for(configure: Configure, site: LocalWeb) -> None:
+async def test_the_users_own_length_counts_where_none_is_asked_for(
+    searcher_with: Callable[..., CallTool], site: LocalWeb
+) -> None:
     site.pages["/long"] = Reply(b"x" * 9000, kind="text/plain")
-    allowed = Exceptions.parse(f"127.0.0.1:{site.port}")
-    call = caller(build(configure(private_hosts=allowed, max_length=2000)))
+    call = searcher_with(max_length=2000)
     assert len((await call("web_fetch", url=site.url("/long"))).content) == 2000
     assert len((await call("web_fetch", url=site.url("/long"), maxLength=3000)).content) == 3000
 
@@ -189,9 +193,8 @@ async def test_a_pdf_that_can_not_be_read_is_a_sentence(
         await fetch("/paper")
 
 
-async def test_more_bytes_than_allowed_are_not_taken(configure: Configure, site: LocalWeb) -> None:
-    allowed = Exceptions.parse(f"127.0.0.1:{site.port}")
-    call = caller(build(configure(private_hosts=allowed, max_bytes=10_000)))
+async def test_more_bytes_than_allowed_are_not_taken(searcher_with: Callable[..., CallTool], site: LocalWeb) -> None:
+    call = searcher_with(max_bytes=10_000)
     site.pages["/big.txt"] = Reply(b"x" * 50_000, kind="text/plain")
     site.pages["/big.pdf"] = Reply(pdf(*["words"] * 100), kind="application/pdf")
     page = await call("web_fetch", url=site.url("/big.txt"))
@@ -262,6 +265,45 @@ async def test_a_cancelled_call_leaves_no_process(fetch: CallTool, site: LocalWe
     assert readers() == []
 
 
+async def test_one_process_reads_one_page_after_another(fetch: CallTool, site: LocalWeb) -> None:
+    site.pages |= {"/iron": Reply(ARTICLE.encode()), "/paper": Reply(pdf("Iron rusts"), kind="application/pdf")}
+    assert "metal" in (await fetch("/iron")).content
+    [reader] = readers()
+    assert "Iron rusts" in (await fetch("/paper")).content
+    assert readers() == [reader]
+    reader.kill()
+    await eventually(lambda: not readers())
+    assert "metal" in (await fetch("/iron")).content, "one that died meanwhile is not missed"
+
+
+async def test_a_reader_without_work_goes_home(
+    fetch: CallTool, site: LocalWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_IDLE_SECONDS", 0.05)
+    site.pages["/iron"] = Reply(ARTICLE.encode())
+    await fetch("/iron")
+    await eventually(lambda: not readers())
+
+
+async def test_a_reader_is_given_no_key(
+    searcher_with: Callable[..., CallTool], site: LocalWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "not-for-readers-1")
+    site.pages["/iron"] = Reply(ARTICLE.encode())
+    await searcher_with()("web_fetch", url=site.url("/iron"))
+    [reader] = readers()
+    assert "BRAVE_API_KEY" not in reader.environ()
+
+
+async def test_pages_at_once_are_read_apart(fetch: CallTool, site: LocalWeb) -> None:
+    for number in range(5):
+        site.pages[f"/{number}"] = Reply(f"<title>T{number}</title><p>words of page {number}</p>".encode())
+    pages = await asyncio.gather(*(fetch(f"/{number}", timeout=30_000) for number in range(5)))
+    assert [(page.title, page.content) for page in pages] == [
+        (f"T{number}", f"words of page {number}") for number in range(5)
+    ]
+
+
 def readers() -> list[psutil.Process]:
     return [child for child in psutil.Process().children() if any("reading.reader" in word for word in child.cmdline())]
 
@@ -280,10 +322,9 @@ async def test_what_a_site_does_not_want_read_is_not_read(fetch: CallTool, site:
     assert "/ours/x" not in site.paths()
 
 
-async def test_robots_can_be_switched_off(configure: Configure, site: LocalWeb) -> None:
+async def test_robots_can_be_switched_off(searcher_with: Callable[..., CallTool], site: LocalWeb) -> None:
     site.pages |= {"/robots.txt": Reply(b"User-agent: *\nDisallow: /\n"), "/x": Reply(b"text", kind="text/plain")}
-    config = configure(private_hosts=Exceptions.parse(f"127.0.0.1:{site.port}"), robots=False)
-    assert (await caller(build(config))("web_fetch", url=site.url("/x"))).content == "text"
+    assert (await searcher_with(robots=False)("web_fetch", url=site.url("/x"))).content == "text"
     assert site.paths() == ["/x"]
 
 

@@ -97,6 +97,9 @@ class Fetching:
             note=text.note,
         )
 
+    async def close(self) -> None:
+        await self._desk.close()
+
     async def _fetched(self, url: str, seconds: float) -> fetching.Fetched:
         async def ask_robots(request: httpx2.Request) -> None:
             if request.url.scheme in ("http", "https") and not request.url.userinfo:

@@ -23,4 +23,10 @@ def build(config: SearcherConfig | None = None, chain: Chain | None = None, reac
     config = config or SearcherConfig.of(own_settings(), FilesConfig.from_environment())
     chain = chain or Chain.of(config)
     fetching = Fetching(config, Overflow(Workspace(config.files)), reach or Reach(config.private_hosts))
-    return ToolServer("searcher", [Searching(chain), fetching], instructions=INSTRUCTIONS, readiness=chain.missing)
+    return ToolServer(
+        "searcher",
+        [Searching(chain), fetching],
+        instructions=INSTRUCTIONS,
+        on_close=fetching.close,
+        readiness=chain.missing,
+    )

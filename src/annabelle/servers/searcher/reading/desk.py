@@ -1,24 +1,19 @@
-"""Hands pages to reading processes, a few at a time, and ends those that do not finish."""
+"""Hands documents to reading processes, a few at a time, and ends those that do not finish."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
-import sys
 from dataclasses import dataclass
-from typing import Literal, cast
-
-import anyio
+from typing import Literal
 
 from annabelle.core.errors import ToolTimeout, Unavailable
+from annabelle.servers.searcher.reading.worker import Worker
 
 _AT_ONCE = 3
-_END_SECONDS = 5.0
-_MODULE = "annabelle.servers.searcher.reading.reader"
-_PASSED_ON = ("PATH", "PYTHONPATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR", "TEMP")
-"""Of the environment; no key is among it."""
+_IDLE_SECONDS = 60.0
+_DOCUMENTS_EACH = 100
+_LARGE_BYTES = 1_000_000
+"""After a document of this size a process keeps more memory than it is worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,47 +35,60 @@ class Text:
 
 
 class ReadingDesk:
-    """Reads documents in processes of their own."""
+    """Reads documents in processes of their own; loading the libraries takes longer than a page, so a process waits
+    some time for the next one."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._idle: dict[Worker, asyncio.TimerHandle] = {}
 
     async def read(self, document: Document, seconds: float) -> Text:
         """Title and text; a sentence if it can not be read, or not in time."""
-        head = {"kind": document.kind, "url": document.url, "charset": document.charset, "links": document.links}
         try:
             async with asyncio.timeout(seconds), self._turns:
-                written = await _run(json.dumps(head).encode() + b"\n" + document.data)
+                answer = await self._answer(document)
         except TimeoutError as error:
             raise ToolTimeout(
                 f"The document could not be read within {seconds:.0f} seconds.",
                 hint="Allow more time, or open it with the browser tools.",
             ) from error
-        try:
-            answer = cast("dict[str, str | None]", json.loads(written))
-        except ValueError:
-            raise Unavailable("The document is too complicated to be read.") from None
+        if answer is None:
+            raise Unavailable("The document is too complicated to be read.")
         if answer.get("error"):
             raise Unavailable(str(answer["error"]))
         return Text(answer.get("title") or "", answer.get("content") or "", answer.get("note"))
 
+    async def close(self) -> None:
+        """End the processes that wait."""
+        while self._idle:
+            worker, timer = self._idle.popitem()
+            timer.cancel()
+            await worker.end()
 
-async def _run(given: bytes) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        _MODULE,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
-    )
-    try:
-        written, _ = await process.communicate(given)
-        return written
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            with anyio.move_on_after(_END_SECONDS, shield=True):  # also where the call is being cancelled
-                await process.wait()
+    async def _answer(self, document: Document) -> dict[str, str | None] | None:
+        while self._idle:
+            worker, timer = self._idle.popitem()
+            timer.cancel()
+            answer = await self._by(worker, document)
+            if answer is not None:
+                return answer  # otherwise it may have died while it waited, which is not the document's fault
+        return await self._by(await Worker.start(), document)
+
+    async def _by(self, worker: Worker, document: Document) -> dict[str, str | None] | None:
+        fit = False
+        try:
+            answer = await worker.read(
+                {"kind": document.kind, "url": document.url, "charset": document.charset, "links": document.links},
+                document.data,
+            )
+            fit = answer is not None and len(document.data) < _LARGE_BYTES and worker.documents < _DOCUMENTS_EACH
+        finally:
+            if not fit:
+                await worker.end()
+        if fit:
+            self._idle[worker] = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._dismiss, worker)
+        return answer
+
+    def _dismiss(self, worker: Worker) -> None:
+        self._idle.pop(worker, None)
+        worker.dismiss()
