@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 import time
 import uuid
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -158,6 +157,8 @@ class _Handler:
     async def handle_RCPT(
         self, server: SMTP, session: Session, envelope: Envelope, address: str, options: list[str]
     ) -> str:
+        if not session.authenticated:
+            return "530 Authentication required"
         if address == REFUSED:
             return "550 No such mailbox"
         envelope.rcpt_tos.append(address)
@@ -211,18 +212,16 @@ def start_mail_servers() -> Iterator[MailServers]:
     dovecot = subprocess.Popen(command, cwd=folder, **other)
     try:
         servers = MailServers(folder, owner.pw_uid, owner.pw_gid, imap_port, smtp_port, dovecot.pid)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the library warns of passwords without encryption, which is meant
-            controller = Controller(
-                _Handler(servers),
-                hostname="127.0.0.1",
-                port=smtp_port,
-                authenticator=_authenticate,
-                auth_required=True,
-                auth_require_tls=False,
-                data_size_limit=60_000_000,
-            )
-            controller.start()
+        # The library warns when it is itself to ask for passwords without encryption, so the handler does it.
+        controller = Controller(
+            _Handler(servers),
+            hostname="127.0.0.1",
+            port=smtp_port,
+            authenticator=_authenticate,
+            auth_require_tls=False,
+            data_size_limit=60_000_000,
+        )
+        controller.start()
         try:
             _wait_for(imap_port, folder / "log")
             yield servers

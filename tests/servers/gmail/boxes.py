@@ -27,7 +27,7 @@ class Box:
     sent: Callable[[], list[bytes]]
     """What the counterpart has sent for us, in order."""
 
-    async def call(self, name: str, **arguments: object) -> Any:
+    async def call(self, name: str, /, **arguments: object) -> Any:
         return await self.server.tools[name].call(arguments)
 
     async def only(self, query: str = "in:inbox") -> Any:

@@ -36,32 +36,43 @@ def mail_config(home: Home, tmp_path: Path) -> GmailConfig:
         grants_file=home.config / "filer-grants.json",
         audit_file=home.logs / "filer-audit.jsonl",
     )
-    return GmailConfig(files=files, patience=Patience(tries=4, first=0.01), attachment_max_bytes=5_000_000)
+    return GmailConfig(files=files, patience=Patience(tries=4, first=0.01), attachment_max_bytes=1_000_000)
+
+
+@pytest.fixture(scope="session")
+def google_double() -> Iterator[tuple[GoogleDouble, MailPart]]:
+    """A Google with a mailbox, started once and emptied for each test."""
+    mail = MailPart()
+    with GoogleDouble(mail) as double:
+        yield double, mail
 
 
 @pytest.fixture
-async def google_box(mail_config: GmailConfig) -> AsyncIterator[GoogleBox]:
-    mail = MailPart()
-    with GoogleDouble(mail) as double:
-        config = GmailConfig(
-            files=mail_config.files,
-            google=GoogleAddresses.at(double.url),
-            patience=mail_config.patience,
-            attachment_max_bytes=mail_config.attachment_max_bytes,
-        )
-        write_connection(config.home, "google", double.account(mail.address))
-        server = build(config)
-        yield GoogleBox(
-            "google",
-            server,
-            config,
-            mail.address,
-            deliver=lambda data: void(mail.deliver(data)),
-            sent=lambda: list(mail.sent),
-            app=double.app,
-            mail=mail,
-        )
-        await server.close()
+async def google_box(
+    mail_config: GmailConfig, google_double: tuple[GoogleDouble, MailPart]
+) -> AsyncIterator[GoogleBox]:
+    double, mail = google_double
+    mail.clear()
+    double.app.clear()
+    config = GmailConfig(
+        files=mail_config.files,
+        google=GoogleAddresses.at(double.url),
+        patience=mail_config.patience,
+        attachment_max_bytes=mail_config.attachment_max_bytes,
+    )
+    write_connection(config.home, "google", double.account(mail.address))
+    server = build(config)
+    yield GoogleBox(
+        "google",
+        server,
+        config,
+        mail.address,
+        deliver=lambda data: void(mail.deliver(data)),
+        sent=lambda: list(mail.sent),
+        app=double.app,
+        mail=mail,
+    )
+    await server.close()
 
 
 @pytest.fixture

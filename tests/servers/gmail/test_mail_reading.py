@@ -28,26 +28,26 @@ async def test_mails_are_listed_newest_first_and_in_pages(box: Box) -> None:
     assert line.date == "2026-11-14T09:00:00+00:00"
 
 
+QUERIES: dict[str, set[str]] = {
+    "from:carol": {"Report"},
+    "subject:lunch": {"Lunch"},
+    "is:unread": {"Lunch", "Report"},
+    "has:attachment": {"Report"},
+    "quarterly": {"Report"},
+    '"quarterly figures"': {"Report"},
+    "-from:carol": {"Lunch"},
+    "newer_than:2d": {"Lunch", "Report"},
+    "in:sent": set(),
+    "from:carol subject:lunch": set(),
+}
+
+
 @pytest.mark.req("SRV-MAI")
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("from:carol", {"Report"}),
-        ("subject:lunch", {"Lunch"}),
-        ("is:unread", {"Lunch", "Report"}),
-        ("has:attachment", {"Report"}),
-        ("quarterly", {"Report"}),
-        ("-from:carol", {"Lunch"}),
-        ("newer_than:2d", {"Lunch", "Report"}),
-        ("in:sent", set()),
-        ("from:carol subject:lunch", set()),
-    ],
-)
-async def test_a_search_finds_what_it_asks_for(box: Box, query: str, found: set[str]) -> None:
+async def test_a_search_finds_what_it_asks_for(box: Box) -> None:
     box.deliver(mail("Lunch"))
     box.deliver(mail("Report", "The quarterly figures", sender="carol@example.org", files={"q3.csv": b"1,2"}))
-    emails = (await box.call("list_emails", query=query)).emails
-    assert {line.subject for line in emails} == found
+    found = {query: (await box.call("list_emails", query=query)).emails for query in QUERIES}
+    assert {query: {line.subject for line in lines} for query, lines in found.items()} == QUERIES
 
 
 @pytest.mark.req("SRV-MAI")
@@ -143,9 +143,7 @@ async def test_an_id_that_is_none_is_named(box: Box, message_id: str) -> None:
 
 
 @pytest.mark.req("SRV-ALL")
-@pytest.mark.parametrize("message_id", ["", "a/../b", "a b", "a\r\nb", "x" * 1_001, "ä?x=1"])
-async def test_an_id_that_could_be_something_else_is_refused(box: Box, message_id: str) -> None:
-    if message_id == "ä?x=1":
-        message_id = "a?x=1"
-    with pytest.raises(InvalidArguments):
-        await box.call("get_email", message_id=message_id)
+async def test_an_id_that_could_be_something_else_is_refused(box: Box) -> None:
+    for message_id in ("", "a/../b", "a b", "a\r\nb", "x" * 1_001, "a?x=1", "\x00"):
+        with pytest.raises(InvalidArguments):
+            await box.call("get_email", message_id=message_id)

@@ -70,6 +70,13 @@ class GoogleApp:
             routes += part.routes
         self._inner: ASGIApp = Starlette(routes=routes)
 
+    def clear(self) -> None:
+        """Nobody has access, nothing was asked, nothing fails."""
+        self.refresh_token, self.lasts = REFRESH_TOKEN, 3600.0
+        self.access.clear()
+        self.faults.clear()
+        self.requests.clear()
+
     def end_access(self) -> None:
         """As if the hour was over."""
         self.access.clear()

@@ -55,6 +55,12 @@ class MailPart:
     """What is older is forgotten, and asked for in vain."""
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(100))
 
+    def clear(self) -> None:
+        """An empty mailbox, as at first."""
+        fresh = MailPart(self.address)
+        for name in ("mails", "drafts", "labels", "filters", "sent", "history", "history_begins"):
+            setattr(self, name, getattr(fresh, name))
+
     def deliver(self, data: bytes, *, labels: tuple[str, ...] = ("INBOX", "UNREAD"), age: float = 0) -> str:
         """A mail comes in, and the filters are applied to it."""
         mail = self._keep(data, set(labels), self._thread_of(data), age)
