@@ -27,6 +27,7 @@ from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.telegram import line
 from annabelle.servers.telegram.config import TelegramConfig
+from annabelle.servers.telegram.mtproto import client
 from annabelle.servers.telegram.mtproto.client import TelethonApi, make_api
 from annabelle.servers.telegram.server import build
 from servers.speaking import CallTool
@@ -190,6 +191,45 @@ async def test_a_telegram_that_does_not_answer_is_given_up(
     telegram.gate = None
     monkeypatch.setattr(line, "CONNECT_SECONDS", 10)
     assert (await tool("get_me")).name == "Me"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("get_messages", {}), ("download_media", {"message_id": 1, "output_path": "a"})]
+)
+async def test_a_request_that_is_not_answered_is_given_up_at_every_step(
+    telegram: TelegramDouble, tool: CallTool, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, object]
+) -> None:
+    await tool("get_me")
+    monkeypatch.setattr(client, "REQUEST_SECONDS", 0.01)
+    for chat in ("@ada", "11"):  # the second asks for the chats first
+        telegram.gate = asyncio.Event()
+        with pytest.raises(Unavailable, match="connection to Telegram broke"):
+            await tool(name, chat_id=chat, **arguments)
+    with pytest.raises(OutcomeUnknown):
+        await tool("send_message", chat_id="@ada", message="x")
+    with pytest.raises(OutcomeUnknown):
+        await tool("create_group", title="x", user_ids=["@ada"])
+    telegram.gate = None
+    assert telegram.texts(11) == []
+
+
+async def test_a_session_that_ends_late_does_not_end_the_one_that_came_after_it(
+    telegram: TelegramDouble, server: ToolServer, tool: CallTool, connected_home: Home
+) -> None:
+    await tool("get_me")
+    telegram.gate = asyncio.Event()
+    late = asyncio.create_task(tool("list_chats"))
+    async with asyncio.timeout(10):
+        await telegram.waiting.wait()
+    write_connection(connected_home, "telegram", account("another-session"))
+    gate, telegram.gate = telegram.gate, None
+    assert (await tool("get_me")).name == "Me"
+    telegram.failures = [errors.SessionRevokedError(request=None)]
+    gate.set()
+    with pytest.raises(Unavailable, match="has ended this session"):
+        await late
+    assert (await tool("get_me")).name == "Me"
+    assert (await server.tools["readiness"].call({})).missing is None  # pyright: ignore
 
 
 async def test_an_unused_line_is_closed_and_opened_again(

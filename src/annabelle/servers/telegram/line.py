@@ -45,11 +45,11 @@ class Line:
         self._users += 1
         self._keep_open()
         try:
-            api = await self._connected()
+            api, account = await self._connected()
             try:
                 yield api
             except SignedOut:
-                self._refused = self._account
+                self._refused = account  # not whatever is connected by now
                 raise
         finally:
             self._users -= 1
@@ -70,13 +70,13 @@ class Line:
         if self._closing:
             await asyncio.wait(self._closing, timeout=CLOSE_SECONDS)
 
-    async def _connected(self) -> TelegramApi:
+    async def _connected(self) -> tuple[TelegramApi, TelegramAccount]:
         async with self._opening:  # two calls at once open one connection
             account = self._file.read()
             if account is self._refused:
                 raise SignedOut
             if self._api is not None and self._account is account and self._api.connected:
-                return self._api
+                return self._api, account
             self._hang_up()
             make = self._make or await in_thread(lambda _stop: mtproto.make_api)
             api = make(account)
@@ -92,7 +92,7 @@ class Line:
                 self._let_go(api)
                 raise
             self._api, self._account = api, account
-            return api
+            return api, account
 
     def _keep_open(self) -> None:
         if self._idle is not None:

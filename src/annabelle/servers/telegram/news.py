@@ -37,7 +37,7 @@ class News(Result):
 
     def text(self) -> str:
         if not self.chats:
-            return "Nothing new."
+            return "Nothing new so far: ask again." if self.more else "Nothing new."
         lines = [
             line
             for chat in self.chats

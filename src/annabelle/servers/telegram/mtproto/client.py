@@ -191,8 +191,9 @@ class TelethonApi:
         return reading.messages(found, self._me.id)
 
     async def _peer(self, chat: str) -> object:
-        async with asyncio.timeout(REQUEST_SECONDS):
-            return await self._names.peer(chat)
+        with explained(f"The chat {chat[:60]!r}"):
+            async with asyncio.timeout(REQUEST_SECONDS):
+                return await self._names.peer(chat)
 
     async def _details(self, entity: object) -> tuple[str, int | None]:
         """What a chat says of itself, and how many are in it."""
