@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import cast
@@ -17,7 +18,9 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.hub.boot import Start, assemble
 from annabelle.hub.listening import bind
+from annabelle.hub.security.users_file import add_user
 from annabelle.hub.services import Hub
+from annabelle.hub.subagents.brief import SubagentAsk, errand_of
 from annabelle.hub.tools import find_contact
 from annabelle.hub.tools.found_people import Sighting, addresses, gathered
 from annabelle.toolbox.catalogue import Offer
@@ -152,6 +155,25 @@ async def test_what_the_agent_may_not_use_is_not_asked(hub: Hub, known: Known, m
     assert known.asked() == {"memory_list_contacts"}
     assert [person["sources"] for person in people(result)] == [["memory"]]
     assert result.trust == "trusted"
+
+
+@pytest.mark.incident("I-30")
+async def test_somebody_who_was_given_the_search_sees_nothing_of_the_owners_accounts(
+    hub: Hub, known: Known, home: Home
+) -> None:
+    add_user(home.users_file, "ada")
+    entries = json.loads(home.users_file.read_text())
+    entries["users"][0]["allowedTools"] = ["find_contact", "telegram_search_users"]
+    home.users_file.write_text(json.dumps(entries))
+    assert hub.people.look()
+    context = CallContext(caller="api", user_id="ada")
+    await hub.toolbox.call("find_contact", {"query": "ann"}, context, None)
+    assert known.asked() == {"memory_list_contacts", "telegram_search_users"}
+    assert {seen.user_id for _, _, seen in known.calls} == {"ada"}
+
+
+async def test_a_subagent_is_not_given_a_search_that_is_wider_than_its_errand() -> None:
+    assert "find_contact" in errand_of(SubagentAsk.model_validate({"task": "look"}), "task_1", "msg_1").denied
 
 
 async def test_a_server_that_fails_is_named_and_the_others_answer(hub: Hub, known: Known) -> None:

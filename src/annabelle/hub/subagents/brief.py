@@ -18,8 +18,9 @@ MAX_STEPS: Final = 20
 TOKEN_BUDGET: Final = 60_000
 MARK: Final = ".sub-"
 _NAME_CHARS: Final = 20
-# It reports to whoever sent it, and to nobody else; and it sends nobody itself.
-NEVER: Final = ("spawn_subagent", "queue_task", "get_job_status", "send_message", "send_telegram")
+# It reports to whoever sent it, and to nobody else; and it sends nobody itself. find_contact asks other servers with
+# the rights of the agent, which may be wider than those of its errand.
+NEVER: Final = ("spawn_subagent", "queue_task", "get_job_status", "send_message", "send_telegram", "find_contact")
 # Its own clock runs out a little sooner, so that it can still say how far it came.
 _OWN_CLOCK: Final = 0.9
 _PERSONA: Final = (

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from annabelle.core.memory import Trust
+from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.security.people import People
 from annabelle.hub.tools.found_people import Person, Sighting, addresses, fold, gathered
 from annabelle.hub.tools.plain_memory import PlainMemory
 from annabelle.toolbox.facade import Toolbox
@@ -53,8 +55,17 @@ class _Heard:
     trouble: str | None = None
 
 
-def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentManager) -> NativeTool:
-    """Every source is asked as the caller and with its policy: what an agent may not use is not asked for it."""
+def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentManager, people: People) -> NativeTool:
+    """Every source is asked as the caller and with its policy: what an agent, or the person it works for, may not use
+    is not asked for them."""
+
+    def usable(context: CallContext) -> set[str]:
+        there = toolbox.tools(agents.policy_of(context), context.caller).tools
+        names = {tool.name for tool in there}
+        if context.user_id == OWNER:
+            return names
+        theirs = people.policy(context.user_id, tuple(there), in_turn=context.caller == "agent")
+        return {name for name in names if theirs.permits(name)}
 
     async def ask(question: _Question, context: CallContext) -> _Heard:
         # Without an id of its own: it only reads, and the whole search is recorded as one call.
@@ -70,14 +81,14 @@ def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentManager
 
     async def find(arguments: JsonObject, context: CallContext) -> ToolResult:
         query, limit = str(arguments["query"]), cast("int", arguments.get("limit", 10))
-        usable = {tool.name for tool in toolbox.tools(agents.policy_of(context), context.caller).tools}
-        questions = [question for question in _questions(query) if question.tool in usable]
+        open_to_them = usable(context)
+        questions = [question for question in _questions(query) if question.tool in open_to_them]
         heard = await asyncio.gather(*(ask(question, context) for question in questions))
         words = fold(query).split()
         fitting = [sighting for one in heard for sighting in one.sightings if sighting.says(words)]
-        people = sorted(gathered(fitting), key=lambda person: _rank(person, fold(query)))
+        found = sorted(gathered(fitting), key=lambda person: _rank(person, fold(query)))
         trust: Trust = "trusted" if all(one.trust == "trusted" for one in heard) else "untrusted"
-        return _result(people, limit, heard, trust)
+        return _result(found, limit, heard, trust)
 
     annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
     return NativeTool(

@@ -25,6 +25,6 @@ def offer_native_tools(hub: Hub, calls: BackgroundCalls) -> None:
     handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
     searching = ToolSearch(toolbox, agents, hub.settings, hub.home, Books(hub.ledger, "hub")).tool()
     plain = PlainMemory(toolbox, agents, hub.database)
-    finding = [searching, find_contact_tool(plain, toolbox, agents)]
+    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.people)]
     toolbox.add_native([*own, *handing_on, *hub.memory.native_tools(), *finding])
     offer_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])
