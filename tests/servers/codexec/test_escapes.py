@@ -134,7 +134,8 @@ true
 """
     result = await call("execute_code", language="bash", code=code)
     user, copied, rights = result.stdout.splitlines()
-    assert (user, copied) == ("65534", "65534")
+    assert int(user) >= 65534, "a user of no account"
+    assert copied == user
     assert rights.split() == ["0000000000000000", "1"]
 
 
@@ -223,8 +224,9 @@ print(made)
         ("bash", "x=12345678; while :; do x=$x$x; done"),
     ],
 )
-async def test_a_process_gets_no_more_memory_than_it_may(call: CallTool, language: str, code: str) -> None:
-    result = await call("execute_code", language=language, code=code, timeout_ms=20_000)
+async def test_a_process_gets_no_more_memory_than_it_may(make_server: MakeServer, language: str, code: str) -> None:
+    server = make_server(memory_mb=512 if language == "node" else 128)
+    result = await server.tools["execute_code"].call({"language": language, "code": code, "timeout_ms": 20_000})
     assert result.exit_code != 0
     assert not result.timed_out
     assert result.killed in (None, "memory")

@@ -98,6 +98,17 @@ async def test_a_script_gets_its_packages_before_its_first_run(call: CallTool, p
     assert len(packages.asked) == asked, "the second run fetches nothing"
 
 
+async def test_packages_that_could_not_be_fetched_are_fetched_by_the_next_run(
+    call: CallTool, packages: Registry
+) -> None:
+    code = "console.log(require('later'))"
+    await call("save_script", name="late", description="", language="node", code=code, packages=["later"])
+    with pytest.raises(RetryByModel, match="could not be installed"):
+        await call("run_script", name="late")
+    packages.add_tarball("later", "1.0.0", "module.exports = 'here'")
+    assert (await call("run_script", name="late")).stdout == "here\n"
+
+
 @pytest.mark.incident("I-05")
 @pytest.mark.parametrize(
     ("language", "package"),

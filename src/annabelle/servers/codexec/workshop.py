@@ -92,8 +92,8 @@ class Workshop:
                 await in_thread(lambda stop: run.remove())
 
     def _prepare(self, layer: Layer, bench: Bench) -> None:
-        layer.prepare(bench.folder)
-        layer.prepare(bench.run.packages)
+        layer.prepare(bench.folder, private=bench.shown is None)
+        layer.prepare(bench.run.packages, private=True)
 
     async def run_code(
         self,
@@ -141,7 +141,7 @@ class Workshop:
             argv=(*program.argv, *start.argv(layer.place(code)), *args),
             mounts=(bench.mount, code, *packages, *beside, *program.mounts),
             folder=layer.place(bench.mount),
-            env=environment(layer, bench, packages),
+            env=environment(layer, bench.mount, packages),
             limits=limits,
             network=self.config.network,
         )
@@ -152,11 +152,11 @@ class Workshop:
         return self.folders.of_agent(whose())
 
 
-def environment(layer: Layer, bench: Bench, packages: Sequence[Mount] = ()) -> dict[str, str]:
+def environment(layer: Layer, folder: Mount, packages: Sequence[Mount] = ()) -> dict[str, str]:
     """All that code finds in its environment. Nothing of the server's own is handed on."""
-    work = layer.place(bench.mount)
+    work = layer.place(folder)
     places = [layer.place(mount) for mount in packages]
-    own = layer.place(bench.mount) != bench.mount.target  # paths are those of the machine: /tmp is not private here
+    own = work != folder.target  # paths are those of the machine: /tmp is not private here
     return {
         "PATH": _PATH,
         "HOME": work if own else CELL_HOME,

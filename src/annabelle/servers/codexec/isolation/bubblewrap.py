@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
+from annabelle.servers.codexec.isolation.handing_over import give_to_nobody_else, hand_over
 from annabelle.servers.codexec.isolation.layer import CELL_HOME, NOBODY, SCRATCH, Cell, Mount
 from annabelle.servers.codexec.isolation.seccomp import call_filter
 from annabelle.servers.codexec.isolation.system import system_arguments
@@ -45,8 +45,14 @@ class Bubblewrap:
                 return f"{program} is not installed"
         return None
 
-    def prepare(self, folder: Path) -> None:
-        if self._is_root:
+    def prepare(self, folder: Path, *, private: bool) -> None:
+        """As root, each private folder gets a user of its own: the kernel counts processes by user, and would count
+        those of all cells together."""
+        if not self._is_root:
+            return
+        if private:
+            give_to_nobody_else(folder)
+        else:
             hand_over(folder, NOBODY)
 
     def place(self, mount: Mount) -> str:
@@ -110,19 +116,6 @@ class Bubblewrap:
 
     def _program(self, name: str) -> str:
         return self._which(name) or f"/usr/bin/{name}"
-
-
-def hand_over(folder: Path, user: int) -> None:
-    """Give what belongs to root in a folder to the user code runs as. Files with a second name elsewhere, and
-    whatever belongs to somebody else, stay as they are; links are not followed."""
-    if folder.stat().st_uid != 0:
-        return
-    for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
-        for name in (".", *folders, *files):
-            with contextlib.suppress(OSError):
-                status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-                if status.st_uid == 0 and (stat.S_ISDIR(status.st_mode) or status.st_nlink == 1):
-                    os.chown(name, user, user, dir_fd=descriptor, follow_symlinks=False)
 
 
 def _parents(cell: Cell) -> list[str]:

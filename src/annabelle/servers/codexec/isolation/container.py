@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.servers.codexec.isolation.handing_over import hand_over
 from annabelle.servers.codexec.isolation.layer import NOBODY, SCRATCH, Cell, Mount
 
 _ENGINE_VARIABLES = ("PATH", "HOME", "DOCKER_HOST", "CONTAINER_HOST", "XDG_RUNTIME_DIR")
@@ -33,9 +34,9 @@ class Container:
             return "CODEXEC_CONTAINER_IMAGE is not the name of an image"
         return None if self._which(self._engine) else f"{self._engine} is not installed"
 
-    def prepare(self, folder: Path) -> None:
-        if os.geteuid() == 0 and folder.stat().st_uid == 0:
-            os.chown(folder, NOBODY, NOBODY)
+    def prepare(self, folder: Path, *, private: bool) -> None:
+        if os.geteuid() == 0:
+            hand_over(folder, NOBODY)
 
     def place(self, mount: Mount) -> str:
         return mount.target

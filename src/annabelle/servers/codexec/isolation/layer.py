@@ -73,8 +73,9 @@ class Layer(Protocol):
         """What is not there, without trying anything; None when it is worth a try."""
         ...
 
-    def prepare(self, folder: Path) -> None:
-        """Make a folder that will be writable inside belong to whoever runs there. Blocks; call it in a thread."""
+    def prepare(self, folder: Path, *, private: bool) -> None:
+        """Make a folder that will be writable inside belong to whoever runs there; a private one is of no use to
+        anybody else. Blocks; call it in a thread."""
         ...
 
     def place(self, mount: Mount) -> str:

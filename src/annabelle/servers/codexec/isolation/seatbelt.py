@@ -31,7 +31,7 @@ class Seatbelt:
             return "seatbelt works on macOS only"
         return None if self._which("sandbox-exec") else "sandbox-exec is not there"
 
-    def prepare(self, folder: Path) -> None:
+    def prepare(self, folder: Path, *, private: bool) -> None:
         """Code runs as the same user here."""
 
     def place(self, mount: Mount) -> str:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import anyio
 
 from annabelle.core.errors import RetryByModel, ToolTimeout
 from annabelle.servers.codexec.isolation.layer import SCRATCH, Cell, CellLimits, Layer, Mount
@@ -22,6 +26,8 @@ from annabelle.servers.codexec.workshop import Workshop, environment
 from annabelle.servers.kit import in_thread
 
 _TARGET = "/packages/target"
+_SCRATCH = ".scratch"
+_END_SECONDS = 10.0
 _FILE_FACTOR = 10
 _SAID_CHARS = 600
 _PREFIX = re.compile(r"(ERROR:|npm error|npm ERR!)")
@@ -47,21 +53,34 @@ class Installer:
     async def install(self, language: SessionLanguage, packages: Sequence[str], target: Path) -> None:
         """`packages` have been checked. Raises with what the package manager said when it fails."""
         layer = await self._workshop.isolation.layer()
-        async with self._locks.setdefault(target, asyncio.Lock()), self._workshop.bench(None) as bench:
-            await in_thread(lambda stop: layer.prepare(target))
-            mount = Mount(target, _TARGET, writable=True)
-            argv, mounts = self._command(layer, language, packages, f"{layer.place(mount)}/{language}")
-            cell = Cell(
-                name=f"annabelle-{bench.run.root.name}",
-                argv=argv,
-                mounts=(mount, bench.mount, *mounts),
-                folder=layer.place(bench.mount),
-                env={**environment(layer, bench), "TMPDIR": layer.place(bench.mount), **self._sources()},
-                limits=self._limits(),
-                network=True,
-            )
-            outcome = await run_cell(layer, cell, self._workshop.config.limits.max_seconds)
+        async with self._locks.setdefault(target, asyncio.Lock()):
+            scratch = target / _SCRATCH
+            try:
+                await in_thread(lambda stop: self._prepare(layer, target, scratch))
+                outcome = await self._run(layer, language, packages, target)
+            finally:
+                with anyio.move_on_after(_END_SECONDS, shield=True):
+                    await in_thread(lambda stop: shutil.rmtree(scratch, ignore_errors=True))
         self._judge(outcome, packages)
+
+    def _prepare(self, layer: Layer, target: Path, scratch: Path) -> None:
+        scratch.mkdir(exist_ok=True)
+        layer.prepare(target, private=True)
+
+    async def _run(self, layer: Layer, language: SessionLanguage, packages: Sequence[str], target: Path) -> Outcome:
+        mount = Mount(target, _TARGET, writable=True)
+        inside = layer.place(mount)
+        argv, mounts = self._command(layer, language, packages, f"{inside}/{language}")
+        cell = Cell(
+            name=f"annabelle-install-{secrets.token_hex(8)}",
+            argv=argv,
+            mounts=(mount, *mounts),
+            folder=inside,
+            env={**environment(layer, mount), "TMPDIR": f"{inside}/{_SCRATCH}", **self._sources()},
+            limits=self._limits(),
+            network=True,
+        )
+        return await run_cell(layer, cell, self._workshop.config.limits.max_seconds)
 
     def _command(
         self, layer: Layer, language: SessionLanguage, packages: Sequence[str], folder: str
