@@ -94,7 +94,7 @@ def test_a_server_is_built_without_credentials_in_an_empty_home(home: Home, name
 def test_every_tool_says_what_it_does_takes_and_gives(home: Home, name: str):
     wrong: list[str] = []
     for tool in build(name).tools.values():
-        if len(tool.description) < 15 or not tool.description.rstrip().endswith((".", "…", ":", ")")):
+        if len(tool.description) < 10 or not tool.description.rstrip().endswith((".", "…", ":", ")")):
             wrong.append(f"{tool.name}: its description is no sentence")
         given, result = tool.input_schema(), tool.output_schema()
         for schema in (given, result):

@@ -20,7 +20,7 @@ from servers.hostile_arguments import cases
 SECONDS = 30.0
 """The bound of one call; all of them together take less than that."""
 SECRET = "Drosselmeyer-Canary-5150"
-OWN_PLACES = ("workspace", "data", "logs", "backups", "memory-export")
+OWN_PLACES = ("workspace", "data", "logs", "run", "backups", "memory-export")
 SENTENCE_LIMIT = 2000
 INSIDES = re.compile(r"annabelle/(?:servers|core|store)/\w|/site-packages/|internal error")
 
