@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -32,6 +33,15 @@ class Web:
             if what in line and (found := re.search(r"\[ref=(\w+)\]", line)):
                 return found.group(1)
         raise AssertionError(f"no {what} in:\n{tree}")
+
+    async def told(self, what: str, news: list[str]) -> str:
+        """The sentence with this in it, in a result's news or in one of the next: some things take their time."""
+        for _ in range(150):
+            if found := [line for line in news if what in line]:
+                return found[0]
+            await asyncio.sleep(0.1)
+            news = (await self("tabs", action="list")).news
+        raise AssertionError(f"nothing was told of {what}")
 
     @asynccontextmanager
     async def hasty(self, **seconds: float) -> AsyncGenerator[Session]:

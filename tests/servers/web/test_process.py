@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -120,16 +119,6 @@ def _left(home: Home) -> list[psutil.Process]:
         for one in psutil.process_iter(["cmdline", "status"])
         if profiles in " ".join(one.info["cmdline"] or []) and one.info["status"] != psutil.STATUS_ZOMBIE
     ]
-
-
-@pytest.mark.req("SRV-ALL")
-def test_the_start_loads_nothing_heavy(home: Home) -> None:
-    code = (
-        "import sys; from annabelle.servers.web.server import build; build();"
-        "print([name for name in ('playwright', 'greenlet', 'PIL', 'httpx2') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=os.environ)
-    assert done.stdout.strip() == "[]", done.stderr
 
 
 @pytest.mark.req("EXT-01")

@@ -63,6 +63,7 @@ class House:
         async with self._entered() as room:
             ran = room.session is not None and room.session.alive
             await self._end(room)
+            await self._rest()
             return ran
 
     async def missing(self) -> str | None:
@@ -166,5 +167,9 @@ class House:
         async with room.lock:
             await self._end(room)
             _log.info("an idle browser was closed")
-            if not any(other.session or other.starting for other in self._rooms.values()):
-                await self._driver.stop()
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """The driver takes more memory than this process, so it ends with the last browser."""
+        if not any(room.session or room.starting for room in self._rooms.values()):
+            await self._driver.stop()
