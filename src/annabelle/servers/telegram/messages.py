@@ -75,7 +75,6 @@ class MessageTools:
         ] = None,
     ) -> Sent:
         """Send a text from the user's own account. More than 4096 characters go as several messages."""
-        _refuse_halves(message)
         parts = split(message)
         if not parts:
             raise InvalidArguments("The message is empty.", field="message")
@@ -151,12 +150,3 @@ def _random_id(call_id: str, number: int) -> int:
     """The same for the same part of the same call, so that Telegram takes it once, whoever repeats it."""
     digest = hashlib.sha256(f"{call_id}:{number}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True) or 1
-
-
-def _refuse_halves(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArguments(
-            f"The message has half a character at position {error.start}.", field="message"
-        ) from error
