@@ -41,6 +41,7 @@ class ReadingDesk:
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._idle: dict[Worker, asyncio.TimerHandle] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def read(self, document: Document, seconds: float) -> Text:
         """Title and text; a sentence if it can not be read, or not in time."""
@@ -64,6 +65,7 @@ class ReadingDesk:
             worker, timer = self._idle.popitem()
             timer.cancel()
             await worker.end()
+        await asyncio.gather(*self._leaving)
 
     async def _answer(self, document: Document) -> dict[str, str | None] | None:
         while self._idle:
@@ -90,5 +92,7 @@ class ReadingDesk:
         return answer
 
     def _dismiss(self, worker: Worker) -> None:
-        self._idle.pop(worker, None)
-        worker.dismiss()
+        if self._idle.pop(worker, None) is not None:
+            leaving = asyncio.create_task(worker.end())
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)

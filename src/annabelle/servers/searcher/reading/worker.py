@@ -52,15 +52,13 @@ class Worker:
         except (OSError, ValueError):
             return None
 
-    def dismiss(self) -> None:
-        """Let it end by itself: it has nothing to do."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-
     async def end(self) -> None:
         """End it now, also where the call it worked for is being cancelled."""
-        self.dismiss()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
         with anyio.move_on_after(_END_SECONDS, shield=True):
+            if self._process.stdout is not None:
+                await self._process.stdout.read()  # to its end, so that the pipe is closed too
             await self._process.wait()
