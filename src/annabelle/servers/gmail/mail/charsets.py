@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 
-_FIRST = ("iso-2022", "utf-7", "utf7", "utf-16", "utf_16", "utf16", "utf-32", "hz")
+_FIRST = ("iso2022", "utf-7", "utf-16", "utf-32", "hz")
 """Encodings whose bytes may look like another one's; there only the label tells."""
 
 

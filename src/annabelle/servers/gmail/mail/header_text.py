@@ -35,12 +35,13 @@ def plain(raw: str) -> str:
 
 
 def addresses(raw: str) -> list[tuple[str, str]]:
-    """Names and addresses of an address header. Split before decoding, so that no name can smuggle an address in."""
+    """Names and addresses of an address header. Split before decoding, so that no name can smuggle an address in; an
+    address itself is never encoded, so what looks so stays as it is."""
     try:
         pairs = getaddresses([raw[:MAX_HEADER_CHARS]])
     except (ValueError, IndexError, TypeError):
         return []
-    return [(plain(name), plain(address)) for name, address in pairs[:_MAX_ADDRESSES] if address or name]
+    return [(plain(name), _bare(address)) for name, address in pairs[:_MAX_ADDRESSES] if address or name]
 
 
 def address_line(raw: str) -> str:
@@ -50,8 +51,13 @@ def address_line(raw: str) -> str:
 def one_address(name: str, address: str) -> str:
     if not name or name == address:
         return address
-    shown = f'"{name}"' if re.search(r'[,;<>@"]', name) else name
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    shown = f'"{escaped}"' if re.search(r'[,;:<>@"()\\\[\]]', name) else name
     return f"{shown} <{address}>" if address else shown
+
+
+def _bare(address: str) -> str:
+    return "".join(_CONTROL.sub("", address).split())
 
 
 def message_ids(raw: str) -> tuple[str, ...]:
