@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.core.errors import InvalidArguments, NotFound
+from annabelle.servers.documents.formats import base
 from annabelle.servers.documents.ranges import cells, column_letters, column_number
 from servers.documents import papers
 from servers.documents.conftest import Put
@@ -63,6 +64,16 @@ async def test_an_open_spreadsheet_does_not_swell_by_repetition(ask: CallTool, p
     result = await ask("read_spreadsheet", path=path)
     assert result.rows == [["a", "b", "b"]]
     assert (await ask("list_sheets", path=path)).sheets == ["First", "Second"]
+
+
+async def test_a_sheet_of_very_many_rows_is_cut_as_text(
+    ask: CallTool, put: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "_ROWS_AS_TEXT", 50)
+    text = (await ask("read_document", path=put("a.xlsx", papers.excel()), sheet="Numbers")).content
+    assert "50 | 2500" in text
+    assert "51 | 2601" not in text
+    assert "only the first 50 rows" in text
 
 
 @pytest.mark.parametrize("sign", [",", ";", "\t", "|"])

@@ -39,6 +39,7 @@ class Outside:
         self.feeds: dict[str, tuple[str, bytes]] = {}
         self.redirects: dict[str, str] = {}
         self.url = ""
+        self._held: dict[str, threading.Event] = {}
 
     @property
     def host(self) -> str:
@@ -60,8 +61,19 @@ class Outside:
         self.feeds[path] = (etag, text.encode())
         return f"{self.url}{path}"
 
+    @contextmanager
+    def holding(self, path: str) -> Iterator[None]:
+        """Give no answer on a path until this is over."""
+        self._held[path] = threading.Event()
+        try:
+            yield
+        finally:
+            self._held.pop(path).set()
+
     def answer(self, path: str, query: dict[str, str], headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         self.asked.append((path, query, headers))
+        if path in self._held:
+            self._held[path].wait(20)
         if self.status is not None:
             return self.status, {}, b'{"reason": "Something is wrong"}'
         if path in self.redirects:

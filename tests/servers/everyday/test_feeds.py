@@ -16,7 +16,7 @@ from annabelle.core.errors import (
     TooLarge,
     Unavailable,
 )
-from annabelle.servers.everyday import feed_reader
+from annabelle.servers.everyday import feed_reader, feeds
 from annabelle.servers.everyday.config import EverydayConfig
 from annabelle.servers.everyday.server import build
 from annabelle.servers.kit.call import Call, enter_call
@@ -99,6 +99,19 @@ async def test_a_feed_that_fails_does_not_hide_the_others(ask: CallTool, outside
     news = await ask("get_feed_news")
     assert len(news.entries) == 2
     assert "Gone" in news.failed
+
+
+async def test_feeds_that_take_too_long_together_do_not_hide_what_was_read(
+    ask: CallTool, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ask("follow_feed", url=outside.publish("/good", OLD, "a"), name="Good")
+    await ask("follow_feed", url=outside.publish("/slow", OLD, "a"), name="Slow")
+    outside.publish("/good", NEW, "b")
+    monkeypatch.setattr(feeds, "_ALL_SECONDS", 1.0)
+    with outside.holding("/slow"):
+        news = await ask("get_feed_news")
+    assert [entry.feed for entry in news.entries] == ["Good", "Good"]
+    assert "not read in time" in news.failed["Slow"]
 
 
 async def test_following_twice_is_once_and_a_name_belongs_to_one(ask: CallTool, outside: Outside) -> None:

@@ -80,8 +80,7 @@ def _answer(question: Question, data: bytes, kind: Kind) -> Answer:
         case FindText():
             return _find(question, data, kind)
         case TellFacts():
-            reader = _reader(kind)
-            return FactsAnswer(kind=kind, part=reader.part, facts=reader.facts(data))
+            return _facts(question, data, kind)
         case ReadRows():
             return _rows(question, data, kind)
         case ReadTables():
@@ -145,6 +144,17 @@ def _text(question: ReadText, data: bytes, kind: Kind) -> TextAnswer:
         next_offset=end if length > end else None,
         covered=covered,
     )
+
+
+def _facts(question: TellFacts, data: bytes, kind: Kind) -> FactsAnswer:
+    reader = _reader(kind)
+    facts = reader.facts(data)
+    if question.words:
+        words = reader.words(data)
+        scan = kind == "pdf" and not words
+        note = "No text was found; the pages may be pictures (a scan)." if scan else None
+        facts = facts.model_copy(update={"words": words, "note": note})
+    return FactsAnswer(kind=kind, part=reader.part, facts=facts)
 
 
 def _find(question: FindText, data: bytes, kind: Kind) -> FoundAnswer:

@@ -33,6 +33,8 @@ class FindText(_Asked):
 
 class TellFacts(_Asked):
     ask: Literal["facts"] = "facts"
+    words: bool = True
+    """Whether they are to be counted, which takes reading it all."""
 
 
 class ReadRows(_Asked):

@@ -72,7 +72,7 @@ class Tabular:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_sheets(self, path: Path) -> Sheets:
         """List the sheets of a spreadsheet (Excel or OpenDocument)."""
-        shown, _, found = await self._desk.ask(path, TellFacts(name=name_of(path)), FactsAnswer)
+        shown, _, found = await self._desk.ask(path, TellFacts(name=name_of(path), words=False), FactsAnswer)
         if found.part != "sheet":
             raise InvalidArguments(f"A {found.kind} file has no sheets.", hint="read_document reads it.", field="path")
         return Sheets(path=shown, sheets=found.facts.sheets)

@@ -15,6 +15,8 @@ from annabelle.servers.everyday.feed_shelf import MAX_FEEDS, FeedShelf, Followed
 from annabelle.servers.kit import Result, current_call, tool
 
 _AT_ONCE = 5
+_ALL_SECONDS = 40.0
+"""For all feeds together: less than a call may take, so that what was read is told."""
 
 Url = Annotated[str, Field(min_length=8, max_length=2000, description="Address of the RSS or Atom feed")]
 Limit = Annotated[int, Field(ge=1, le=100, description="How many entries at most")]
@@ -209,9 +211,13 @@ class Feeds:
                     failed[feed.name] = error.message
                 await call.progress(len(read) + len(failed), len(feeds), feed.name)
 
-        async with asyncio.TaskGroup() as group:
-            for feed in feeds:
-                group.create_task(one(feed))
+        try:
+            async with asyncio.timeout(_ALL_SECONDS), asyncio.TaskGroup() as group:
+                for feed in feeds:
+                    group.create_task(one(feed))
+        except TimeoutError:
+            late = [feed.name for feed in feeds if feed.url not in read and feed.name not in failed]
+            failed |= dict.fromkeys(late, "It was not read in time; ask again.")
         return read, failed
 
 

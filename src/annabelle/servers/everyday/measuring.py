@@ -132,6 +132,9 @@ class Measures:
                 return registry.Unit(spelled.replace("^", "**"))
             except (pint.PintError, AttributeError, TypeError, ValueError):
                 continue
+        power = re.fullmatch(r"(\D+)([23])", word)  # m2, ft3
+        if power is not None:
+            return self._name(power[1], text, field) ** int(power[2])
         raise self._unknown(text, field, word)
 
     def _unknown(self, text: str, field: str, word: str | None = None) -> InvalidArguments:

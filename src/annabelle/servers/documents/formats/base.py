@@ -13,6 +13,7 @@ Row = list[Cell]
 
 MAX_CELL_CHARS = 1000
 _COUNTED_PARTS = 100
+_ROWS_AS_TEXT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class Format:
         raise NotImplementedError
 
     def facts(self, data: bytes) -> Facts:
-        return Facts(words=self.words(data))
+        """What is known beside the text; words are counted by whoever wants to know."""
+        return Facts()
 
     def tables(self, data: bytes) -> Iterator[Table]:
         yield from ()
@@ -87,6 +89,14 @@ def row_text(row: Row) -> str:
     while cells and not cells[-1]:
         cells.pop()
     return " | ".join(cells)
+
+
+def rows_text(rows: Iterator[Row]) -> str:
+    """A sheet as lines. One of very many rows is cut: read as text, it would only cost time."""
+    lines = [line for row in itertools.islice(rows, _ROWS_AS_TEXT) if (line := row_text(row))]
+    if next(rows, None) is not None:
+        lines.append(f"[only the first {_ROWS_AS_TEXT} rows; read_spreadsheet reads the others]")
+    return "\n".join(lines)
 
 
 def cut_cell(value: str) -> str:

@@ -10,7 +10,7 @@ from typing import Protocol, cast
 
 import openpyxl
 
-from annabelle.servers.documents.formats.base import Cell, Facts, Format, Part, Row, Table, Wanted, cut_cell, row_text
+from annabelle.servers.documents.formats.base import Cell, Facts, Format, Part, Row, Table, Wanted, cut_cell, rows_text
 from annabelle.servers.documents.formats.zipped import core_facts, opened
 
 _MAX_ROWS = 200_000
@@ -37,15 +37,14 @@ class Excel(Format):
     def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
         for number, table in enumerate(self.tables(data), start=1):
             if wanted.has(number, table.label):
-                lines = (row_text(row) for row in table.rows)
-                yield Part(number, table.label, "\n".join(line for line in lines if line))
+                yield Part(number, table.label, rows_text(table.rows))
 
     def facts(self, data: bytes) -> Facts:
         with opened(data) as archive:
             known = core_facts(archive)
         with _open(data) as book:
             names = book.sheetnames
-        return known.model_copy(update={"parts": len(names), "sheets": names[:200], "words": self.words(data)})
+        return known.model_copy(update={"parts": len(names), "sheets": names[:200]})
 
     def tables(self, data: bytes) -> Iterator[Table]:
         with _open(data) as book:

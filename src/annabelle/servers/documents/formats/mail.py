@@ -26,7 +26,6 @@ class Mail(Format):
             title=_header(message, "Subject"),
             author=_header(message, "From"),
             created=_header(message, "Date"),
-            words=len(_body(message).split()),
             attachments=_attachments(message),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.documents.formats.base import Facts, Format, Part, Row, Table, Wanted, cut_cell, row_text
+from annabelle.servers.documents.formats.base import Facts, Format, Part, Row, Table, Wanted, cut_cell, rows_text
 from annabelle.servers.documents.formats.zipped import opened, xml_of
 
 _O = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
@@ -26,7 +26,7 @@ class OpenText(Format):
         yield Part(1, "", "\n".join(_lines(_content(data))))
 
     def facts(self, data: bytes) -> Facts:
-        return _facts(data).model_copy(update={"words": self.words(data)})
+        return _facts(data)
 
     def tables(self, data: bytes) -> Iterator[Table]:
         for number, table in enumerate(_content(data).iter(f"{_TABLE}table"), start=1):
@@ -41,13 +41,11 @@ class OpenSheets(OpenText):
     def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
         for number, table in enumerate(self.tables(data), start=1):
             if wanted.has(number, table.label):
-                lines = (row_text(row) for row in table.rows)
-                yield Part(number, table.label, "\n".join(line for line in lines if line))
+                yield Part(number, table.label, rows_text(table.rows))
 
     def facts(self, data: bytes) -> Facts:
         names = [table.label for table in self.tables(data)]
-        known = {"parts": len(names), "sheets": names[:200], "words": self.words(data)}
-        return _facts(data).model_copy(update=known)
+        return _facts(data).model_copy(update={"parts": len(names), "sheets": names[:200]})
 
 
 class OpenSlides(OpenText):
@@ -62,7 +60,7 @@ class OpenSlides(OpenText):
 
     def facts(self, data: bytes) -> Facts:
         count = sum(1 for _ in _content(data).iter(f"{_DRAW}page"))
-        return _facts(data).model_copy(update={"parts": count, "words": self.words(data)})
+        return _facts(data).model_copy(update={"parts": count})
 
 
 def _content(data: bytes) -> Element:

@@ -26,7 +26,6 @@ class Pdf(Format):
     def facts(self, data: bytes) -> Facts:
         reader = _open(data)
         known = reader.metadata
-        words = self.words(data)
         return Facts(
             title=_said(known.title if known else None),
             author=_said(known.author if known else None),
@@ -34,8 +33,6 @@ class Pdf(Format):
             created=_time(known, "creation_date"),
             modified=_time(known, "modification_date"),
             parts=len(reader.pages),
-            words=words,
-            note=None if words else "No text was found; the pages may be pictures (a scan).",
         )
 
 

@@ -38,7 +38,7 @@ class Text(Format):
     def facts(self, data: bytes) -> Facts:
         first = next((line for line in decoded(data[:10_000]).splitlines() if line.strip()), "")
         title = first.lstrip("#").strip()[:200] or None if first.startswith("#") else None
-        return Facts(title=title, words=self.words(data))
+        return Facts(title=title)
 
 
 class Csv(Text):

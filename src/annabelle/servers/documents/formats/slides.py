@@ -27,9 +27,7 @@ class Slides(Format):
 
     def facts(self, data: bytes) -> Facts:
         with opened(data) as archive:
-            known = core_facts(archive)
-            count = len(_slides(archive))
-        return known.model_copy(update={"parts": count, "words": self.words(data)})
+            return core_facts(archive).model_copy(update={"parts": len(_slides(archive))})
 
 
 def _slides(archive: zipfile.ZipFile) -> list[str]:

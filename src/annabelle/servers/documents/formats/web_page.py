@@ -87,7 +87,7 @@ class WebPage(Format):
         yield Part(1, "", re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip())
 
     def facts(self, data: bytes) -> Facts:
-        return Facts(title=" ".join(read_page(data).title.split())[:300] or None, words=self.words(data))
+        return Facts(title=" ".join(read_page(data).title.split())[:300] or None)
 
     def tables(self, data: bytes) -> Iterator[Table]:
         for number, rows in enumerate(read_page(data).tables, start=1):

@@ -29,8 +29,7 @@ class Word(Format):
 
     def facts(self, data: bytes) -> Facts:
         with opened(data) as archive:
-            known = core_facts(archive)
-        return known.model_copy(update={"words": self.words(data)})
+            return core_facts(archive)
 
     def tables(self, data: bytes) -> Iterator[Table]:
         for number, table in enumerate(_open(data).tables, start=1):
