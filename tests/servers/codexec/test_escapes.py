@@ -74,6 +74,16 @@ async def test_no_secret_of_the_server_reaches_the_code(call: CallTool, monkeypa
     assert names <= {"PATH", "HOME", "LANG", "TMPDIR", "TERM", "PYTHONPATH", "NODE_PATH", "PWD", "SHLVL", "_", "OLDPWD"}
 
 
+async def test_nothing_the_server_has_open_is_open_inside(call: CallTool, tmp_path: Path) -> None:
+    with open(tmp_path / "open.txt", "w") as file:  # noqa: ASYNC230
+        os.set_inheritable(file.fileno(), True)
+        code = "import os\nprint(sorted(int(number) for number in os.listdir('/proc/self/fd')))"
+        python = await call("execute_code", language="python", code=code)
+        session = await call("send_to_session", language="node", code="require('fs').readlinkSync('/proc/self/fd/0')")
+    assert python.stdout == "[0, 1, 2, 3]\n", "the three of every program, and the folder that is being listed"
+    assert session.value.startswith(("'pipe:", "'socket:"))
+
+
 async def test_the_network_is_not_there(call: CallTool) -> None:
     tcp = socket.create_server(("127.0.0.1", 0))
     abstract = socket.socket(socket.AF_UNIX)

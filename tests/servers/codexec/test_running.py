@@ -109,15 +109,18 @@ async def test_a_folder_that_is_not_there_is_named(call: CallTool) -> None:
         await call("execute_code", language="bash", code="ls", working_dir="Data/nowhere")
 
 
-async def test_a_folder_below_one_that_is_in_use_is_refused(call: CallTool, workspace: Path) -> None:
+async def test_a_folder_above_or_below_one_that_is_in_use_is_refused(call: CallTool, workspace: Path) -> None:
     """Running code could put a link in its place between the look and the use."""
     (workspace / "Data/inner").mkdir(parents=True)
     session = await call("start_session", language="python", working_dir="Data")
-    with pytest.raises(Conflict, match="folder above"):
+    with pytest.raises(Conflict, match="above or below"):
         await call("execute_code", language="bash", code="ls", working_dir="Data/inner")
     assert (await call("execute_code", language="bash", code="ls", working_dir="Data")).stdout == "inner\n"
     await call("close_session", session_id=session.session_id)
-    assert (await call("execute_code", language="bash", code="ls", working_dir="Data/inner")).exit_code == 0
+    await call("start_session", language="python", working_dir="Data/inner")
+    with pytest.raises(Conflict, match="above or below"):
+        await call("execute_code", language="bash", code="ls", working_dir="Data")
+    assert (await call("execute_code", language="bash", code="pwd", working_dir="Data/inner")).exit_code == 0
 
 
 async def test_code_that_takes_too_long_is_ended(call: CallTool) -> None:

@@ -27,6 +27,14 @@ async def test_a_script_is_kept_and_shown_as_it_was_written(call: CallTool) -> N
     assert (script.runs, script.last_run) == (0, None)
 
 
+async def test_the_end_of_very_long_code_is_in_a_file(call: CallTool, workspace: Path) -> None:
+    code = "#" * 150_000 + "\nprint('end')"
+    await call("save_script", name="long", description="", language="python", code=code)
+    script = await call("get_script", name="long")
+    assert len(script.code) == 100_000
+    assert (workspace / script.rest).read_text() == code
+
+
 async def test_arguments_reach_the_script_and_runs_are_counted(call: CallTool) -> None:
     for language, code in (
         ("python", "import sys\nprint(sys.argv[1:])"),

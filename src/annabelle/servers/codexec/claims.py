@@ -1,7 +1,7 @@
 """Which folders running code can change right now.
 
-Code that runs in a folder can exchange a folder below it for a link at any moment, so another run must not be given a
-folder below one that is in use: the path that was looked at might lead elsewhere by the time it is opened.
+Code that runs in a folder can exchange a folder below it for a link at any moment, so of two folders one of which is in
+the other only one is used at a time: the path that was looked at might lead elsewhere by the time it is opened.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Claims:
         self._held: Counter[Path] = Counter()
 
     def take(self, folder: Path) -> None:
-        """Use a folder; Conflict when running code could change the way to it."""
-        if any(self._held[above] for above in folder.parents):
+        """Use a folder; Conflict when running code could change the way to it, or it the way of others."""
+        if any(held in folder.parents or folder in held.parents for held in self._held):
             raise Conflict(
-                "Code is running in a folder above this one.",
+                "Code is running in a folder above or below this one.",
                 hint="Wait for it, close its session, or use the same folder.",
                 field="working_dir",
             )

@@ -95,6 +95,8 @@ async def _probe(layer: Layer) -> str | None:
         raise
     if process.returncode == 0:
         return None
+    if b"nknown option" in said:
+        return f"{layer.name} is too old here"
     _log.warning("%s does not work here: %s", layer.name, said.decode(errors="replace").strip()[:500])
     return f"{layer.name} is there but may not make a cell on this machine"
 

@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import anyio
 
@@ -48,12 +49,13 @@ class Installer:
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
-        self._locks: dict[Path, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     async def install(self, language: SessionLanguage, packages: Sequence[str], target: Path) -> None:
         """`packages` have been checked. Raises with what the package manager said when it fails."""
         layer = await self._workshop.isolation.layer()
-        async with self._locks.setdefault(target, asyncio.Lock()):
+        lock = self._locks.setdefault(target, asyncio.Lock())
+        async with lock:
             scratch = target / _SCRATCH
             try:
                 await in_thread(lambda stop: self._prepare(layer, target, scratch))

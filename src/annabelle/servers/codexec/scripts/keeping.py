@@ -22,6 +22,7 @@ from annabelle.servers.kit.files.parts import stamp
 from annabelle.servers.kit.paging import page_of
 
 _PAGE = 50
+_SHOWN_CHARS = 100_000
 
 Name = Annotated[str, Field(max_length=200, description="Name of the script")]
 Description = Annotated[str, Field(max_length=2_000, description="What it does, for finding it again")]
@@ -61,7 +62,9 @@ class Keeping:
     async def get_script(self, name: Name) -> ScriptText:
         """Show a script with its code."""
         wanted = script_name(name)
-        return ScriptText.of(await in_thread(lambda stop: self._library.get(wanted)))
+        script = await in_thread(lambda stop: self._library.get(wanted))
+        shown = await self._workshop.overflow.show(script.code, _SHOWN_CHARS, f"{wanted}.txt")
+        return ScriptText.showing(script, shown)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_scripts(

@@ -7,6 +7,7 @@ from pydantic import Field
 from annabelle.servers.codexec.report import RunReport
 from annabelle.servers.codexec.scripts.script import Script
 from annabelle.servers.kit import Result
+from annabelle.servers.kit.overflow import Shown
 
 
 class ScriptLine(Result):
@@ -40,6 +41,7 @@ class ScriptText(ScriptLine):
     """A script with its code."""
 
     code: str
+    rest: str | None = Field(default=None, description="File with the whole code, where it was too long to show")
     packages: list[str] = Field(default=[])
     created: str
     updated: str
@@ -47,10 +49,11 @@ class ScriptText(ScriptLine):
     last_exit_code: int | None = None
 
     @classmethod
-    def of(cls, script: Script) -> ScriptText:
+    def showing(cls, script: Script, code: Shown) -> ScriptText:
         return cls(
             **ScriptLine.of(script).model_dump(),
-            code=script.code,
+            code=code.text,
+            rest=code.rest,
             packages=script.packages,
             created=script.created.isoformat(timespec="seconds"),
             updated=script.updated.isoformat(timespec="seconds"),

@@ -8,6 +8,8 @@ import secrets
 import time
 from dataclasses import dataclass
 
+import anyio
+
 from annabelle.core.errors import Unavailable
 from annabelle.servers.codexec.caged import Caged
 from annabelle.servers.codexec.isolation.layer import Cell, Layer
@@ -152,11 +154,13 @@ class Interpreter:
                 await call.progress(round(now - started, 1), round(deadline - started, 1), "running")
 
     async def _give_up(self, asking: asyncio.Future[dict[str, object] | None]) -> None:
-        if self._caged.interrupt():
-            await asyncio.wait([asking], timeout=OBEY_SECONDS)
-        if not asking.done():
-            await self._end_if("closed")
-            asking.cancel()
+        """Nobody waits for the answer any more; it must not be taken for the answer to the next piece of code."""
+        with anyio.CancelScope(shield=True):  # each step has its bound
+            if self._caged.interrupt():
+                await asyncio.wait([asking], timeout=OBEY_SECONDS)
+            if not asking.done():
+                await self._end_if("closed")
+                asking.cancel()
         self._out, self._err = Tape(), Tape()
 
     async def _end_if(self, reason: Killed | None) -> None:
