@@ -42,8 +42,8 @@ CATALOGUE = {
     "browser_tabs": ({"action"}, {"index"}),
     "browser_wait_for": (set(), {"time", "text", "textGone"}),
 }
-READS = {"snapshot", "read", "take_screenshot", "console_messages", "network_requests", "install", "wait_for"}
-HARMLESS = {"navigate", "navigate_back", "hover", "resize", "close"}
+READS = {"snapshot", "read", "console_messages", "network_requests", "install", "wait_for"}
+HARMLESS = {"navigate", "navigate_back", "hover", "resize", "close", "tabs", "take_screenshot"}
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")

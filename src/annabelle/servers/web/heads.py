@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-MAX_HEAD_BYTES = 64_000
+MAX_HEAD_BYTES = 256_000
 _HOP = frozenset({b"connection", b"proxy-connection", b"keep-alive", b"proxy-authorization", b"te", b"upgrade"})
 
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from annabelle.core.errors import AnnabelleError, TooManyRequests, Unavailable
-from annabelle.servers.kit import current_call
+from annabelle.servers.kit import current_call, in_thread
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.kit.net.addresses import Reach
 from annabelle.servers.kit.overflow import Overflow
@@ -20,6 +20,7 @@ from annabelle.servers.web.gate import Gate
 from annabelle.servers.web.launching import Driver
 from annabelle.servers.web.profile import INCOMING, profile_of
 from annabelle.servers.web.session import Session
+from annabelle.servers.web.traces import forget_typed
 
 _log = logging.getLogger(__name__)
 
@@ -77,8 +78,7 @@ class House:
 
     async def close(self) -> None:
         """End every browser, and the driver."""
-        for room in self._rooms.values():
-            await self._end(room)
+        await asyncio.gather(*(self._end(room) for room in self._rooms.values()))
         await self._driver.stop()
 
     @asynccontextmanager
@@ -96,9 +96,7 @@ class House:
             yield room
         finally:
             room.lock.release()
-            room.used_at = time.monotonic()
-            loop = asyncio.get_running_loop()
-            room.idle = loop.call_later(self.config.idle_seconds, self._expire, room) if room.session else None
+            self._wait_for_use(room)
 
     async def _session(self, room: Room) -> Session:
         ended = room.session is not None and not room.session.alive
@@ -115,14 +113,19 @@ class House:
         room.starting = starting
         # A start that a cancelled call began goes on, and the next call finds it: nothing is left half started.
         try:
-            session = await asyncio.shield(starting)
-        finally:
-            if starting.done():
-                room.starting = None
-        room.session = session
-        return session
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(lambda _started: self._wait_for_use(room))
+            raise
 
     async def _start(self, room: Room) -> Session:
+        try:
+            room.session = await self._launched(room)
+        finally:
+            room.starting = None
+        return room.session
+
+    async def _launched(self, room: Room) -> Session:
         gate = Gate(self.reach)
         profile = profile_of(self.config.profiles, room.agent)
         try:
@@ -134,6 +137,14 @@ class House:
             raise Unavailable("The browser did not start in time.", hint="Call again in a moment.") from error
         return Session(context, gate, profile / INCOMING, self.workspace, self.config.patience)
 
+    def _wait_for_use(self, room: Room) -> None:
+        """From now on the browser is idle, until the next call."""
+        room.used_at = time.monotonic()
+        if room.idle is not None:
+            room.idle.cancel()
+        loop = asyncio.get_running_loop()
+        room.idle = loop.call_later(self.config.idle_seconds, self._expire, room) if room.session else None
+
     async def _make_space(self) -> None:
         """Close the browser that was idle longest when there are as many as this machine should carry."""
         running = [room for room in self._rooms.values() if room.session is not None]
@@ -142,17 +153,17 @@ class House:
         idle = sorted((room for room in running if not room.lock.locked()), key=lambda room: room.used_at)
         if not idle:
             raise TooManyRequests(f"{MAX_BROWSERS} browsers are in use already.", hint="Call again in a minute.")
-        await self._end(idle[0])
+        async with idle[0].lock:
+            await self._end(idle[0])
 
     async def _end(self, room: Room) -> None:
         if room.starting is not None:
             await asyncio.wait([room.starting], timeout=self.config.patience.start)
-            if room.starting.done() and not room.starting.cancelled() and room.starting.exception() is None:
-                room.session = room.starting.result()
-            room.starting = None
         session, room.session = room.session, None
         if session is not None:
             await session.close()
+            profile = profile_of(self.config.profiles, room.agent)
+            await in_thread(lambda _stop: forget_typed(profile))
         if room.idle is not None:
             room.idle.cancel()
 

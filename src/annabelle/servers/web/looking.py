@@ -74,7 +74,7 @@ class Looking:
             ending = ".html" if format == "html" else ".txt"
             return await self._content(session, tab, shown_text(str(found)), filename, ending, f"page{ending}")
 
-    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_take_screenshot(
         self,
         type: Annotated[Literal["png", "jpeg"], Field(description="Kind of picture")] = "png",

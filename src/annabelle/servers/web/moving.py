@@ -34,15 +34,14 @@ class Moving:
     def __init__(self, house: House) -> None:
         self._house = house
 
-    @tool(read_only=False, destructive=False, idempotent=True, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_navigate(
         self, url: Annotated[str, Field(description="Address to open, http or https", min_length=1, max_length=4096)]
     ) -> Done:
         """Open a web page in the current tab. Then read it with browser_snapshot, which also gives refs to act on."""
         address = readable(url)
         if address != BLANK:
-            parts = urlsplit(address)
-            await self._house.reach.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme])
+            await self._judge(address)
         async with self._house.use() as session:
             tab = await session.tab()
             return await self._open(session, tab, address)
@@ -85,6 +84,15 @@ class Moving:
             if time is not None and not text and not textGone:
                 await asyncio.sleep(time)
             return await session.done("Waited.", tab)
+
+    async def _judge(self, address: str) -> None:
+        """Say no before a browser is started. What counts is the gate's own judgement, later."""
+        parts = urlsplit(address)
+        try:
+            async with asyncio.timeout(self._house.config.patience.navigation):
+                await self._house.reach.addresses(parts.hostname or "", parts.port or _PORTS[parts.scheme])
+        except TimeoutError:
+            raise ToolTimeout("The address was not found in time.", hint="Try again later.") from None
 
     async def _open(self, session: Session, tab: Tab, address: str) -> Done:
         refused, downloads = len(session.gate.refusals), session.downloads.begun

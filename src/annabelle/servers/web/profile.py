@@ -14,6 +14,7 @@ from pathlib import Path
 
 from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.servers.kit import in_thread
+from annabelle.servers.web.traces import keep_quiet
 
 INCOMING = "Incoming"
 """Where a file is written while it comes down."""
@@ -53,6 +54,7 @@ def _clear(profile: Path) -> None:
         with contextlib.suppress(OSError):
             (profile / name).unlink(missing_ok=True)
     shutil.rmtree(profile / INCOMING, ignore_errors=True)
+    keep_quiet(profile)
 
 
 async def _wait_for_owner(profile: Path) -> None:

@@ -51,7 +51,7 @@ class Windows:
     def __init__(self, house: House) -> None:
         self._house = house
 
-    @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_tabs(
         self,
         action: Annotated[Literal["list", "new", "close", "select"], Field(description="What to do")],
