@@ -178,8 +178,11 @@ def test_working_days_end_on_a_working_day(day: date, count: int) -> None:
     assert (there > day) == (count > 0)
 
 
+ZONES = Zones("UTC")
+
+
 @settings(max_examples=60)
 @given(st.text(max_size=80))
 def test_any_zone_is_found_or_refused_in_a_sentence(text: str) -> None:
     with contextlib.suppress(InvalidArguments):
-        assert Zones("UTC").find(text).name
+        assert ZONES.find(text).name
