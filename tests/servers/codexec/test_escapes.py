@@ -317,3 +317,12 @@ async def test_a_folder_of_root_is_usable_and_no_way_to_the_rest(call: CallTool,
     assert (workspace / "Data/own.txt").read_text() == "new\n"
     if os.geteuid() == 0:
         assert (workspace / "kept.txt").read_text() == "kept"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+async def test_in_a_folder_of_a_person_root_runs_code_as_that_person(call: CallTool, workspace: Path) -> None:
+    (workspace / "Data").mkdir(parents=True)
+    os.chown(workspace / "Data", 4321, 4321)
+    result = await call("execute_code", language="bash", code="id -u; echo x > made", working_dir="Data")
+    assert result.stdout == "4321\n"
+    assert os.stat(workspace / "Data/made").st_uid == 4321

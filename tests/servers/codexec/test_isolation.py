@@ -91,6 +91,15 @@ def test_an_ordinary_user_can_not_make_namespaces_inside(stranger_folder: Path) 
     assert as_ordinary_user(Bubblewrap(is_root=False).command(cell)).returncode != 0
 
 
+def test_the_kernel_counts_only_where_it_counts_the_cell_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person's own programs would use up the limit, and code could not start a single process."""
+    limit = "--nproc=32"
+    assert limit in Bubblewrap(is_root=False).command(cell_of())
+    assert limit in Bubblewrap(is_root=True).command(cell_of())
+    monkeypatch.setattr("annabelle.servers.codexec.isolation.bubblewrap._kernel", lambda: (5, 10))
+    assert limit not in Bubblewrap(is_root=False).command(cell_of())
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_jumps_only_to_its_own_steps(machine: str) -> None:
     program = call_filter(machine)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from annabelle.servers.codexec.isolation.handing_over import give_to_nobody_else, hand_over
+from annabelle.servers.codexec.isolation.handing_over import FIRST_USER, give_to_nobody_else, hand_over
 from annabelle.servers.codexec.isolation.layer import CELL_HOME, NOBODY, SCRATCH, Cell, Mount
 from annabelle.servers.codexec.isolation.seccomp import call_filter
 from annabelle.servers.codexec.isolation.system import system_arguments
@@ -23,6 +24,9 @@ from annabelle.servers.codexec.isolation.tree import children
 INSTALL = "sudo apt-get install bubblewrap"
 _SCRATCH_SHARE = 4
 """The scratch folder lives in memory, so it gets a part of what the run may have: one part in this many."""
+
+_COUNTS_BY_NAMESPACE = (5, 14)
+"""The first kernel that counts the processes of a user for each user namespace by itself."""
 
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
@@ -36,6 +40,7 @@ class Bubblewrap:
     def __init__(self, *, is_root: bool | None = None, which: Callable[[str], str | None] = shutil.which) -> None:
         self._is_root = _is_real_root() if is_root is None else is_root
         self._which = which
+        self._kernel = _kernel()
 
     def missing(self) -> str | None:
         if not sys.platform.startswith("linux"):
@@ -79,7 +84,8 @@ class Bubblewrap:
         for mount in cell.mounts:
             arguments += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target]
         arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cell.folder, "--"]
-        return [*arguments, *self._drop(cell), *self._limited(cell), *cell.argv]
+        user, group = self._runs_as(cell)
+        return [*arguments, *self._drop(user, group), *self._limited(cell, user), *cell.argv]
 
     def interpreter(self, pid: int) -> int | None:
         """bwrap waits outside; its child is the first process of the cell, and the program is that one's child."""
@@ -98,21 +104,36 @@ class Bubblewrap:
         mapped = ["--unshare-user", "--disable-userns", "--uid", nobody, "--gid", nobody]
         return [*mapped, "--cap-drop", "ALL"]
 
-    def _drop(self, cell: Cell) -> list[str]:
+    def _runs_as(self, cell: Cell) -> tuple[int, int]:
+        """For root, whoever owns the folder code works in; in a user namespace it is nobody by name only."""
+        if not self._is_root or not cell.writable:
+            return NOBODY, NOBODY
+        status = cell.writable[0].source.stat()
+        return (status.st_uid, status.st_gid or NOBODY) if status.st_uid else (NOBODY, NOBODY)
+
+    def _drop(self, user: int, group: int) -> list[str]:
         if not self._is_root:
             return []
-        user, group = _owner(cell.writable[0].source) if cell.writable else (NOBODY, NOBODY)
         ids = ["--reuid", str(user), "--regid", str(group), "--clear-groups"]
         return [self._program("setpriv"), *ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
-    def _limited(self, cell: Cell) -> list[str]:
+    def _limited(self, cell: Cell, user: int) -> list[str]:
         """The data limit counts what a process can write, and not the address space that Node only reserves."""
         limits = cell.limits
-        arguments = [self._program("prlimit"), f"--nproc={limits.processes}", f"--data={limits.memory_bytes}"]
-        arguments += [f"--fsize={limits.file_bytes}", "--nofile=1024", "--core=0"]
+        arguments = [self._program("prlimit"), f"--data={limits.memory_bytes}", f"--fsize={limits.file_bytes}"]
+        arguments += ["--nofile=1024", "--core=0"]
+        if self._counted_alone(user):
+            arguments.append(f"--nproc={limits.processes}")
         if limits.cpu_seconds is not None:
             arguments.append(f"--cpu={limits.cpu_seconds}")
         return [*arguments, "--"]
+
+    def _counted_alone(self, user: int) -> bool:
+        """Whether the kernel's limit would count the cell's processes only: not those of a person who is at work
+        outside. Where it would not, the watch over the cell is what limits them."""
+        if self._is_root:
+            return user == NOBODY or user >= FIRST_USER
+        return self._kernel >= _COUNTS_BY_NAMESPACE
 
     def _program(self, name: str) -> str:
         return self._which(name) or f"/usr/bin/{name}"
@@ -123,11 +144,6 @@ def _parents(cell: Cell) -> list[str]:
     return sorted(above - {"/", "/usr", SCRATCH})
 
 
-def _owner(folder: Path) -> tuple[int, int]:
-    status = folder.stat()
-    return (status.st_uid, status.st_gid or NOBODY) if status.st_uid != 0 else (NOBODY, NOBODY)
-
-
 def _is_real_root() -> bool:
     """Root of the machine; root of a user namespace is somebody else outside, and counts as an ordinary user."""
     if os.geteuid() != 0:
@@ -136,3 +152,7 @@ def _is_real_root() -> bool:
         inside, outside = Path("/proc/self/uid_map").read_text().split()[:2]
         return not (int(inside) == 0 and int(outside) != 0)
     return True
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from annabelle.servers.codexec.isolation.layer import NOBODY
 
-_FIRST_USER, _USERS = 1_900_000_000, 200_000_000
+FIRST_USER, _USERS = 1_900_000_000, 200_000_000
 """Numbers beyond those that accounts, containers and service managers give out."""
 
 _MOST_ENTRIES = 50_000
@@ -20,7 +20,7 @@ def give_to_nobody_else(folder: Path) -> None:
     """Give a private folder, with what root has put into it since, to a user that exists nowhere else."""
     user = folder.stat().st_uid
     if user == 0:
-        user = _FIRST_USER + secrets.randbelow(_USERS)
+        user = FIRST_USER + secrets.randbelow(_USERS)
         try:
             os.chown(folder, user, user)
         except OSError:  # inside a container that knows few users

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from annabelle.servers.codexec.isolation.layer import Cell, Mount
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/System", "/Library/Apple", "/Library/Frameworks", "/private/var/db/timezone")
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/System",
+    "/Library/Apple",
+    "/Library/Frameworks",
+    "/Library/Developer",
+    "/private/var/db/timezone",
+)
 _SYSTEM_FILES = ("/", "/private/etc/localtime", "/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 
 _LIMITED = 'ulimit -u "$1" -f "$2" -c 0 -t "$3"; shift 3; exec "$@"'
@@ -67,6 +76,7 @@ def profile(cell: Cell) -> str:
     lines = [
         "(version 1)",
         "(deny default)",
+        '(import "system.sb")',  # what every program needs to be loaded at all
         "(allow process-fork)",
         "(allow process-exec)",
         "(allow signal (target same-sandbox))",
