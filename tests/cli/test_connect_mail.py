@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from annabelle.cli.connect.mail_check import check_caldav
 from annabelle.cli.connect.mail_doors import door_of
 from annabelle.cli.connect.mail_providers import PROVIDERS, provider_of
 from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection, write_connection
@@ -20,6 +21,8 @@ from annabelle.core.home import Home
 from cli.sign_ins import CalendarHandler, ImapHandler, Mailbox, SmtpServer, serving
 from cli.terminal import Terminal
 from cli.typed import Keyboard, Typed
+from support.caldav_server import caldav_server
+from support.mail_servers import start_mail_servers
 
 pytestmark = pytest.mark.req("SRV-MAI")
 ADDRESS, PASSWORD = "ada@example.org", "pässwörd nobody may see"
@@ -112,6 +115,25 @@ def test_a_mailbox_is_tried_everywhere_and_kept(typed: Keyboard, house: House, h
     forgotten = typed("connect", "remove", "mail", "-y")
     assert "app password" in forgotten.out
     assert kept(home) is None
+
+
+def test_real_servers_let_us_in_and_keep_others_out(typed: Keyboard, home: Home) -> None:
+    with start_mail_servers() as servers:
+        address = servers.new_address()
+        options = (
+            "connect", "mail", address, "--imap", f"127.0.0.1:{servers.imap_port}",
+            "--smtp", f"127.0.0.1:{servers.smtp_port}", "--security", "none", "--password-stdin",
+        )  # fmt: skip
+        refused(typed(*options, stdin="wrong\n"), home, 2, "IMAP at", "refused the user name or the password")
+        assert typed(*options, stdin=f"{servers.password}\n").out == f"Connected to the mailbox {address}.\n"
+        assert kept(home) == servers.account(address)
+
+
+def test_a_real_calendar_opens_for_its_owner_only(tmp_path: Path) -> None:
+    with caldav_server(tmp_path) as server:
+        check_caldav(server.account())
+        with pytest.raises(CallerMistake, match="refused the user name or the password"):
+            check_caldav(server.account("wrong"))
 
 
 def test_everything_may_come_through_a_pipe_and_leave_as_json(typed: Keyboard, house: House, home: Home) -> None:
