@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed, NotFound, TooLarge, Unavailable
-from annabelle.servers.kit import Result, deferred_module, in_thread, tool
+from annabelle.servers.kit import Result, current_call, deferred_module, in_thread, tool
 from annabelle.servers.kit.net.addresses import Reach, printable_host
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.searcher.config import SearcherConfig
@@ -79,6 +79,7 @@ class Fetching:
         answer = await self._fetched(address, timeout / 1000)
         _refuse_failure(answer)
         left = max(1.0, end - asyncio.get_running_loop().time())
+        await current_call().progress(1, 2, f"{len(answer.data)} bytes fetched")
         kind = kind_of(answer.content_type, answer.data)
         text = await self._read(kind, answer, left, links=includeLinks)
         # A call that leaves the length out means the user's own default, which the schema can not show.
@@ -89,7 +90,7 @@ class Fetching:
             url=address,
             final_url=answer.url,
             status=answer.status,
-            content_type=answer.content_type,
+            content_type=one_line(answer.content_type, 80),
             title=one_line(text.title, 300),
             content=shown.text,
             total_chars=shown.total_chars,
@@ -105,10 +106,13 @@ class Fetching:
             if request.url.scheme in ("http", "https") and not request.url.userinfo:
                 await self._robots.check(str(request.url))
 
-        async with client.guarded_client(self._reach, seconds=seconds, headers={"Accept": _ACCEPT}) as http:
+        limit = self._config.max_bytes
+        headers = {"Accept": _ACCEPT}
+        # A little more than is read: a longer answer is cut, not refused.
+        async with client.guarded_client(self._reach, seconds=seconds, headers=headers, max_bytes=2 * limit) as http:
             if self._config.robots:
                 http.event_hooks = {"request": [ask_robots]}  # before each redirect, too
-            return await fetching.fetch(http, url, max_bytes=self._config.max_bytes, seconds=seconds)
+            return await fetching.fetch(http, url, max_bytes=limit, seconds=seconds)
 
     async def _load_robots(self, url: str) -> RobotsFile:
         async with client.guarded_client(self._reach, seconds=_ROBOTS_SECONDS) as http:
@@ -137,7 +141,7 @@ class Fetching:
             )
             return Text("", content, cut)
         size = f"{'more than ' if answer.truncated else ''}{len(answer.data):,} bytes"
-        return Text("", "", f"This is {answer.content_type or 'data'} of {size}: it has no text to show.")
+        return Text("", "", f"This is {one_line(answer.content_type, 80) or 'data'} of {size}: it has no text to show.")
 
 
 def _address(url: str) -> str:
