@@ -90,6 +90,7 @@ def test_a_password_is_typed_into_a_page_and_written_down_nowhere(
     assert site.got[-1]["word"] == [SECRET.text]
     welcome = do("web_browser_snapshot")
     assert f"Your word is {handle}" in welcome, welcome
+    do("web_browser_navigate", url=f"http://{site.address}/search?word={handle}")
     do("web_browser_close")
     assert not any(SECRET.within(json.dumps(one.body).encode()) for one in rules.requests)
     hub.stop()

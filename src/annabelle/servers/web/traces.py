@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import cast
 
 _PREFERENCES = Path("Default") / "Preferences"
-_PILES = (Path("Default") / "Sessions", Path("Default") / "Cache", Path("Default") / "Code Cache")
-"""Forms as they were when the browser ended, and pages that repeat what was sent to them."""
+_PILES = ("Default/Sessions", "Default/Cache", "Default/Code Cache", "segmentation_platform")
+_FILES = ("Default/History*", "Default/Favicons*", "Default/Top Sites*", "Default/Shortcuts*", "Default/Visited Links")
+"""Forms as they were when the browser ended, pages that repeat what was sent to them, and addresses that hold it."""
 _QUIET: dict[str, dict[str, object]] = {
     "autofill": {"enabled": False, "profile_enabled": False, "credit_card_enabled": False},
     "profile": {"password_manager_enabled": False},
@@ -39,3 +40,7 @@ def forget_typed(profile: Path) -> None:
     """After an end: what can not be switched off is removed. Logins and cookies stay."""
     for pile in _PILES:
         shutil.rmtree(profile / pile, ignore_errors=True)
+    for name in _FILES:
+        for file in profile.glob(name):
+            with contextlib.suppress(OSError):
+                file.unlink()
