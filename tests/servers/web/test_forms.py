@@ -133,6 +133,7 @@ async def test_a_dialog_is_held_until_it_is_answered(web: Web, site: Site) -> No
         with pytest.raises(RetryByModel, match="dialog is open"):
             await web(name, **arguments)
     assert "document" in (await web("network_requests")).content, "this asks the page nothing"
+    assert (await web("tabs", action="select", index=0)).tabs[0].current
     assert (await web("handle_dialog", accept=False)).dialog is None
     assert (await web("read", ref=await web.ref("paragraph"))).content == "false"
     await web("click", ref=prompt)
@@ -155,6 +156,7 @@ async def test_a_function_runs_in_the_page_and_gives_json(web: Web, site: Site) 
     assert await evaluate("(element) => element.textContent", ref=await web.ref('button "Go"'), element="it") == '"Go"'
     assert await evaluate("async () => { await null; return 5n }") == "5"
     assert await evaluate("() => undefined") == "undefined"
+    assert await evaluate("() => 1 // one") == "1"
     with pytest.raises(RetryByModel, match="TypeError: no"):
         await evaluate("() => { throw new TypeError('no') }")
     with pytest.raises(RetryByModel, match="not valid JavaScript"):

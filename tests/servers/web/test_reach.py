@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from annabelle.core.errors import NotAllowed
+from annabelle.core.errors import AnnabelleError, NotAllowed, Unavailable
 from servers.web.browsing import Web
 from servers.web.conftest import Names
 from servers.web.pages import Site
@@ -101,6 +101,18 @@ async def test_a_socket_to_an_open_address_still_works(web: Web, site: Site) -> 
         function="() => new Promise(done => { const s = new WebSocket('/socket'); s.onerror = () => done(1) })",
     )
     assert "/socket" in site.asked, "it came as far as the site, which speaks no WebSocket"
+
+
+@pytest.mark.req("SRV-BRW")
+async def test_the_gates_password_is_told_to_no_site(web: Web, site: Site) -> None:
+    site.pages["/"] = (401, {"WWW-Authenticate": 'Basic realm="annabelle"'}, "<title>Who are you?</title>")
+    site.pages["/proxy"] = (407, {"Proxy-Authenticate": 'Basic realm="annabelle"'}, "")
+    with pytest.raises(Unavailable, match="asks for a name and password"):
+        await web("navigate", url=f"{site.url}/")
+    with pytest.raises(AnnabelleError):
+        await web("navigate", url=f"{site.url}/proxy")
+    assert "/proxy" in site.asked
+    assert not any("authorization" in head.lower() for head in site.heads)
 
 
 @pytest.mark.req("SRV-BRW")

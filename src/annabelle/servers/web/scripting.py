@@ -21,7 +21,8 @@ MAX_CHARS = 500_000
 _WRAPPED = """async element => {
   const limit = %d;
   try {
-    const given = (%s);
+    const given = (%s
+    );
     const value = typeof given === 'function' ? await given(element) : await given;
     let text;
     try { text = JSON.stringify(value); } catch (error) { text = undefined; }

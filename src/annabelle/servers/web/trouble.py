@@ -18,6 +18,7 @@ _NETWORK = {
     "ERR_INVALID_HTTP_RESPONSE": "it does not answer as a web site does",
     "ERR_TOO_MANY_REDIRECTS": "it redirects in a circle",
     "ERR_TUNNEL_CONNECTION_FAILED": "it could not be reached",
+    "ERR_INVALID_AUTH_CREDENTIALS": "it asks for a name and password before it shows anything, which is not supported",
     "ERR_UNSAFE_PORT": "browsers do not open this port",
     "ERR_SSL_PROTOCOL_ERROR": "it does not speak TLS properly",
 }

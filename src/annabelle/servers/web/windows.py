@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,6 +13,7 @@ from annabelle.servers.web.finding import find_browser, require_driver
 from annabelle.servers.web.house import House
 from annabelle.servers.web.results import Done
 from annabelle.servers.web.session import Session
+from annabelle.servers.web.tab import DialogOpened
 
 
 class TabLine(Result):
@@ -67,7 +69,8 @@ class Windows:
                 if index is None:
                     raise InvalidArguments("Say which tab to select.", field="index")
                 chosen = session.select(index)
-                await chosen.perform("Selecting the tab", chosen.page.bring_to_front())
+                with contextlib.suppress(DialogOpened):  # the tab is selected all the same
+                    await chosen.perform("Selecting the tab", chosen.page.bring_to_front())
             elif action == "close":
                 chosen = session.current if index is None else session.find(index)
                 if chosen is not None:
