@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -50,13 +48,3 @@ def test_the_manifest_needs_no_secret() -> None:
     assert (manifest["name"], manifest["group"]) == ("documents", "documents")
     assert not any("KEY" in name or "TOKEN" in name for name in manifest["env"])
     assert callable(main)
-
-
-@pytest.mark.req("SRV-ALL")
-def test_no_heavy_library_is_loaded_at_the_start(home: Home) -> None:
-    script = (
-        "import sys; from annabelle.servers.documents.server import build; build();"
-        "print([m for m in ('pypdf','docx','openpyxl','PIL','lxml','defusedxml') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
-    assert done.stdout.strip() == "[]", done.stderr

@@ -31,6 +31,8 @@ def measures() -> Measures:
         (1, "fl. oz.", "ml", 29.5735295625),
         (100, "Mbps", "MB/s", 12.5),
         (1, "KB", "bytes", 1000),
+        (8, "Mb", "mb", 1),
+        (1, "MWh", "kWh", 1000),
         (30, "mpg", "l/100km", 7.84048611111),
         (1, "metre per second", "km per hour", 3.6),
         (3, "lbs", "kg", 1.36077711),

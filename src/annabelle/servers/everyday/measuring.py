@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.everyday.unit_words import COMMON, CURRENCIES, EXTRA, SPELLINGS
+from annabelle.servers.everyday.unit_words import CASED, COMMON, CURRENCIES, EXTRA, SPELLINGS
 from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ else:
     pint = deferred_module("pint")
 
 _FACTOR = re.compile(r"([^\W\d][\w°]*|°\w+|[°'\"′″%Å])\s*(?:(?:\^|\*\*)?\s*([+-]?[1-9])(?!\d))?")
+_SEPARATOR = re.compile(r"\s*([*/])?\s*")
 _POWERS = {"sq": 2, "square": 2, "cu": 3, "cubic": 3}
 _SIGNS = str.maketrans({"²": "^2", "³": "^3", "·": "*", "×": "*", "⋅": "*", "µ": "u", "μ": "u", "÷": "/"})
 _MAX_FACTORS = 8
@@ -102,7 +103,8 @@ class Measures:
     def _read(self, text: str, field: str) -> Unit:
         """Factors with small powers, times or divided by each other; nothing else, so nothing to reckon."""
         plain = " ".join(text.replace(".", " ").translate(_SIGNS).split())
-        plain = SPELLINGS.get(text.strip().lower(), SPELLINGS.get(plain.lower(), plain))
+        if plain not in CASED:
+            plain = SPELLINGS.get(text.strip().lower(), SPELLINGS.get(plain.lower(), plain))
         plain = re.sub(r"\s*\bper\b\s*|\s*/\s*", "/", plain, flags=re.IGNORECASE)
         unit: Unit | None = None
         power, divide, position, count = 1, False, 0, 0
@@ -118,7 +120,7 @@ class Measures:
                 factor = self._name(match[1], text, field) ** (power * int(match[2] or 1))
                 unit = factor if unit is None else unit / factor if divide else unit * factor
                 power, divide, count = 1, False, count + 1
-            separator = re.compile(r"\s*([*/])?\s*").match(plain, position)
+            separator = _SEPARATOR.match(plain, position)
             if separator is not None:
                 divide, position = separator[1] == "/" or (divide and separator[1] is None), separator.end()
         if unit is None:
@@ -127,7 +129,7 @@ class Measures:
 
     def _name(self, word: str, text: str, field: str) -> Unit:
         registry = self._table()
-        for spelled in (SPELLINGS.get(word.lower(), word), word, word.lower()):
+        for spelled in (CASED.get(word) or SPELLINGS.get(word.lower(), word), word, word.lower()):
             try:
                 return registry.Unit(spelled.replace("^", "**"))
             except (pint.PintError, AttributeError, TypeError, ValueError):

@@ -50,10 +50,8 @@ SPELLINGS = {
     "liters per 100 km": "liters_per_100km",
     "litres per 100 km": "liters_per_100km",
     "horse power": "horsepower",
-    "ps": "metric_horsepower",
     "kwh": "kilowatt_hour",
     "wh": "watt_hour",
-    "mwh": "megawatt_hour",
     "kb": "kilobyte",
     "mb": "megabyte",
     "gb": "gigabyte",
@@ -91,6 +89,15 @@ SPELLINGS = {
     "yr": "year",
     "yrs": "year",
 }
+
+CASED = {
+    "Kb": "kilobit",
+    "Mb": "megabit",
+    "Gb": "gigabit",
+    "Tb": "terabit",
+    "PS": "metric_horsepower",
+}
+"""Spellings whose case tells them apart."""
 
 EXTRA = (
     "miles_per_gallon = mile / gallon",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.messages import now
-from annabelle.servers.kit import Result, tool
+from annabelle.servers.kit import tool
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.kit.paging import page_of
 from annabelle.servers.notes.note_file import Note, clean_tag, read_note
+from annabelle.servers.notes.note_results import NoteHit, NoteHits, NoteKept, NoteLine, NoteList, NoteShown
 from annabelle.servers.notes.shelf import NOTES, Hand, Paper, Shelf
 
 _SHOWN_CHARS = 20_000
@@ -28,85 +28,6 @@ Tags = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=40)]], Field(max_length=20, description="Words to find it by")
 ]
 PageToken = Annotated[str | None, Field(max_length=40, description="From the page before")]
-
-
-class NoteLine(BaseModel):
-    """A note in a list."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    title: str
-    tags: list[str]
-    path: str
-    updated: datetime
-
-    def line(self) -> str:
-        tags = f" [{', '.join(self.tags)}]" if self.tags else ""
-        return f"{self.id}: {self.title}{tags} ({self.updated:%Y-%m-%d})"
-
-
-class NoteShown(Result):
-    """A note with its text."""
-
-    id: str
-    title: str
-    tags: list[str]
-    path: str
-    created: datetime | None = None
-    updated: datetime
-    content: str
-    rest: str | None = Field(default=None, description="File with the whole text, when it is too long to show")
-
-    def text(self) -> str:
-        tags = f" [{', '.join(self.tags)}]" if self.tags else ""
-        cut = f"\n[Cut; the whole text is in {self.rest}]" if self.rest else ""
-        return f"{self.title}{tags} ({self.path})\n\n{self.content}{cut}"
-
-
-class NoteKept(Result):
-    """What became of a note."""
-
-    id: str
-    title: str
-    path: str
-    message: str
-    backup: str | None = Field(default=None, description="Where the text before is kept for some days")
-
-    def text(self) -> str:
-        return self.message
-
-
-class NoteList(Result):
-    """Notes, the newest first."""
-
-    notes: list[NoteLine]
-    total: int
-    next_page: str | None = None
-
-    def text(self) -> str:
-        lines = [note.line() for note in self.notes] or ["No notes."]
-        return "\n".join([*lines, *([f"[more: page_token {self.next_page}]"] if self.next_page else [])])
-
-
-class NoteHit(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    title: str
-    path: str
-    lines: list[str] = Field(description="Where it stands, as number: text")
-
-
-class NoteHits(Result):
-    """Notes in which words were found."""
-
-    hits: list[NoteHit]
-    more: int = 0
-
-    def text(self) -> str:
-        found = [f"{hit.id}: {hit.title}\n" + "\n".join(f"  {line}" for line in hit.lines) for hit in self.hits]
-        return "\n".join([*(found or ["Nothing was found."]), *([f"[{self.more} more notes]"] if self.more else [])])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from annabelle.core.errors import Conflict, InvalidArguments, NotFound, TooLarge
+from annabelle.core.errors import InvalidArguments, TooLarge
 from annabelle.core.messages import now
-from annabelle.servers.kit import Result, tool
+from annabelle.servers.kit import tool
 from annabelle.servers.kit.paging import page_of
-from annabelle.servers.notes.list_file import Priority, Todo, TodoList, new_list, read_list
+from annabelle.servers.notes.list_file import Priority, Todo, new_list
 from annabelle.servers.notes.shelf import LISTS, Hand, Paper, Shelf
+from annabelle.servers.notes.todo_lists import Held, every_list, find_list, find_todo, named
+from annabelle.servers.notes.todo_results import ListKept, ListLine, Lists, TodoItems, TodoKept
 
 DEFAULT_LIST = "To-do"
 _MAX_ITEMS = 2000
@@ -24,95 +26,6 @@ ListName = Annotated[str, Field(min_length=1, max_length=100, description="Name 
 TodoId = Annotated[str, Field(min_length=1, max_length=300, description="The item: its id, or its exact text")]
 Words = Annotated[str, Field(min_length=1, max_length=500, description="What is to be done")]
 Due = Annotated[date | None, Field(description="Day it is due, as in 2026-03-15")]
-
-
-class ListLine(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    name: str
-    path: str
-    open: int
-    done: int
-
-
-class Lists(Result):
-    """The to-do lists there are."""
-
-    lists: list[ListLine]
-
-    def text(self) -> str:
-        lines = [f"{one.name}: {one.open} open, {one.done} done ({one.path})" for one in self.lists]
-        return "\n".join(lines) or "There are no lists."
-
-
-class ListKept(Result):
-    """What became of a list."""
-
-    name: str
-    path: str
-    message: str
-    trash: str | None = None
-
-    def text(self) -> str:
-        return self.message
-
-
-class TodoLine(BaseModel):
-    """One item."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str
-    list: str
-    text: str
-    done: bool
-    due: str | None = None
-    priority: Priority = "normal"
-    overdue: bool = False
-
-    def line(self) -> str:
-        facts = [f"due {self.due}" if self.due else "", "overdue" if self.overdue else ""]
-        facts.append(self.priority if self.priority != "normal" else "")
-        said = ", ".join(filter(None, facts))
-        return f"[{'x' if self.done else ' '}] {self.text}{f' ({said})' if said else ''}  {{{self.id}, {self.list}}}"
-
-
-class TodoItems(Result):
-    """Items, in the order of their lists."""
-
-    todos: list[TodoLine]
-    total: int
-    next_page: str | None = None
-
-    def text(self) -> str:
-        lines = [todo.line() for todo in self.todos] or ["Nothing."]
-        return "\n".join([*lines, *([f"[more: page_token {self.next_page}]"] if self.next_page else [])])
-
-
-class TodoKept(Result):
-    """What became of an item."""
-
-    todo: TodoLine
-    message: str
-    backup: str | None = Field(default=None, description="Where the list as it was is kept for some days")
-
-    def text(self) -> str:
-        return self.message
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A list and the file it is in."""
-
-    list: TodoList
-    paper: Paper
-
-    def line(self, item: Todo) -> TodoLine:
-        overdue = not item.done and item.due is not None and item.due < now().date().isoformat()
-        return TodoLine(
-            id=item.id, list=self.list.name, text=item.text, done=item.done, due=item.due, priority=item.priority,
-            overdue=overdue,
-        )  # fmt: skip
 
 
 class Todos:
@@ -127,7 +40,7 @@ class Todos:
 
         def work(hand: Hand) -> ListKept:
             called = _name(name)
-            there = _named(_all(hand), called)
+            there = named(every_list(hand), called)
             if there is not None:
                 message = f"The list {there.list.name} is there already."
                 return ListKept(name=there.list.name, path=there.paper.path, message=message)
@@ -139,7 +52,7 @@ class Todos:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_lists(self) -> Lists:
         """List the to-do lists, with how much of each is open."""
-        held = await self._shelf.perform("Notes/Lists", _all)
+        held = await self._shelf.perform("Notes/Lists", every_list)
         lines = [
             ListLine(
                 name=one.list.name,
@@ -156,7 +69,7 @@ class Todos:
         """Delete a to-do list with all its items. Its file is kept in temp/trash for some days."""
 
         def work(hand: Hand) -> ListKept:
-            held = _find_list(hand, list)
+            held = find_list(hand, list)
             trash = hand.discard(held.paper)
             message = f"The list {held.list.name} is deleted. To undo, move {trash} back to {held.paper.path}."
             return ListKept(name=held.list.name, path=held.paper.path, message=message, trash=trash)
@@ -176,7 +89,7 @@ class Todos:
 
         def work(hand: Hand) -> TodoKept:
             called = _name(list)
-            held = _named(_all(hand), called)
+            held = named(every_list(hand), called)
             item = Todo(f"t-{secrets.token_hex(5)}", said, due=due.isoformat() if due else None, priority=priority)
             if held is None:
                 made = new_list(called).add(item)
@@ -202,7 +115,7 @@ class Todos:
     ) -> TodoItems:
         """List the items of to-do lists, what is due first."""
         held = await self._shelf.perform(
-            list or "Notes/Lists", lambda hand: _all(hand) if list is None else [_find_list(hand, list)]
+            list or "Notes/Lists", lambda hand: every_list(hand) if list is None else [find_list(hand, list)]
         )
         last = due_before.isoformat() if due_before else None
         lines = [
@@ -257,7 +170,7 @@ class Todos:
         """Take an item off its list. The list as it was is kept in temp/backups for some days."""
 
         def work(hand: Hand) -> TodoKept:
-            held, item = _find_todo(hand, todo)
+            held, item = find_todo(hand, todo)
             backup = hand.replace(held.paper, held.list.remove(item).write())
             message = f"Deleted {item.text!r} from {held.list.name}. The list as it was is kept as {backup}."
             return TodoKept(todo=held.line(item), message=message, backup=backup)
@@ -266,47 +179,13 @@ class Todos:
 
     async def _change(self, todo: str, change: Callable[[Todo], Todo], verb: str) -> TodoKept:
         def work(hand: Hand) -> TodoKept:
-            held, item = _find_todo(hand, todo)
+            held, item = find_todo(hand, todo)
             new = change(item)
             backup = None if new == item else hand.replace(held.paper, held.list.change(new).write())
             line = held.line(new)
             return TodoKept(todo=line, message=f"{verb}: {line.line()}", backup=backup)
 
         return await self._shelf.perform(todo, work)
-
-
-def _all(hand: Hand) -> list[Held]:
-    return [Held(read_list(paper), paper) for paper in hand.papers(LISTS)]
-
-
-def _named(lists: list[Held], name: str) -> Held | None:
-    wanted = name.strip().casefold()
-    return next((one for one in lists if wanted in (one.list.name.casefold(), one.paper.path.casefold())), None)
-
-
-def _find_list(hand: Hand, name: str) -> Held:
-    lists = _all(hand)
-    found = _named(lists, name)
-    if found is None:
-        known = ", ".join(one.list.name for one in lists[:20])
-        hint = f"There are {known}." if known else "There are no lists yet; create_list makes one."
-        raise NotFound(f"There is no list {name[:80]!r}.", hint=hint, field="list")
-    return found
-
-
-def _find_todo(hand: Hand, which: str) -> tuple[Held, Todo]:
-    wanted = which.strip()
-    items = [(one, item) for one in _all(hand) for item in one.list.items]
-    found = [pair for pair in items if pair[1].id == wanted]
-    # By its words, what is still open is meant before what is done.
-    found = found or [pair for pair in items if pair[1].text.casefold() == wanted.casefold() and not pair[1].done]
-    found = found or [pair for pair in items if pair[1].text.casefold() == wanted.casefold()]
-    if len(found) > 1:
-        names = "; ".join(f"{item.id} on {one.list.name}" for one, item in found[:5])
-        raise Conflict(f"Several items say {wanted[:80]!r}.", hint=f"Name one by id: {names}.", field="todo")
-    if not found:
-        raise NotFound(f"There is no item {wanted[:80]!r}.", hint="list_todos shows them with their ids.", field="todo")
-    return found[0]
 
 
 def _words(text: str) -> str:
