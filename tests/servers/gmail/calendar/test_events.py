@@ -243,6 +243,7 @@ async def test_changes_at_the_same_time_are_all_kept(call: CallTool, world: Worl
         ({"start_date": "2026-12-03", "recurrence": ["RRULE:FREQ=SECONDLY"]}, "recurrence"),
         ({"start_date": "2026-12-03", "recurrence": ["DTSTART:20261203"]}, "recurrence"),
         ({"start_date": "2026-12-03", "recurrence": ["RRULE:FREQ=DAILY;INTERVAL=0"]}, "recurrence"),
+        ({"start_date": "2026-12-03", "recurrence": ["RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30"]}, "recurrence"),
         ({"start_date": "2026-12-03", "recurrence": ["EXDATE:99999999"]}, "recurrence"),
         ({"start_date": "2026-12-03", "reminders": [{"method": "popup", "minutes": -1}]}, "reminders.0.minutes"),
         ({"start_date": "2026-12-03", "description": "bell \x07"}, "description"),

@@ -46,6 +46,24 @@ SUMMARY:Good one
 END:VEVENT
 END:VCALENDAR"""
 
+CLOCKS = """BEGIN:VTIMEZONE
+TZID:Mad
+BEGIN:STANDARD
+DTSTART:16010101T030000
+TZOFFSETFROM:+0200
+TZOFFSETTO:+0100
+RRULE:FREQ=SEC
+ ONDLY
+END:STANDARD
+BEGIN:DAYLIGHT
+DTSTART:16010101T020000
+TZOFFSETFROM:+0100
+TZOFFSETTO:+0200
+RRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=3
+END:DAYLIGHT
+END:VTIMEZONE
+"""
+
 
 async def test_without_an_account_the_tools_say_what_to_run(call: CallTool, home: Home) -> None:
     with pytest.raises(Unavailable, match="No calendar") as missing:
@@ -243,13 +261,16 @@ async def test_events_that_can_not_be_read_are_counted_and_the_others_shown(
         GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;UNTIL=never\nSUMMARY"),
         GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;INTERVAL=0\nSUMMARY"),
         GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;INTERVAL=-1\nSUMMARY"),
+        GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=1\nSUMMARY"),
+        GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;BYSETPOS=5\nSUMMARY"),
+        GOOD.replace("BEGIN:VEVENT", f"{CLOCKS}BEGIN:VEVENT", 1).replace("DTSTART:", "DTSTART;TZID=Mad:", 1),
         GOOD.replace("BEGIN:VEVENT", "BEGIN:VTODO").replace("END:VEVENT", "END:VTODO"),
         GOOD[:120],
     ]
     write_connection(home, "mail", odd.account())
     found = await call("list_events")
     assert "Good one" in {one.summary for one in found.events}
-    assert found.unreadable >= 8
+    assert found.unreadable >= 11
     with pytest.raises(Unavailable, match="can not be read"):
         await call("get_event", event_id="2.ics")
     with pytest.raises(Unavailable, match="can not be read"):

@@ -104,6 +104,40 @@ def test_a_rule_is_made_to_fit_its_event(given_rule: str, rule: str) -> None:
     assert read_recurrence([given_rule], Span(start, start), BERLIN) == (rule,)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "RRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29",
+        "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=-29",
+        "RRULE:FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+        "RRULE:FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO",
+        "RRULE:FREQ=DAILY;BYHOUR=8,12,18",
+    ],
+)
+def test_a_rule_that_people_make_is_taken(rule: str) -> None:
+    span = Span(date(2026, 12, 3), date(2026, 12, 4))
+    assert len(read_recurrence([rule], span, BERLIN)) == 1
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=1",
+        "RRULE:FREQ=DAILY;BYMONTH=13",
+        "RRULE:FREQ=DAILY;BYMONTHDAY=32",
+        "RRULE:FREQ=DAILY;BYSETPOS=5",
+        "RRULE:FREQ=WEEKLY;BYWEEKNO=99",
+        "RRULE:FREQ=WEEKLY;BYYEARDAY=400",
+        "RRULE:FREQ=DAILY;INTERVAL=0",
+        "RRULE:FREQ=MINUTELY",
+        "RRULE:FREQ=DAILY;BYHOUR=0,1,2,3,4,5,6,7,8,9;BYMINUTE=0,1,2,3,4,5",
+    ],
+)
+def test_a_rule_that_would_be_looked_for_without_end_is_refused(rule: str) -> None:
+    with pytest.raises(InvalidArguments):
+        read_recurrence([rule], Span(date(2026, 12, 3), date(2026, 12, 4)), BERLIN)
+
+
 def test_a_window_is_thirty_days_from_now_unless_told_otherwise() -> None:
     now = datetime(2026, 11, 16, 8, tzinfo=UTC)
     window = read_window(None, None, BERLIN, now)

@@ -22,6 +22,8 @@ _FREQUENCIES = {"DAILY", "WEEKLY", "MONTHLY", "YEARLY"}
 _DATES = re.compile(r"(?P<name>EXDATE|RDATE)(?P<parameters>(?:;[A-Z]+=[\w/+\-]+)*):(?P<times>[\dTZ,]+)", re.IGNORECASE)
 _ZONE = re.compile(r";TZID=([^;]+)", re.IGNORECASE)
 _PER_DAY = 48
+_OF_LONG_PERIODS = ("BYSETPOS", "BYYEARDAY", "BYWEEKNO")
+_LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _EXAMPLE = "Write it like RRULE:FREQ=WEEKLY;BYDAY=MO,WE;COUNT=10."
 
 Rule = dict[str, list[object]]
@@ -33,13 +35,34 @@ def read_recurrence(lines: Sequence[str], span: Span, zone: ZoneInfo) -> tuple[s
 
 
 def tame(rule: Rule) -> bool:
-    """Whether a rule can be unrolled: one by the hour is a mistake, and one with a step of nothing never ends."""
+    """Whether a rule can be unrolled in a moment. One by the hour is a mistake, one with a step of nothing never ends,
+    and a day that is never ("every 30 February") would be looked for until the end of the calendar: that takes long
+    enough for somebody to send it in an invitation."""
+    frequencies = {str(frequency).upper() for frequency in rule.get("FREQ") or []}
+    steps = rule.get("INTERVAL") or [1]
+    if not frequencies <= _FREQUENCIES or not all(isinstance(step, int) and step > 0 for step in steps):
+        return False
     per_day = 1
     for part in ("BYHOUR", "BYMINUTE", "BYSECOND"):
         per_day *= max(1, len(rule.get(part) or []))
-    steps = rule.get("INTERVAL") or [1]
-    frequencies = {str(frequency).upper() for frequency in rule.get("FREQ") or []}
-    return frequencies <= _FREQUENCIES and per_day <= _PER_DAY and all(isinstance(n, int) and n > 0 for n in steps)
+    if per_day > _PER_DAY:
+        return False
+    short = bool(frequencies & {"DAILY", "WEEKLY"})
+    return not (short and any(rule.get(part) for part in _OF_LONG_PERIODS)) and _has_days(rule)
+
+
+def _has_days(rule: Rule) -> bool:
+    """Whether one of the rule's months has one of its days."""
+    months = rule.get("BYMONTH") or list(range(1, 13))
+    days = rule.get("BYMONTHDAY") or [1]
+    return any(
+        isinstance(month, int)
+        and isinstance(day, int)
+        and 1 <= month <= 12
+        and 1 <= abs(day) <= _LONGEST_MONTHS[month - 1]
+        for month in months
+        for day in days
+    )
 
 
 def _line(line: str, span: Span, zone: ZoneInfo) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Protocol, cast
@@ -18,6 +19,14 @@ else:
 
 UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
 """What the libraries raise on the calendar data of a careless server."""
+
+_FOLD = re.compile(r"\r?\n[ \t]")
+_ZONES = re.compile(r"^BEGIN:VTIMEZONE\s*$.*?^END:VTIMEZONE\s*$", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+_RULES = re.compile(r"^RRULE[^:\n]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_ZONE_RULE = re.compile(
+    r"(?=.*FREQ=YEARLY)(?!.*FREQ=.*FREQ=)(?!.*BY(?:HOUR|MINUTE|SECOND|SETPOS|WEEKNO|YEARDAY))(?!.*INTERVAL=0).*",
+    re.IGNORECASE,
+)
 
 
 class Component(Protocol):
@@ -56,10 +65,19 @@ def new_address(email: str) -> object:
 
 def read_calendar(data: bytes | str) -> Component:
     """Raises one of UNREADABLE on data that is no calendar."""
+    _check_zones(data if isinstance(data, str) else data.decode(errors="replace"))
     parsed = icalendar.Calendar.from_ical(data)
     if not isinstance(parsed, icalendar.Calendar):
         raise ValueError("not a calendar")
     return cast("Component", parsed)
+
+
+def _check_zones(text: str) -> None:
+    """Clocks change by the year. A zone whose clocks change by the second is made to keep a reader busy for ever, and
+    the library asks it for the time as soon as it has read it."""
+    for zone in _ZONES.findall(_FOLD.sub("", text)):
+        if not all(_ZONE_RULE.fullmatch(rule) for rule in _RULES.findall(zone)):
+            raise ValueError("a zone that is none")
 
 
 def read_vevent(lines: Sequence[str]) -> Component:

@@ -55,8 +55,8 @@ class Resource:
             raise ValueError("no event in it")
         self._main = next((event for event in events if "RECURRENCE-ID" not in event), None)
         self._repeats = self._main is None or any(name in self._main for name in ("RRULE", "RDATE"))
-        if self._main is not None and not all(tame(cast("Rule", rule)) for rule in many(self._main, "RRULE")):
-            raise ValueError("a rule that is too dense to be unrolled")
+        if not all(tame(cast("Rule", rule)) for event in events for rule in many(event, "RRULE")):
+            raise ValueError("a rule that can not be unrolled")
 
     @property
     def version(self) -> str:
