@@ -49,6 +49,14 @@ def test_a_name_can_not_smuggle_an_address_in() -> None:
 
 
 @pytest.mark.req("SRV-MAI")
+@pytest.mark.parametrize("piece", ["(", ":", "<", '"', "[", "=?utf-8?q?a?= "])
+def test_an_address_header_without_end_is_read_as_far_as_it_goes(piece: str) -> None:
+    assert len(addresses(piece * 20_000)) <= 500
+    with pytest.raises(InvalidArguments):
+        parse_recipients(piece * 9_000, "to")
+
+
+@pytest.mark.req("SRV-MAI")
 @given(st.text(max_size=40))
 def test_an_address_line_reads_as_the_same_addresses_again(name: str) -> None:
     line = one_address(plain(name), "real@example.org")
@@ -66,6 +74,8 @@ def test_an_address_line_reads_as_the_same_addresses_again(name: str) -> None:
         ("привет".encode("koi8-r"), "koi8-r", "привет"),
         (b"plain", "rot13", "plain"),
         (b"plain", "zip", "plain"),
+        (b"\\ud800 x", "unicode_escape", "\\ud800 x"),
+        (b"+2AA-x", "utf-7", "?x"),
     ],
 )
 def test_text_is_read_also_when_its_label_is_wrong(data: bytes, charset: str, text: str) -> None:
@@ -112,6 +122,16 @@ def test_a_mail_of_endless_parts_stays_small() -> None:
     wide = "Content-Type: multipart/mixed; boundary=x\n\n" + "--x\n\nhello\n" * 5_000
     assert content(deep + "Content-Type: text/plain\n\nhello").text in ("", "hello")
     assert content(wide).text.count("hello") < 600
+    endless = "".join(f"Content-Type: multipart/mixed; boundary=b{number}\n\n--b{number}\n" for number in range(1_500))
+    assert parse_mail(b"Subject: Deep\r\n" + endless.encode()).headers.subject == "Deep"
+
+
+@pytest.mark.req("SRV-MAI")
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("piece", ["<a href='https://x.example'>x", "</a>", "<![", "<!--", "<!-- -->", "<a b='", "<"])
+def test_html_made_to_be_slow_is_read_like_any_other(piece: str) -> None:
+    """Each took the parser minutes, because it looked for the end of every piece in all of the rest."""
+    assert len(html_to_text(piece * (300_000 // len(piece)))) < 1_000_000
 
 
 @pytest.mark.req("SRV-MAI")

@@ -7,10 +7,15 @@ import codecs
 _FIRST = ("iso2022", "utf-7", "utf-16", "utf-32", "hz")
 """Encodings whose bytes may look like another one's; there only the label tells."""
 
+_ODD = ("idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "mbcs", "oem")
+
 
 def decode_text(data: bytes, charset: str) -> str:
     """The text, with U+FFFD where nothing fits. Valid UTF-8 is taken for UTF-8: that is no accident."""
-    declared = _known(charset)
+    return _clean(_decode(data, _known(charset)))
+
+
+def _decode(data: bytes, declared: str) -> str:
     tries = [declared, "utf-8"] if declared.startswith(_FIRST) else ["utf-8", declared]
     for one in tries:
         try:
@@ -30,5 +35,10 @@ def _known(charset: str) -> str:
         found = codecs.lookup(name)
     except (LookupError, ValueError, UnicodeError):
         return "utf-8"
-    # Codecs such as rot13 and zip are no character sets.
-    return found.name if getattr(found, "_is_text_encoding", True) and found.name != "idna" else "utf-8"
+    # Codecs such as rot13 and zip are no character sets, and some that are were never meant for mail.
+    return found.name if getattr(found, "_is_text_encoding", True) and found.name not in _ODD else "utf-8"
+
+
+def _clean(text: str) -> str:
+    """Halves of characters, which some encodings can spell, are no text."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

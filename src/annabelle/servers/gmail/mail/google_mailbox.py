@@ -30,6 +30,7 @@ from annabelle.servers.gmail.mail.models import (
 )
 from annabelle.servers.gmail.mail.outgoing import keep_thread
 from annabelle.servers.gmail.mail.parts import content_of, file_name, is_file
+from annabelle.servers.kit import StopSign, in_thread
 
 ME = "/gmail/v1/users/me"
 _PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
@@ -78,8 +79,12 @@ class GoogleMailbox:
 
     async def read(self, message_id: str) -> Message:
         message = await self._session.request("GET", _of("messages", message_id), params={"format": "full"})
-        content = content_of(wire.part_of(wire.inside(message, "payload")))
-        return Message(wire.summary_of(message), wire.headers_of(message), content)
+
+        def work(stop: StopSign) -> Message:  # a mail may be long, and others are waiting
+            content = content_of(wire.part_of(wire.inside(message, "payload")))
+            return Message(wire.summary_of(message), wire.headers_of(message), content)
+
+        return await in_thread(work)
 
     async def arrived(self, cursor: str | None, count: int) -> Arrived:
         return await arrived(self._session, self.lines, cursor, count)
@@ -101,8 +106,10 @@ class GoogleMailbox:
         data = part.data
         if data is None:
             key = wire.attachment_key(payload, attachment_id)
+            if not key:
+                raise NotAllowed("Google does not give this part of the mail on its own.", field="attachment_id")
             path = f"{_of('messages', message_id)}/attachments/{quote(key, safe='')}"
-            data = wire.unpack(wire.text(await self._session.request("GET", path), "data")) if key else b""
+            data = wire.unpack(wire.text(await self._session.request("GET", path), "data"))
         return AttachmentContent(file_name(part), part.content_type, data)
 
     async def send(self, mail: EmailMessage, thread_id: str | None) -> Sent:

@@ -30,7 +30,7 @@ def plain(raw: str) -> str:
         piece if isinstance(piece, str) else decode_text(piece, charset or "utf-8") for piece, charset in pieces
     )
     # Bytes that were in the header as they are come as surrogates.
-    whole = decode_text(decoded.encode("utf-8", "surrogateescape"), "utf-8")
+    whole = decode_text(_raw_bytes(decoded), "utf-8")
     return " ".join(_CONTROL.sub("", whole.replace("\r", " ").replace("\n", " ").replace("\t", " ")).split())
 
 
@@ -39,7 +39,7 @@ def addresses(raw: str) -> list[tuple[str, str]]:
     address itself is never encoded, so what looks so stays as it is."""
     try:
         pairs = getaddresses([raw[:MAX_HEADER_CHARS]])
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, RecursionError):
         return []
     return [(plain(name), _bare(address)) for name, address in pairs[:_MAX_ADDRESSES] if address or name]
 
@@ -56,8 +56,15 @@ def one_address(name: str, address: str) -> str:
     return f"{shown} <{address}>" if address else shown
 
 
+def _raw_bytes(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")
+
+
 def _bare(address: str) -> str:
-    return "".join(_CONTROL.sub("", address).split())
+    return "".join(_CONTROL.sub("", address).split()).encode("utf-8", "replace").decode()
 
 
 def message_ids(raw: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html.parser import HTMLParser
 
 _HIDDEN = {"script", "style", "head", "title", "template", "noscript", "svg", "object", "iframe"}
@@ -11,19 +12,37 @@ _BLOCKS = {
     "h1", "h2", "h3", "h4", "h5", "h6", "hr",
 }  # fmt: skip
 _VOID = {"br", "hr", "img", "meta", "link", "input", "area", "base", "col", "embed", "source", "track", "wbr"}
+_DECLARATION = re.compile(r"<[!?]")
 _MAX_DEPTH = 2_000
+_MAX_CHARS = 300_000
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])", re.IGNORECASE)
 
 
 def html_to_text(html: str) -> str:
     """Readable text. What the page hides from a reader's eyes is left out here as well."""
     reader = _Reader()
-    try:
-        reader.feed(html)
-        reader.close()
-    except (AssertionError, ValueError):  # the parser gives up on some broken declarations
-        return _tidy(re.sub(r"<[^>]*>", " ", html))
+    page = _without_declarations(html[:_MAX_CHARS])
+    # What comes after the last tag that is closed is text, whatever it looks like; the parser would look for the end
+    # of each of its tags anew.
+    end = page.rfind(">") + 1
+    reader.feed(page[:end])
+    reader.handle_data(page[end:].partition("<")[0])
     return _tidy("".join(reader.out))
+
+
+def _without_declarations(html: str) -> str:
+    """Comments, doctypes and the like are not for readers, and the parser takes ages for many that do not end."""
+    kept: list[str] = []
+    at = 0
+    while found := _DECLARATION.search(html, at):
+        start = found.start()
+        kept.append(html[at:start])
+        closing = "-->" if html.startswith("<!--", start) else ">"
+        end = html.find(closing, start + 2)
+        if end < 0:
+            return "".join(kept)
+        at = end + len(closing)
+    return "".join([*kept, html[at:]])
 
 
 class _Reader(HTMLParser):
@@ -31,14 +50,16 @@ class _Reader(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.out: list[str] = []
         self._open: list[tuple[str, bool]] = []
+        self._counts: Counter[str] = Counter()
         self._hidden = 0
-        self._links: list[tuple[str, int]] = []
+        self._link: tuple[str, int] | None = None
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         if tag not in _VOID and len(self._open) < _MAX_DEPTH:
             hides = tag in _HIDDEN or "hidden" in given or bool(_UNSEEN.search(given.get("style", "")))
             self._open.append((tag, hides))
+            self._counts[tag] += 1
             self._hidden += hides
         if self._hidden:
             return
@@ -53,18 +74,19 @@ class _Reader(HTMLParser):
         elif tag == "img" and given.get("alt"):
             self.out.append(f"[{given['alt'][:200]}]")
         elif tag == "a":
-            self._links.append((given.get("href", ""), len(self.out)))
+            self._link = (given.get("href", ""), len(self.out))
 
     def handle_endtag(self, tag: str) -> None:
-        if not any(name == tag for name, _ in self._open):
+        if not self._counts[tag]:
             return
-        if tag == "a" and self._links and not self._hidden:
-            address, start = self._links.pop()
+        if tag == "a" and self._link is not None and not self._hidden:
+            (address, start), self._link = self._link, None
             shown = "".join(self.out[start:]).strip()
             if address.startswith(("http://", "https://")) and address.rstrip("/") != shown.rstrip("/"):
                 self.out.append(f" ({address[:2_000]})" if shown else "")
         while self._open:
             name, hides = self._open.pop()
+            self._counts[name] -= 1
             self._hidden -= hides
             if name == tag:
                 break

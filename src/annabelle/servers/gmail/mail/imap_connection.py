@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -39,8 +40,7 @@ class ImapConnection:
         """Whether the server refused the password; readiness tells it."""
         self._account = account
         self._turn = asyncio.Lock()
-        self._client: ImapClient | None = None
-        self._used = 0.0
+        self._line = _Line()
 
     async def run(self, work: Work[T]) -> T:
         """The work's result. A connection that broke is opened once more, and the work begins again."""
@@ -51,50 +51,53 @@ class ImapConnection:
             raise Unavailable("The mail server takes too long.", hint="Try again in a moment.") from error
 
     async def _guarded(self, work: Work[T]) -> T:
+        line = self._line
         finished = False
 
         def inside(stop: StopSign) -> T:
             nonlocal finished
             try:
-                return self._attempts(work, stop)
+                return self._attempts(line, work, stop)
             finally:
                 finished = True
+                if stop.raised:
+                    line.drop()
 
         try:
             return await in_thread(inside)
         finally:
             if not finished:
-                self._abandon()  # a thread that does not stop keeps its connection; the next call gets another
+                self._line = _Line()  # a thread that does not stop keeps its line; the next call gets another
+                line.drop()
 
     async def close(self) -> None:
-        client, self._client = self._client, None
+        line, self._line = self._line, _Line()
+        client = line.client
         if client is not None:
             await in_thread(lambda stop: _hang_up(client))
 
-    def _attempts(self, work: Work[T], stop: StopSign) -> T:
+    def _attempts(self, line: _Line, work: Work[T], stop: StopSign) -> T:
         for last in (False, True):
             stop.check()
             try:
-                client = self._ready()
-                result = work(client, stop)
-                self._used = time.monotonic()
+                result = work(self._ready(line), stop)
+                line.used = time.monotonic()
                 return result
             except AnnabelleError:
                 raise
             except imap_client.IMAPClientError as error:
+                line.drop()
                 if last or not _broken(error):
-                    self._abandon()
-                    raise self._trouble(error) from error
-                self._abandon()
+                    raise _trouble(error) from error
             except (OSError, EOFError) as error:
-                self._abandon()
-                if last:
-                    raise self._trouble(error) from error
+                line.drop()
+                if last or isinstance(error, ssl.SSLCertVerificationError):
+                    raise _trouble(error) from error
         raise AssertionError("the second attempt returns or raises")
 
-    def _ready(self) -> ImapClient:
-        client = self._client
-        if client is not None and time.monotonic() - self._used > _IDLE_SECONDS:
+    def _ready(self, line: _Line) -> ImapClient:
+        client = line.client
+        if client is not None and time.monotonic() - line.used > _IDLE_SECONDS:
             client.noop()
         if client is None:
             client = imap_client.open_client(self._account.imap)
@@ -110,20 +113,31 @@ class ImapConnection:
                 _hang_up(client)
                 raise
             self.rejected = False
-            self._client = client
+            line.client = client
         return client
 
-    def _abandon(self) -> None:
-        client, self._client = self._client, None
+
+class _Line:
+    """One open connection, or none yet."""
+
+    def __init__(self) -> None:
+        self.client: ImapClient | None = None
+        self.used = 0.0
+
+    def drop(self) -> None:
+        client, self.client = self.client, None
         if client is not None:
             with contextlib.suppress(Exception):
                 client.shutdown()
 
-    def _trouble(self, error: Exception) -> AnnabelleError:
-        _log.info("The mail server failed: %s", type(error).__name__)
-        if _broken(error):
-            return Unavailable("The mail server can not be reached.", hint="Try again in a moment.")
-        return Unavailable("The mail server refused what was asked of it.", hint="Look at the mailbox and try again.")
+
+def _trouble(error: Exception) -> AnnabelleError:
+    _log.info("The mail server failed: %s", type(error).__name__)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return Unavailable("The mail server's certificate is not one this machine trusts.", hint=CONNECT_AGAIN)
+    if _broken(error):
+        return Unavailable("The mail server can not be reached.", hint="Try again in a moment.")
+    return Unavailable("The mail server refused what was asked of it.", hint="Look at the mailbox and try again.")
 
 
 def _broken(error: Exception) -> bool:

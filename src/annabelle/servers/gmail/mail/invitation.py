@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Protocol, cast
 
-import icalendar
-
+from annabelle.servers.gmail.calendar.caldav.component import read_calendar
 from annabelle.servers.gmail.mail.header_text import plain
 from annabelle.servers.gmail.mail.models import Invitation
 
@@ -21,7 +20,7 @@ class _Component(Protocol):
 def read_invitation(data: bytes) -> Invitation | None:
     """The first event of the part; None when there is none that can be read."""
     try:
-        calendar = cast("_Component", icalendar.Calendar.from_ical(data[:_MAX_BYTES]))
+        calendar = cast("_Component", read_calendar(data[:_MAX_BYTES]))
         events = calendar.walk("VEVENT")
         if not events:
             return None

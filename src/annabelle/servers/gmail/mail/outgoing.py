@@ -19,6 +19,8 @@ from annabelle.servers.gmail.mail.models import Headers
 from annabelle.servers.gmail.mail.recipients import one_line, parse_recipients
 
 MAX_REFERENCES = 30
+_POLICY = SMTP.clone(cte_type="7bit")
+"""Every mail server takes it, also those that know nothing of other bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Outgoing:
 
 def compose(outgoing: Outgoing, own: str, message_id: str) -> EmailMessage:
     """The mail as it goes over the wire. Bcc is in it; whoever sends it takes it out."""
-    mail = EmailMessage(policy=SMTP)
+    mail = EmailMessage(policy=_POLICY)
     try:
         mail["From"] = own
         for name, addresses in (("To", outgoing.to), ("Cc", outgoing.cc), ("Bcc", outgoing.bcc)):

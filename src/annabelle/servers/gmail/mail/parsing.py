@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.message import Message as RawMessage
+from email.parser import BytesParser
 from email.utils import collapse_rfc2231_value
 from typing import cast
 
@@ -24,7 +25,10 @@ class ParsedMail:
 
 def parse_mail(data: bytes) -> ParsedMail:
     """Its headers and parts, as far as they can be read."""
-    raw = message_from_bytes(data)
+    try:
+        raw = message_from_bytes(data)
+    except RecursionError:  # parts in parts without end: the headers are all there is to read
+        raw = BytesParser().parsebytes(data, headersonly=True)
     return ParsedMail(read_headers(lambda name: raw_header(raw, name)), _Builder().build(raw, "", 0))
 
 
@@ -90,7 +94,7 @@ def _decoded(raw: RawMessage) -> bytes:
 def _bytes_of(raw: RawMessage) -> bytes:
     try:
         return raw.as_bytes()
-    except (ValueError, LookupError, UnicodeError, TypeError, AttributeError, KeyError, IndexError):
+    except (ValueError, LookupError, UnicodeError, TypeError, AttributeError, RecursionError):
         return b""
 
 

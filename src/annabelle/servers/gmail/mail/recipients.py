@@ -29,13 +29,22 @@ def parse_recipients(text: str | None, field: str) -> tuple[Address, ...]:
     if not text or not text.strip():
         return ()
     found: list[Address] = []
-    for name, address in getaddresses([one_line(text, field).replace(";", ",")]):
+    for name, address in _split(one_line(text, field), field):
         if not name and not address:
             continue
         found.append(checked_address(name, address, field))
+    if not found:
+        raise _no_address(text, field)
     if len(found) > MAX_RECIPIENTS:
         raise InvalidArguments(f"{field} has {len(found)} addresses; at most {MAX_RECIPIENTS} are taken.", field=field)
     return _distinct(found)
+
+
+def _split(text: str, field: str) -> list[tuple[str, str]]:
+    try:
+        return getaddresses([text.replace(";", ",")])
+    except (RecursionError, ValueError, IndexError) as error:  # parentheses in parentheses without end
+        raise InvalidArguments(f"{field} can not be read as addresses.", field=field) from error
 
 
 def checked_address(name: str, address: str, field: str) -> Address:
@@ -43,13 +52,16 @@ def checked_address(name: str, address: str, field: str) -> Address:
     ascii_domain = _ascii(domain)
     fits = _LOCAL.fullmatch(local) and not local.startswith(".") and not local.endswith(".") and ".." not in local
     if not fits or ascii_domain is None or not _DOMAIN.fullmatch(ascii_domain):
-        wrong = plain(address or name)[:100]
-        raise InvalidArguments(
-            f"{wrong!r} is not an email address.",
-            hint="Write name@example.com, several with commas; quote a name that has a comma in it.",
-            field=field,
-        )
+        raise _no_address(address or name, field)
     return Address(display_name=plain(name)[:200], username=local, domain=ascii_domain)
+
+
+def _no_address(text: str, field: str) -> InvalidArguments:
+    return InvalidArguments(
+        f"{plain(text)[:100]!r} is not an email address.",
+        hint="Write name@example.com, several with commas; quote a name that has a comma in it.",
+        field=field,
+    )
 
 
 def without(addresses: tuple[Address, ...], own: str) -> tuple[Address, ...]:
