@@ -88,6 +88,6 @@ def fetch(searcher_with: Callable[..., CallTool], site: LocalWeb) -> CallTool:
 
     async def do(path: str, **arguments: object):
         url = site.url(path) if path.startswith("/") else path
-        return await call("web_fetch", url=url, **arguments)
+        return await call("web_fetch", url=url, **{"timeout": 30_000, **arguments})
 
     return do

@@ -305,7 +305,14 @@ async def test_pages_at_once_are_read_apart(fetch: CallTool, site: LocalWeb) -> 
 
 
 def readers() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if any("reading.reader" in word for word in child.cmdline())]
+    return [child for child in psutil.Process().children() if _reads(child)]
+
+
+def _reads(process: psutil.Process) -> bool:
+    try:
+        return any("reading.reader" in word for word in process.cmdline())
+    except psutil.Error:
+        return False  # it ended in this very moment
 
 
 async def test_what_a_site_does_not_want_read_is_not_read(fetch: CallTool, site: LocalWeb) -> None:

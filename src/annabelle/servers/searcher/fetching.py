@@ -29,6 +29,7 @@ else:
 
 MAX_LENGTH = 20_000
 _ROBOTS_SECONDS = 5.0
+_MORE = 1_000_000
 _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,application/json;q=0.9,*/*;q=0.5"
 
 
@@ -108,8 +109,10 @@ class Fetching:
 
         limit = self._config.max_bytes
         headers = {"Accept": _ACCEPT}
-        # A little more than is read: a longer answer is cut, not refused.
-        async with client.guarded_client(self._reach, seconds=seconds, headers=headers, max_bytes=2 * limit) as http:
+        # More than is read: a longer answer is cut, not refused.
+        async with client.guarded_client(
+            self._reach, seconds=seconds, headers=headers, max_bytes=limit + _MORE
+        ) as http:
             if self._config.robots:
                 http.event_hooks = {"request": [ask_robots]}  # before each redirect, too
             return await fetching.fetch(http, url, max_bytes=limit, seconds=seconds)
