@@ -24,6 +24,7 @@ from annabelle.servers.gmail.accounts import Accounts
 from annabelle.servers.gmail.calendar.caldav.dav import Dav, same_site
 from annabelle.servers.gmail.calendar.tools import calendar_groups
 from annabelle.servers.gmail.config import GmailConfig
+from annabelle.servers.gmail.mail.invitation import read_invitation
 from annabelle.servers.kit import ToolServer
 from servers.gmail.calendar.odd_server import OddServer
 from servers.gmail.calendar.worlds import MAIN, CalDavWorld, GoogleWorld, World
@@ -263,7 +264,7 @@ async def test_events_that_can_not_be_read_are_counted_and_the_others_shown(
         GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;INTERVAL=-1\nSUMMARY"),
         GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=1\nSUMMARY"),
         GOOD.replace("SUMMARY", "RRULE:FREQ=DAILY;BYSETPOS=5\nSUMMARY"),
-        GOOD.replace("BEGIN:VEVENT", f"{CLOCKS}BEGIN:VEVENT", 1).replace("DTSTART:", "DTSTART;TZID=Mad:", 1),
+        GOOD.replace("BEGIN:VEVENT", f"{CLOCKS}BEGIN:VEVENT", 1).replace("DTSTART:2026", "DTSTART;TZID=Mad:2026", 1),
         GOOD.replace("BEGIN:VEVENT", "BEGIN:VTODO").replace("END:VEVENT", "END:VTODO"),
         GOOD[:120],
     ]
@@ -275,6 +276,14 @@ async def test_events_that_can_not_be_read_are_counted_and_the_others_shown(
         await call("get_event", event_id="2.ics")
     with pytest.raises(Unavailable, match="can not be read"):
         await call("update_event", event_id="5.ics", summary="x")
+
+
+def test_an_invitation_by_mail_can_not_keep_a_reader_busy() -> None:
+    mad = GOOD.replace("BEGIN:VEVENT", f"{CLOCKS}BEGIN:VEVENT", 1).replace("DTSTART:2026", "DTSTART;TZID=Mad:2026", 1)
+    assert read_invitation(mad.replace("\n", "\r\n").encode()) is None
+    good = read_invitation(GOOD.replace("\n", "\r\n").encode())
+    assert good is not None
+    assert good.summary == "Good one"
 
 
 async def test_nonsense_instead_of_an_answer_is_a_sentence(call: CallTool, home: Home, odd: OddServer) -> None:
