@@ -128,11 +128,19 @@ async def test_a_tool_that_does_not_take_secrets_is_refused(house: House, nested
     assert house.vault.asked == []
 
 
-async def test_what_the_hub_writes_down_itself_keeps_the_handle_as_a_word(house: House):
-    hub = AGENT.model_copy(update={"caller": "hub"})
-    await house.router.call("filer_create_file", {"content": HANDLE}, hub, None)
-    assert house.file.got == [{"content": HANDLE}]
+@pytest.mark.parametrize("change", [{"caller": "hub"}, {"caller": "agent", "call_id": None}])
+@pytest.mark.parametrize("tool", ["filer_create_file", "web_type"])
+async def test_in_calls_that_no_model_chose_a_handle_is_just_a_word(house: House, change: dict[str, str], tool: str):
+    await house.call(tool, {"content": f"you said {HANDLE}"}, AGENT.model_copy(update=change))
+    assert house.file.got + house.hand.got == [{"content": f"you said {HANDLE}"}]
     assert house.vault.asked == []
+
+
+@pytest.mark.parametrize("caller", ["api", "cli"])
+async def test_people_are_refused_where_agents_are(house: House, caller: str):
+    person = AGENT.model_copy(update={"caller": caller, "call_id": None})
+    with pytest.raises(NotAllowed):
+        await house.call("filer_create_file", {"content": HANDLE}, person)
 
 
 @pytest.mark.parametrize("change", [{"agent_id": "another"}, {"user_id": "somebody"}, {"agent_id": None}])

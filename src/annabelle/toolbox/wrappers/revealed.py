@@ -23,8 +23,7 @@ class Revealed:
     vaults: Vaults
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
-        # The hub itself writes down conversations, in which handles are just words.
-        handles = {} if context.caller == "hub" else handles_in(arguments)
+        handles = {} if _housework(context) else handles_in(arguments)
         if handles and not self.takes_secrets:
             raise NotAllowed(
                 f"{tool.name} does not take secrets.",
@@ -42,3 +41,9 @@ class Revealed:
             return scrubber.result(await self.inner.call(tool, arguments, context))
         except AnnabelleError as error:
             raise scrubber.error(error) from None
+
+
+def _housework(context: CallContext) -> bool:
+    """Conversations are kept, and looked through before a turn, by calls that no model chose: a handle in what was said
+    is just a word there. A model's own calls always have an id."""
+    return context.caller == "hub" or (context.caller == "agent" and context.call_id is None)
