@@ -50,6 +50,10 @@ async def test_offline_the_last_known_rates_are_used_and_said(
     result = await build(everyday_config).tools["convert_currency"].call(PAIR)
     assert result.result == "386.36"
     assert "last known rates, of 2026-11-13" in result.note
+    for status in (403, 429, 500):
+        outside.down, outside.status = False, status
+        assert (await ask("convert_currency", **PAIR)).result == "386.36"
+    outside.status = None
     outside.down, outside.rates = False, {"USD": "1", "PLN": "5"}
     outside.today = clock.now.date()
     assert (await ask("convert_currency", **PAIR)).result == "500.00"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.core.errors import InvalidArguments
+from annabelle.core.errors import ConfigMistake, InvalidArguments
 from annabelle.servers.everyday.calendar_sums import add_months, add_weekdays, span, weekdays_between
 from annabelle.servers.everyday.zones import Zones
 from servers.speaking import CallTool
@@ -67,6 +67,12 @@ async def test_an_unknown_zone_names_near_ones(ask: CallTool) -> None:
     with pytest.raises(InvalidArguments, match="several time zones") as caught:
         await ask("get_time", zones=["Brazil"])
     assert "America/Sao_Paulo" in str(caught.value.hint)
+
+
+def test_a_wrong_zone_in_the_settings_is_named_as_such() -> None:
+    with pytest.raises(ConfigMistake, match="user's time zone, 'Mars/Base', is none") as caught:
+        Zones("Mars/Base").find(None)
+    assert "USER_TIMEZONE" in str(caught.value.hint)
 
 
 async def test_zones_are_found_by_city_country_and_abbreviation(ask: CallTool) -> None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from annabelle.servers.documents.lanes import Lane
 from annabelle.servers.documents.questions import Question
+from annabelle.servers.kit import current_call
 from annabelle.servers.kit.files.workspace import Workspace
 
 A = TypeVar("A", bound=BaseModel)
@@ -30,7 +31,9 @@ class Desk:
     async def ask(self, path: str, question: Question, answer: type[A]) -> tuple[str, int, A]:
         """How to speak of the file, its size, and the answer."""
         file = await self._workspace.read(path, MAX_BYTES)
+        await current_call().progress(1, 2, f"reading {question.name}")
         found = await self._lane.ask(question, file.data)
+        await current_call().progress(2, 2)
         if not isinstance(found, answer):
             raise TypeError(f"{question.ask} was answered with {type(found).__name__}")
         return file.path, len(file.data), found

@@ -68,11 +68,9 @@ class RateBook:
                 return Rates(kept.date, kept.rates)
             try:
                 fresh = self._parse(await self._source.ask(f"/v1/{key}", {"base": BASE}, fresh=True), today)
-            except SourceRefused as error:
-                if error.status == 404:
-                    raise NotFound(f"There are no rates of {key}.", hint="Rates begin in 1999.") from error
-                raise
             except AnnabelleError as error:
+                if day is not None and isinstance(error, SourceRefused) and error.status == 404:
+                    raise NotFound(f"There are no rates of {key}.", hint="Rates begin in 1999.") from error
                 last = kept or self._nearest(book, day)
                 if last is None:
                     raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
 from functools import cached_property
 
-from annabelle.core.errors import InvalidArguments
+from annabelle.core.errors import ConfigMistake, InvalidArguments
 from annabelle.servers.everyday.city_hints import ABBREVIATIONS, AMBIGUOUS, CITIES
 
 _OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECASE)
@@ -49,6 +49,12 @@ class Zones:
         )
         if found is not None:
             return found
+        if not text:
+            raise ConfigMistake(
+                f"The user's time zone, {wanted[:80]!r}, is none.",
+                hint="Run: annabelle config set USER_TIMEZONE Europe/Berlin (or another zone).",
+                field="USER_TIMEZONE",
+            )
         close = difflib.get_close_matches(fold(wanted), self._spellings, n=3, cutoff=0.6)
         guess = f"Did you mean {' or '.join(self._spellings[name] for name in close)}? " if close else ""
         raise InvalidArguments(
