@@ -308,6 +308,7 @@ disown -a; echo on
 async def test_a_folder_of_root_is_usable_and_no_way_to_the_rest(call: CallTool, workspace: Path) -> None:
     """Run by root, code works as nobody: the folder is handed over, a file with a second name elsewhere is not."""
     (workspace / "Data").mkdir(parents=True)
+    (workspace / "Data").chmod(0o700)
     (workspace / "Data/own.txt").write_text("old")
     (workspace / "kept.txt").write_text("kept")
     (workspace / "kept.txt").chmod(0o600)

@@ -228,7 +228,7 @@ async def test_code_runs_in_the_container_that_is_set(
 
 async def test_a_container_is_ended_by_its_engine_when_the_time_is_over(make_server: MakeServer, engine: Path) -> None:
     server = make_server(isolation="container", engine="docker", image="languages:1")
-    arguments = {"language": "bash", "code": "sleep 60", "timeout_ms": 300}
+    arguments = {"language": "bash", "code": "sleep 60", "timeout_ms": 3000}
     # The stand-in has no /code inside, so the bash it becomes is given a program that waits.
     engine.parent.joinpath("bin/bash").write_text("#!/bin/sh\nexec sleep 60\n")
     engine.parent.joinpath("bin/bash").chmod(0o755)

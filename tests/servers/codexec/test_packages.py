@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -31,7 +32,15 @@ def codexec(make_server: MakeServer, packages: Registry) -> ToolServer:
     return make_server(pip_index=f"{packages.url}/simple", npm_registry=f"{packages.url}/")
 
 
-async def test_a_python_package_is_there_for_the_agent_that_installed_it(call_as: CallAs) -> None:
+@pytest.fixture
+def careful_umask() -> Iterator[None]:
+    """As a service is often run: files it makes are for itself alone."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+async def test_a_python_package_is_there_for_the_agent_that_installed_it(call_as: CallAs, careful_umask: None) -> None:
     installed = await call_as("one", "install_package", language="python", package="greeting==1.0")
     code = "import greeting\nprint(greeting.WORD)"
     mine = await call_as("one", "execute_code", language="python", code=code)

@@ -91,8 +91,12 @@ class Folders:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _made(self, folder: Path) -> Path:
+        """Open to whoever runs code, also where this process keeps its own files to itself."""
         for language in ("python", "node"):
-            (folder / language).mkdir(parents=True, exist_ok=True)
+            place = folder / language
+            if not place.is_dir():
+                place.mkdir(parents=True)
+                place.chmod(0o755)
         folder.chmod(0o755)
         return folder
 

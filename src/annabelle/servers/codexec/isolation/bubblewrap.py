@@ -98,7 +98,9 @@ class Bubblewrap:
 
     def _user(self) -> list[str]:
         if self._is_root:
-            needed = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")  # given up by setpriv, before the program starts
+            # To give up the user, and before that to enter a folder that is only for that user. All of it is gone
+            # when the program starts.
+            needed = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH")
             return ["--cap-drop", "ALL", *(word for right in needed for word in ("--cap-add", right))]
         nobody = str(NOBODY)
         mapped = ["--unshare-user", "--disable-userns", "--uid", nobody, "--gid", nobody]

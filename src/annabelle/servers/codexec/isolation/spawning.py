@@ -24,6 +24,7 @@ async def spawn(layer: Layer, cell: Cell, *, stdin: int, stdout: int, stderr: in
             stderr=stderr,
             limit=_STREAM_LIMIT,
             pass_fds=() if descriptor is None else (descriptor,),
+            umask=0o022,  # packages are fetched by one user and read by others
             start_new_session=True,  # Ctrl-C in a terminal is for Annabelle
         )
 

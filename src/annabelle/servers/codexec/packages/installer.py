@@ -30,6 +30,8 @@ _TARGET = "/packages/target"
 _SCRATCH = ".scratch"
 _END_SECONDS = 10.0
 _FILE_FACTOR = 10
+_NOTHING_FOUND = {"PYTHONPATH": "", "NODE_PATH": ""}
+"""Package managers load nothing of what they have installed before."""
 _SAID_CHARS = 600
 _PREFIX = re.compile(r"(ERROR:|npm error|npm ERR!)")
 _STACK = re.compile(r"\s+at |\s*A complete log|\s*[{}]")
@@ -77,8 +79,8 @@ class Installer:
             name=f"annabelle-install-{secrets.token_hex(8)}",
             argv=argv,
             mounts=(mount, *mounts),
-            folder=inside,
-            env={**environment(layer, mount), "TMPDIR": f"{inside}/{_SCRATCH}", **self._sources()},
+            folder=f"{inside}/{_SCRATCH}",
+            env={**environment(layer, mount), "TMPDIR": f"{inside}/{_SCRATCH}", **_NOTHING_FOUND, **self._sources()},
             limits=self._limits(),
             network=True,
         )

@@ -86,11 +86,13 @@ class Interpreter:
         except asyncio.CancelledError:
             await self._give_up(asking)
             raise
+        if answer is None:
+            self._gone = True
+            await asyncio.wait(self._readers, timeout=OBEY_SECONDS)  # its last words are still in the pipes
         spent = time.monotonic() - started
         out, self._out = self._out.text(), Tape()
         err, self._err = self._err.text(), Tape()
         if answer is None:
-            self._gone = True  # its output has ended; that its process has too is noticed a moment later
             return Reply(out, err, spent, killed=self.killed, gone=True)
         value, error = answer.get("value"), answer.get("error")
         return Reply(
