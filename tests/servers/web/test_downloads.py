@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annabelle.servers.web import downloads
+from annabelle.servers.web.profile import INCOMING, profile_of
 from servers.web.browsing import Web
 from servers.web.pages import Site
 
@@ -74,6 +75,5 @@ async def test_a_file_that_is_too_large_is_stopped(web: Web, site: Site, monkeyp
     done = await web("navigate", url=f"{site.url}/large")
     await web.told("larger than 1000 bytes", done.news)
     assert not (web.workspace / "Downloads/large.bin").exists()
-    async with web.house.use() as session:
-        incoming = session.incoming
+    incoming = profile_of(web.house.config.profiles, "people") / INCOMING
     assert not list(incoming.iterdir()), "nothing is left where it came in"

@@ -76,6 +76,23 @@ async def _one(port: int, request: bytes) -> bytes:
 
 
 @pytest.mark.req("SRV-BRW")
+async def test_what_browsers_overlook_is_overlooked(gate: tuple[Gate, int]) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.0 200\nbad line\nConnection: keep-alive\nX: y\n\nbody"
+        )
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    gate[0].reach = Reach(Exceptions.parse(f"127.0.0.1:{port}"))
+    request = f"GET http://127.0.0.1:{port} HTTP/1.1\r\n".encode() + _key(gate[0]) + b"\r\n\r\n"
+    assert await _ask(gate[1], request) == b"HTTP/1.0 200 \r\nX: y\r\nConnection: close\r\n\r\nbody"
+    server.close()
+
+
+@pytest.mark.req("SRV-BRW")
 async def test_a_refusal_is_marked_as_the_gates_own(gate: tuple[Gate, int], private: Site) -> None:
     request = f"GET {private.url}/ HTTP/1.1\r\n".encode() + _key(gate[0]) + b"\r\n\r\n"
     answer = await _ask(gate[1], request)

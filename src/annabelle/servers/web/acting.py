@@ -89,7 +89,7 @@ class Acting:
             tab = await session.tab()
             target = await tab.target(ref)
             seconds = session.patience.action
-            did = f"Typed {len(text)} characters into {_named(element, ref)}"
+            did = f"Typed into {_named(element, ref)}"
             try:
                 if slowly:
                     keys = text[:_SLOW_CHARS]

@@ -144,7 +144,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     """Pass a response on, its head changed so that the browser uses the connection for nothing else."""
     while True:
         async with asyncio.timeout(_IDLE_SECONDS):
-            head = await read_head(reader)
+            head = await read_head(reader, strict=False)
         first = b" ".join(head.first)
         if not head.first[1].startswith(b"1"):
             break

@@ -40,22 +40,37 @@ class Target:
     path: bytes = b"/"
 
 
-async def read_head(reader: asyncio.StreamReader) -> Head:
-    try:
-        blob = await reader.readuntil(b"\r\n\r\n")
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        raise BadHead from error
-    first, *rest = blob[:-4].split(b"\r\n")
+async def read_head(reader: asyncio.StreamReader, *, strict: bool = True) -> Head:
+    """The next head. Sites get some lines wrong that browsers overlook, so of an answer those are left out."""
+    first, *rest = await _lines(reader)
     words = first.split(b" ", 2)
+    if len(words) < 2:
+        raise BadHead
     lines: list[tuple[bytes, bytes]] = []
     for line in rest:
         name, colon, value = line.partition(b":")
-        if not colon or not name or name != name.strip():
+        if colon and name and name == name.strip():
+            lines.append((name, value.strip()))
+        elif strict:
             raise BadHead
-        lines.append((name, value.strip()))
-    if len(words) < 2:
-        raise BadHead
     return Head((words[0], words[1], words[2] if len(words) > 2 else b""), tuple(lines))
+
+
+async def _lines(reader: asyncio.StreamReader) -> list[bytes]:
+    lines: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            line = await reader.readline()
+        except ValueError as error:
+            raise BadHead from error
+        size += len(line)
+        text = line.rstrip(b"\r\n")
+        if not line.endswith(b"\n") or size > MAX_HEAD_BYTES or not (text or lines):
+            raise BadHead
+        if not text:
+            return lines
+        lines.append(text)
 
 
 def connect_target(authority: bytes) -> Target:

@@ -50,7 +50,6 @@ class Session:
         self._arrived = asyncio.Event()
         self._ours = 0
         self._coming = 0
-        self.incoming = incoming
         self.downloads = Downloads(incoming, workspace, self.tell)
         for page in context.pages:
             self._add(page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -14,7 +15,6 @@ from annabelle.core.redact import Redactor
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.web.config import Patience
 from annabelle.servers.web.dialogs import Dialogs
-from annabelle.servers.web.refs import REF
 from annabelle.servers.web.traffic import Traffic
 from annabelle.servers.web.trouble import NEW_SNAPSHOT, explain, gone
 from annabelle.servers.web.wording import shown_line
@@ -28,6 +28,7 @@ else:
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+_REF = re.compile(r"(?:f[0-9]{1,6})?e[0-9]{1,9}")
 SCHEMES = frozenset({"http", "https", "about", "blob", "chrome-error"})
 """What a tab may show. `chrome-error` is the browser's own page about a site it could not open."""
 _GRACE = 2.0
@@ -165,7 +166,7 @@ class Tab:
 
     async def target(self, ref: str) -> Locator:
         """The element a ref of the last snapshot stands for."""
-        if REF.fullmatch(ref) is None:
+        if _REF.fullmatch(ref) is None:
             raise RetryByModel("A ref looks like e12 or f1e3, as browser_snapshot shows it.", hint=NEW_SNAPSHOT)
         locator = self.page.locator(f"aria-ref={ref}")
         try:
