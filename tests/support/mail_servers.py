@@ -212,7 +212,7 @@ def start_mail_servers() -> Iterator[MailServers]:
     )
     other = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     command = [shutil.which("dovecot") or "/usr/sbin/dovecot", "-F", "-c", str(config)]
-    dovecot = subprocess.Popen(command, cwd=folder, **other)
+    dovecot = subprocess.Popen(command, cwd=folder, env={"PATH": os.defpath}, **other)
     try:
         servers = MailServers(folder, owner.pw_uid, owner.pw_gid, imap_port, smtp_port, dovecot.pid)
         # The library warns when it is itself to ask for passwords without encryption, so the handler does it.

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from email import message_from_bytes
 from email.message import EmailMessage
-from email.policy import SMTP, compat32
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from annabelle.core.connections import MailAccount
-from annabelle.core.errors import AnnabelleError, Conflict, NotAllowed, NotFound, TooLarge
-from annabelle.servers.gmail.mail import imap_arrivals, imap_drafts, imap_search, smtp
-from annabelle.servers.gmail.mail.header_text import addresses, message_ids
+from annabelle.core.errors import AnnabelleError, NotFound, TooLarge
+from annabelle.servers.gmail.mail import imap_arrivals, imap_drafts, imap_labels, imap_search
 from annabelle.servers.gmail.mail.imap_connection import ImapConnection
-from annabelle.servers.gmail.mail.imap_folders import ARCHIVE, FLAGS, SENT, TRASH, Folder, Folders
+from annabelle.servers.gmail.mail.imap_folders import FLAGS, TRASH, Folder, Folders
 from annabelle.servers.gmail.mail.imap_ids import Place, read_place
-from annabelle.servers.gmail.mail.imap_messages import open_place, raw_message, read_message, validity_of
-from annabelle.servers.gmail.mail.imap_moving import carry_out, move, plan, with_message_id
+from annabelle.servers.gmail.mail.imap_messages import open_place, raw_message, read_message
+from annabelle.servers.gmail.mail.imap_moving import carry_out, move, plan
+from annabelle.servers.gmail.mail.imap_outbox import Outbox
 from annabelle.servers.gmail.mail.local_filters import KeptAccount, LocalFilters, sort_new
 from annabelle.servers.gmail.mail.models import (
     Arrived,
@@ -32,8 +29,8 @@ from annabelle.servers.gmail.mail.models import (
     Message,
     Sent,
 )
-from annabelle.servers.gmail.mail.outgoing import keep_thread, without_bcc
-from annabelle.servers.gmail.mail.parsing import parse_mail, raw_header
+from annabelle.servers.gmail.mail.outgoing import keep_thread
+from annabelle.servers.gmail.mail.parsing import parse_mail
 from annabelle.servers.gmail.mail.parts import file_name, is_file
 from annabelle.servers.gmail.mail.query import parse_query
 from annabelle.servers.kit import StopSign
@@ -54,7 +51,7 @@ class ImapMailbox:
         self.connection = ImapConnection(account)
         self._filters = LocalFilters(state / "filters.json", account.address)
         self._moved: OrderedDict[Place, Place] = OrderedDict()
-        self._sending = asyncio.Lock()
+        self._outbox = Outbox(account, self.connection)
 
     @property
     def address(self) -> str:
@@ -116,10 +113,7 @@ class ImapMailbox:
         return await self.connection.run(work)
 
     async def send(self, mail: EmailMessage, thread_id: str | None) -> Sent:
-        recipients = [
-            address for name in ("To", "Cc", "Bcc") for _, address in addresses(str(mail.get(name, ""))) if address
-        ]
-        return await self._send(str(mail["Message-ID"]), recipients, without_bcc(mail))
+        return await self._outbox.send(mail)
 
     async def trash(self, message_id: str) -> str:
         place = self._place(message_id)
@@ -166,20 +160,7 @@ class ImapMailbox:
         return await self.connection.run(work)
 
     async def send_draft(self, draft_id: str) -> Sent:
-        data = await self.connection.run(lambda client, stop: imap_drafts.draft_bytes(client, draft_id))
-        raw = message_from_bytes(data, policy=compat32)
-        recipients = [address for name in ("To", "Cc", "Bcc") for _, address in addresses(raw_header(raw, name))]
-        known = [address for address in recipients if "@" in address]
-        if not known:
-            raise Conflict("The draft names nobody it could go to.", hint="update_draft sets an address.")
-        del raw["Bcc"]
-        own = next(iter(message_ids(raw_header(raw, "Message-ID"))), "")
-        sent = await self._send(own, known, raw.as_bytes(policy=SMTP))
-        try:
-            await self.connection.run(lambda client, stop: imap_drafts.drop_draft(client, draft_id))
-        except AnnabelleError:
-            return Sent(sent.id, sent.thread_id, sent.already, "It was sent, but the draft is still there.")
-        return sent
+        return await self._outbox.send_draft(draft_id)
 
     async def delete_draft(self, draft_id: str) -> None:
         await self.connection.run(lambda client, stop: imap_drafts.drop_draft(client, draft_id))
@@ -188,39 +169,10 @@ class ImapMailbox:
         return await self.connection.run(lambda client, stop: Folders.read(client).labels())
 
     async def create_label(self, name: str) -> Label:
-        def work(client: ImapClient, stop: StopSign) -> Label:
-            folders = Folders.read(client)
-            folders.check_name(name)
-            made = folders.own_name(name)
-            if any(made.lower() in (one.name.lower(), one.label.lower()) for one in folders.all):
-                raise Conflict(f"There is a label {name} already.", field="name")
-            client.create_folder(made)
-            client.subscribe_folder(made)
-            return Label(Folders.read(client).find(made).label, name, "user")
-
-        return await self.connection.run(work)
+        return await self.connection.run(lambda client, stop: imap_labels.create(client, name))
 
     async def delete_label(self, label_id: str) -> Label:
-        """Its mails are not lost: they go to the archive before the folder goes."""
-
-        def work(client: ImapClient, stop: StopSign) -> Label:
-            folders = Folders.read(client)
-            if label_id.upper() in FLAGS or folders.find(label_id, "label_id").special:
-                raise NotAllowed(f"{label_id} belongs to the mailbox and can not be deleted.", field="label_id")
-            folder = folders.find(label_id, "label_id")
-            client.select_folder(folder.name)
-            uids = client.search([b"ALL"])
-            if uids:
-                goal = folders.ensure(client, ARCHIVE)
-                if client.has_capability("MOVE"):
-                    client.move(uids, goal.name)
-                else:
-                    client.copy(uids, goal.name)
-            client.select_folder("INBOX", readonly=True)
-            client.delete_folder(folder.name)
-            return Label(folder.label, folder.label, "user")
-
-        return await self.connection.run(work)
+        return await self.connection.run(lambda client, stop: imap_labels.delete(client, label_id))
 
     async def filters(self) -> list[Filter]:
         return [kept.shown() for kept in self._filters.read().filters]
@@ -248,20 +200,6 @@ class ImapMailbox:
 
     async def close(self) -> None:
         await self.connection.close()
-
-    async def _send(self, message_id: str, recipients: list[str], data: bytes) -> Sent:
-        """One at a time, so that two tries with the same Message-ID send one mail."""
-        async with self._sending:
-            before = await self.connection.run(lambda client, stop: _in_sent(client, message_id))
-            if before is not None:
-                return Sent(before.id(), already=True)
-            refused = await smtp.deliver(self._account, list(dict.fromkeys(recipients)), data)
-            notice = f"The mail server did not take: {', '.join(refused[:10])}." if refused else None
-            try:
-                kept = await self.connection.run(lambda client, stop: _keep_sent(client, message_id, data))
-            except AnnabelleError:
-                return Sent(None, notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
-            return Sent(kept.id() if kept is not None else None, notice=notice)
 
     async def _sort(self) -> str | None:
         """Apply the filters to new mail. What goes wrong with them does not keep the mail from being read."""
@@ -297,20 +235,3 @@ class ImapMailbox:
 
 def _here(folders: Folders, place: Place) -> Folder:
     return folders.find(place.folder, "message_id")
-
-
-def _in_sent(client: ImapClient, message_id: str) -> Place | None:
-    folder = Folders.read(client).special(SENT)
-    if folder is None or not message_id:
-        return None
-    validity = validity_of(client.select_folder(folder.name, readonly=True))
-    uids = with_message_id(client, message_id)
-    return Place(folder.name, validity, uids[-1]) if uids else None
-
-
-def _keep_sent(client: ImapClient, message_id: str, data: bytes) -> Place | None:
-    """A copy among the sent mails, unless the server has put one there itself."""
-    folder = Folders.read(client).ensure(client, SENT)
-    if _in_sent(client, message_id) is None:
-        client.append(folder.name, data, [b"\\Seen"])
-    return _in_sent(client, message_id)
