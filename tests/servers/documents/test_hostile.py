@@ -43,6 +43,25 @@ async def test_an_excel_file_with_entities_is_refused() -> None:
         await ThreadLane().ask(ReadText(name="a", sheet="Costs"), papers.zipped(members))
 
 
+async def test_a_sheet_that_claims_every_cell_there_is_costs_what_it_has() -> None:
+    with papers.zipfile.ZipFile(io.BytesIO(papers.excel())) as archive:
+        members: dict[str, str | bytes] = {name: archive.read(name) for name in archive.namelist()}
+    sheet = members["xl/worksheets/sheet1.xml"]
+    assert isinstance(sheet, bytes)
+    assert b'ref="A1:C4"' in sheet
+    members["xl/worksheets/sheet1.xml"] = sheet.replace(b'ref="A1:C4"', b'ref="A1:XFD1048576"')
+    answer = await ThreadLane().ask(ReadText(name="a", sheet="Costs"), papers.zipped(members))
+    assert isinstance(answer, TextAnswer)
+    assert answer.content.startswith("[Costs]\nItem | Price | When\nTea | 2.5")
+
+
+async def test_a_page_tree_without_an_end_is_a_clear_sentence() -> None:
+    loop = papers.pdf_of([b"BT ET"]).replace(b"/Kids [4 0 R] /Count 1", b"/Kids [2 0 R] /Count 9")
+    assert b"/Kids [2 0 R]" in loop
+    with pytest.raises(AnnabelleError):
+        await ProcessLane().ask(ReadText(name="a.pdf"), loop)
+
+
 async def test_a_document_that_takes_too_long_is_ended() -> None:
     with pytest.raises(ToolTimeout, match="too long"):
         await ProcessLane(seconds=1.5).ask(ReadText(name="a.pdf"), papers.endless_pdf())

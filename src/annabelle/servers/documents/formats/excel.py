@@ -14,13 +14,17 @@ from annabelle.servers.documents.formats.base import Cell, Facts, Format, Part, 
 from annabelle.servers.documents.formats.zipped import core_facts, opened
 
 _MAX_ROWS = 200_000
+_MAX_COLUMNS = 500
 
 
 class _Sheet(Protocol):
     """What is used of the library's sheets."""
 
     title: str
+    max_row: int | None
+    max_column: int | None
 
+    def reset_dimensions(self) -> None: ...
     def iter_rows(self, *, values_only: bool) -> Iterator[tuple[object, ...]]: ...
 
 
@@ -63,6 +67,9 @@ def _open(data: bytes) -> Generator[_Book]:
 
 
 def _rows(sheet: _Sheet) -> Iterator[Row]:
+    # Rows are filled up to the size a sheet claims; one that claims a million columns has them as long as they are.
+    if (sheet.max_column or 0) > _MAX_COLUMNS or (sheet.max_row or 0) > _MAX_ROWS:
+        sheet.reset_dimensions()
     for number, row in enumerate(sheet.iter_rows(values_only=True)):
         if number >= _MAX_ROWS:
             return
