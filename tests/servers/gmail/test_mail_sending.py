@@ -76,25 +76,25 @@ async def test_attachments_keep_to_the_limit_and_to_the_workspace(box: Box) -> N
     assert box.sent() == []
 
 
-@pytest.mark.req("SRV-MAI", "SRV-ALL")
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"to": "bob@example.org\r\nBcc: eve@example.org"},
-        {"subject": "Hi\nBcc: eve@example.org"},
-        {"cc": "bob"},
-        {"to": "Doe, John <john@example.org>"},
-        {"bcc": "a@b@c, @example.org"},
-        {"to": ""},
-        {"to": ", ".join(f"p{number}@example.org" for number in range(101))},
-        {"subject": "x" * 1_001},
-    ],
-    ids=["line break in to", "line break in subject", "no address", "comma", "odd", "nobody", "many", "long"],
+WRONG = (
+    {"to": "bob@example.org\r\nBcc: eve@example.org"},
+    {"subject": "Hi\nBcc: eve@example.org"},
+    {"cc": "bob"},
+    {"to": "Doe, John <john@example.org>"},
+    {"bcc": "a@b@c, @example.org"},
+    {"to": ""},
+    {"to": ", ".join(f"p{number}@example.org" for number in range(101))},
+    {"subject": "x" * 1_001},
+    {"to": "jörg@example.org"},
 )
-async def test_nothing_is_sent_that_could_not_be_meant(box: Box, wrong: dict[str, str]) -> None:
-    with pytest.raises(InvalidArguments) as refused:
-        await box.call("send_email", **{"to": "bob@example.org", "subject": "Hi", "body": "b", **wrong})
-    assert refused.value.field == next(iter(wrong))
+
+
+@pytest.mark.req("SRV-MAI", "SRV-ALL")
+async def test_nothing_is_sent_that_could_not_be_meant(box: Box) -> None:
+    for wrong in WRONG:
+        with pytest.raises(InvalidArguments) as refused:
+            await box.call("send_email", **{"to": "bob@example.org", "subject": "Hi", "body": "b", **wrong})
+        assert refused.value.field == next(iter(wrong))
     assert box.sent() == []
 
 

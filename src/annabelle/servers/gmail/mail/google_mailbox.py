@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from email.message import EmailMessage
-from typing import TypeVar
 from urllib.parse import quote
 
-from annabelle.core.errors import Conflict, NotAllowed, NotFound, OutcomeUnknown, TooLarge
+from annabelle.core.errors import NotAllowed, NotFound, OutcomeUnknown, TooLarge
 from annabelle.core.tools import JsonObject
 from annabelle.servers.gmail.google import GoogleSession
 from annabelle.servers.gmail.mail import google_messages as wire
+from annabelle.servers.gmail.mail.at_once import some_at_once
 from annabelle.servers.gmail.mail.google_arrivals import arrived
+from annabelle.servers.gmail.mail.google_labels import GoogleLabels
 from annabelle.servers.gmail.mail.models import (
     Arrived,
     AttachmentContent,
@@ -36,11 +36,8 @@ ME = "/gmail/v1/users/me"
 _PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
 LINE = f"id,threadId,labelIds,snippet,internalDate,payload({_PARTS},parts({_PARTS},parts({_PARTS},parts({_PARTS}))))"
 """All of a mail but what is in it."""
-_AT_ONCE = 8
 _INLINE_BYTES = 3_000_000
 """A larger mail is uploaded, as Google wants it."""
-
-T = TypeVar("T")
 
 
 class GoogleMailbox:
@@ -48,6 +45,7 @@ class GoogleMailbox:
 
     def __init__(self, session: GoogleSession) -> None:
         self._session = session
+        self._labels = GoogleLabels(session)
 
     @property
     def address(self) -> str:
@@ -64,7 +62,7 @@ class GoogleMailbox:
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> Found:
         params = {
             "q": query or None,
-            "labelIds": list(await self._label_ids(labels)),
+            "labelIds": list(await self._labels.ids(labels)),
             "maxResults": count,
             "pageToken": page_token or None,
         }
@@ -74,7 +72,7 @@ class GoogleMailbox:
 
     async def lines(self, ids: Iterable[str]) -> list[MessageSummary]:
         """Lines for mails, in this order; one that vanished meanwhile is left out."""
-        found = await _some_at_once(self._line, ids)
+        found = await some_at_once(self._line, ids)
         return [line for line in found if line is not None]
 
     async def read(self, message_id: str) -> Message:
@@ -132,8 +130,8 @@ class GoogleMailbox:
 
     async def relabel(self, message_id: str, add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, list[str]]:
         change = {
-            "addLabelIds": list(await self._label_ids(add)),
-            "removeLabelIds": list(await self._label_ids(remove)),
+            "addLabelIds": list(await self._labels.ids(add)),
+            "removeLabelIds": list(await self._labels.ids(remove)),
         }
         path = f"{_of('messages', message_id)}/modify"
         return message_id, list(
@@ -142,7 +140,7 @@ class GoogleMailbox:
 
     async def drafts(self, count: int) -> list[Draft]:
         page = await self._session.request("GET", f"{ME}/drafts", params={"maxResults": count})
-        found = await _some_at_once(self._draft, [wire.text(one, "id") for one in wire.entries(page, "drafts")])
+        found = await some_at_once(self._draft, [wire.text(one, "id") for one in wire.entries(page, "drafts")])
         return [wire.draft_of(draft) for draft in found if draft]
 
     async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> Draft:
@@ -170,28 +168,13 @@ class GoogleMailbox:
         await self._session.request("DELETE", _of("drafts", draft_id))
 
     async def labels(self) -> list[Label]:
-        page = await self._session.request("GET", f"{ME}/labels")
-        return [
-            Label(
-                wire.text(one, "id"), wire.text(one, "name"), "user" if wire.text(one, "type") == "user" else "system"
-            )
-            for one in wire.entries(page, "labels")
-        ]
+        return await self._labels.all()
 
     async def create_label(self, name: str) -> Label:
-        shown = {"labelListVisibility": "labelShow", "messageListVisibility": "show"}
-        try:
-            made = await self._session.request("POST", f"{ME}/labels", json={"name": name, **shown})
-        except Conflict as error:
-            raise Conflict(f"There is a label {name} already.", field="name") from error
-        return Label(wire.text(made, "id"), wire.text(made, "name"), "user")
+        return await self._labels.create(name)
 
     async def delete_label(self, label_id: str) -> Label:
-        label = await self._label(label_id)
-        if label.kind == "system":
-            raise NotAllowed(f"{label.name} belongs to the mailbox and can not be deleted.", field="label_id")
-        await self._session.request("DELETE", _of("labels", label.id))
-        return label
+        return await self._labels.delete(label_id)
 
     async def filters(self) -> list[Filter]:
         page = await self._session.request("GET", f"{ME}/settings/filters")
@@ -202,7 +185,9 @@ class GoogleMailbox:
 
     async def create_filter(self, criteria: FilterCriteria, action: FilterAction) -> Filter:
         known = FilterAction(
-            await self._label_ids(action.add_label_ids), await self._label_ids(action.remove_label_ids), action.forward
+            await self._labels.ids(action.add_label_ids),
+            await self._labels.ids(action.remove_label_ids),
+            action.forward,
         )
         asked = wire.filter_json(criteria, known)
         return wire.filter_of(await self._session.request("POST", f"{ME}/settings/filters", json=asked))
@@ -259,25 +244,6 @@ class GoogleMailbox:
             headers={"Content-Type": f"multipart/related; boundary={edge}"},
         )
 
-    async def _label(self, label: str) -> Label:
-        known = await self.labels()
-        for one in known:
-            if one.id == label:
-                return one
-        for one in known:
-            if one.name.lower() == label.lower():
-                return one
-        raise NotFound(f"There is no label {label[:100]!r}.", hint="list_labels shows them, create_label makes one.")
-
-    async def _label_ids(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Ids for labels that were named by id or by name."""
-        if all(label.startswith("Label_") or label in _SYSTEM for label in labels):
-            return labels
-        return tuple([(await self._label(label)).id for label in labels])
-
-
-_SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARRED", "IMPORTANT"})
-
 
 def _of(kind: str, one: str) -> str:
     return f"{ME}/{kind}/{quote(one, safe='')}"
@@ -285,19 +251,3 @@ def _of(kind: str, one: str) -> str:
 
 def _thread(thread_id: str | None) -> JsonObject:
     return {"threadId": thread_id} if thread_id else {}
-
-
-async def _some_at_once(ask: Callable[[str], Awaitable[T]], ids: Iterable[str]) -> list[T]:
-    """All answers in order, a few asked for at a time: Google counts requests."""
-    gate = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(item: str) -> T:
-        async with gate:
-            return await ask(item)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(item)) for item in ids]
-    except ExceptionGroup as several:
-        raise several.exceptions[0] from several
-    return [task.result() for task in tasks]
