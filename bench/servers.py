@@ -28,7 +28,7 @@ ROUNDS = 5
 async def one(hub: Hub, name: str, cheap: CheapCall, count: int) -> tuple[float, float]:
     """The p50 through the hub and directly, in alternating rounds, so that a busy moment hits both."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(hub.home), "ANNABELLE_HOME": str(hub.home / "direct")}
-    environment["LOG_LEVEL"] = "warning"  # a refusal is told in the log, here a thousand times
+    environment["LOG_LEVEL"] = "warning"  # a refusal is told in the log, here a hundred times
     server = StdioServerParameters(command=sys.executable, args=["-m", f"annabelle.servers.{name}"], env=environment)
     async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
         await session.initialize()
@@ -65,6 +65,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=200)
     count = parser.parse_args().calls
     environment = {"ANNABELLE_RATE_LIMIT_PER_MINUTE": "100000000", "THINKER_WARM_SPARE": "false", **EVERY_SERVER}
+    environment["LOG_LEVEL"] = "warning"
     with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", environment) as hub:
 
         def all_ready() -> bool:
