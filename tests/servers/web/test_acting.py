@@ -159,12 +159,19 @@ async def test_an_element_that_is_gone_or_covered_is_said_to_be(web: Web, site: 
 async def test_a_cancelled_click_leaves_the_page_usable(web: Web, site: Site) -> None:
     site.pages["/"] = f"""<button id=a onclick="log('late')" disabled>Wait</button>{LOG}"""
     await web("navigate", url=f"{site.url}/")
-    clicking = asyncio.ensure_future(web("click", ref=await web.ref('button "Wait"')))
-    async with web.house.use() as session:
-        assert session.alive
-    clicking.cancel()
-    await asyncio.gather(clicking, return_exceptions=True)
-    assert await _logged(web) in ("", "late;")
+    ref = await web.ref('button "Wait"')
+    async with web.hasty(action=1):
+        clicking = asyncio.ensure_future(web("click", ref=ref))
+        await asyncio.wait([clicking], timeout=0.3)
+        assert not clicking.done(), "it waits for the button to be enabled"
+        clicking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await clicking
+        assert await _logged(web) == "", "the next call came after the end of the click"
+        await web("evaluate", function="() => { a.disabled = false }")
+        assert await _logged(web) == "", "and nothing is clicked any more"
+        await web("click", ref=ref)
+    assert await _logged(web) == "late;"
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
