@@ -122,7 +122,7 @@ async def test_packages_that_could_not_be_fetched_are_fetched_by_the_next_run(
 @pytest.mark.parametrize(
     ("language", "package"),
     [
-        ("python", "--index-url=http://evil"), ("python", "-r/etc/passwd"), ("python", "http://evil/x.whl"),
+        ("python", "--find-links=evil"), ("python", "-r/etc/passwd"), ("python", "http://evil/x.whl"),
         ("python", "git+https://evil/x"), ("python", "./local"), ("python", "/tmp/x.whl"), ("python", "a; rm -rf /"),
         ("python", "name @ file:///etc"), ("python", "a b"), ("python", ""), ("python", "a\nb"), ("python", "a" * 201),
         ("python", "päckage"), ("node", "--registry=http://evil"), ("node", "../local"), ("node", "file:x"),

@@ -94,9 +94,8 @@ class Folders:
         """Open to whoever runs code, also where this process keeps its own files to itself."""
         for language in ("python", "node"):
             place = folder / language
-            if not place.is_dir():
-                place.mkdir(parents=True)
-                place.chmod(0o755)
+            place.mkdir(parents=True, exist_ok=True)
+            place.chmod(0o755)
         folder.chmod(0o755)
         return folder
 
