@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import imaplib
 import json
 
 import pytest
+from imapclient import imap_utf7
 
 from annabelle.core.connections import write_connection
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OutcomeUnknown, Unavailable
@@ -45,6 +47,26 @@ async def test_a_server_that_is_not_there_is_told(mail_config: GmailConfig, mail
     with pytest.raises(Unavailable, match="can not be reached"):
         await server.tools["list_emails"].call({})
     await server.close()
+
+
+@pytest.mark.req("SRV-MAI")
+async def test_folders_with_odd_names_do_not_lock_the_mailbox(imap_box: ImapBox) -> None:
+    names = ["a[b", "c]d", "{5}", "say 'hi' &", "日本", "(x)"]
+    with imaplib.IMAP4("127.0.0.1", imap_box.servers.imap_port) as other:
+        other.login(imap_box.address, imap_box.servers.password)
+        for name in names:
+            assert other.create(b'"' + imap_utf7.encode(name) + b'"')[0] == "OK"  # pyright: ignore
+    labels = {one.id for one in (await imap_box.call("list_labels")).labels}
+    assert set(names) <= labels
+    imap_box.deliver(mail("Lunch"))
+    line = await imap_box.only()
+    for name in names:
+        line = await imap_box.call("modify_labels", message_id=line.id, add_label_ids=[name])
+        (copy,) = (await imap_box.call("list_emails", label_ids=[name])).emails
+        assert (await imap_box.call("get_email", message_id=copy.id)).subject == "Lunch"
+    for wrong in ("a[b", "x*", "a//b", "/a", "v1.0", "UNREAD"):
+        with pytest.raises(InvalidArguments):
+            await imap_box.call("create_label", name=wrong)
 
 
 @pytest.mark.req("SRV-MAI", "SRV-ALL")

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Protocol, cast
 
 import imapclient
+from imapclient import imap_utf7
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, LoginError
 from imapclient.imapclient import _literal as literal  # pyright: ignore  no public name; sends bytes as they are
 
 from annabelle.core.connections import Door
 from annabelle.servers.gmail.mail.query import Criteria, Text
 
-__all__ = ["IMAPClientAbortError", "IMAPClientError", "ImapClient", "LoginError", "open_client", "wire"]
+__all__ = ["IMAPClientAbortError", "IMAPClientError", "ImapClient", "LoginError", "list_folders", "open_client", "wire"]
 
 CONNECT_SECONDS = 20.0
 SECONDS = 60.0
+
+
+_LISTED = re.compile(
+    rb'\((?P<flags>[^)]*)\) (?P<between>"(?:\\.|[^"\\])*"|NIL) (?P<name>.*)', re.IGNORECASE | re.DOTALL
+)
+
+
+class _Lister(Protocol):
+    def list(self) -> tuple[str, list[bytes | tuple[bytes, bytes] | None]]: ...
 
 
 class ImapClient(Protocol):
@@ -29,7 +40,6 @@ class ImapClient(Protocol):
     def shutdown(self) -> None: ...
     def noop(self) -> object: ...
     def has_capability(self, capability: str) -> bool: ...
-    def list_folders(self) -> list[tuple[tuple[bytes, ...], bytes | None, str]]: ...
     def select_folder(self, folder: str, readonly: bool = False) -> dict[bytes, object]: ...
     def folder_status(self, folder: str, what: Sequence[str]) -> dict[bytes, int]: ...
     def create_folder(self, folder: str) -> object: ...
@@ -79,6 +89,34 @@ def wire(criteria: Criteria) -> list[bytes]:
         else:
             words.append(str(one).encode())
     return words
+
+
+Listed = tuple[frozenset[bytes], str, str]
+"""A folder's flags in lower case, what stands between the names of folders in folders, and its name."""
+
+
+def list_folders(client: ImapClient) -> list[Listed]:
+    """All folders. Read here, because the library gives up on the whole list when one name has a lone bracket."""
+    inner = cast("_Lister", client._imap)  # pyright: ignore  no public way to the answer as it came
+    kind, lines = inner.list()
+    if kind != "OK":
+        raise IMAPClientError("LIST failed")
+    found: list[Listed] = []
+    for line in lines:
+        whole, literal_name = line if isinstance(line, tuple) else (line, None)
+        match = _LISTED.match(whole or b"")
+        if match is None:
+            continue
+        name = literal_name if literal_name is not None else _unquoted(match["name"])
+        flags = frozenset(flag.lower() for flag in match["flags"].split())
+        found.append((flags, _unquoted(match["between"]).decode("ascii", "replace") or "/", imap_utf7.decode(name)))
+    return found
+
+
+def _unquoted(word: bytes) -> bytes:
+    if word.upper() == b"NIL":
+        return b""
+    return re.sub(rb"\\(.)", rb"\1", word[1:-1]) if word.startswith(b'"') else word
 
 
 def imap_date(day: date) -> str:

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.servers.gmail.mail.models import Label
+from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
+    from annabelle.servers.gmail.mail import imap_client
     from annabelle.servers.gmail.mail.imap_client import ImapClient
+else:
+    imap_client = deferred_module("annabelle.servers.gmail.mail.imap_client")
 
 INBOX, SENT, DRAFT, TRASH, SPAM, ARCHIVE, ALL = "INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "ARCHIVE", "ALL"
 FLAGS = {"UNREAD": b"\\Seen", "STARRED": b"\\Flagged"}
@@ -50,10 +54,7 @@ class Folders:
 
     @classmethod
     def read(cls, client: ImapClient) -> Folders:
-        listed = [
-            ({flag.lower() for flag in flags}, (between or b"/").decode(), name)
-            for flags, between, name in client.list_folders()
-        ]
+        listed = imap_client.list_folders(client)
         delimiter = listed[0][1] if listed else "/"
         uses: dict[str, str] = {"INBOX": INBOX}
         for flags, _, name in listed:
@@ -126,9 +127,9 @@ class Folders:
                 hint="/ makes a label inside another.",
                 field="name",
             )
-        if any(not part.strip() or part.strip() != part for part in parts) or set(name) & set('%*"\\'):
+        if any(not part.strip() or part.strip() != part for part in parts) or set(name) & set('%*"\\[]'):
             raise InvalidArguments(
-                "This can not be the name of a label.", hint='Leave out % * " \\ and empty parts.', field="name"
+                "This can not be the name of a label.", hint='Leave out % * " \\ [ ] and empty parts.', field="name"
             )
         if name.upper() in FLAGS:
             raise InvalidArguments(f"{name} is a mark that mails have, not a place.", field="name")

@@ -12,9 +12,13 @@ from annabelle.servers.gmail.mail.imap_ids import Place, thread_of
 from annabelle.servers.gmail.mail.models import Content, Headers, Message, MessageSummary
 from annabelle.servers.gmail.mail.parsing import ParsedMail, parse_mail
 from annabelle.servers.gmail.mail.parts import content_of
+from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
+    from annabelle.servers.gmail.mail import imap_client
     from annabelle.servers.gmail.mail.imap_client import ImapClient
+else:
+    imap_client = deferred_module("annabelle.servers.gmail.mail.imap_client")
 
 _BEGINNING = 24_000
 _SNIPPET = 160
@@ -42,7 +46,9 @@ def open_place(client: ImapClient, place: Place, *, readonly: bool) -> None:
 
 
 def folder_exists(client: ImapClient, name: str) -> bool:
-    return any(name == known or name.upper() == known.upper() == "INBOX" for _, _, known in client.list_folders())
+    return any(
+        name == known or name.upper() == known.upper() == "INBOX" for _, _, known in imap_client.list_folders(client)
+    )
 
 
 def validity_of(selected: Mapping[bytes, object]) -> int:
