@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 from typing import Annotated
+from weakref import WeakValueDictionary
 
 from pydantic import Field
 
@@ -34,6 +36,7 @@ class RunningScripts:
         self._library = library
         self._keeping = keeping
         self._installer = installer
+        self._fetching: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
     async def run_script(
@@ -78,11 +81,13 @@ class RunningScripts:
             return None
         language = script.language
         folder = await in_thread(lambda stop: self._workshop.folders.of_script(script.name, script.packages))
-        if not await in_thread(lambda stop: (folder / _READY).exists()):
-            await in_thread(lambda stop: shutil.rmtree(folder / language, ignore_errors=True))
-            folder = await in_thread(lambda stop: self._workshop.folders.of_script(script.name, script.packages))
-            await self._installer.install(language, script.packages, folder)
-            await in_thread(lambda stop: (folder / _READY).write_bytes(b""))
+        lock = self._fetching.setdefault(folder, asyncio.Lock())
+        async with lock:  # two first runs at once: the second waits for what the first one fetches
+            if not await in_thread(lambda stop: (folder / _READY).exists()):
+                await in_thread(lambda stop: shutil.rmtree(folder / language, ignore_errors=True))
+                await in_thread(lambda stop: self._workshop.folders.of_script(script.name, script.packages))
+                await self._installer.install(language, script.packages, folder)
+                await in_thread(lambda stop: (folder / _READY).write_bytes(b""))
         return folder
 
 
