@@ -18,8 +18,8 @@ PRELOADED = (
     "html.parser",
     "annabelle.toolbox.nursery.rehearsal",
 )
-"""What the nursery imports before it forks: what most servers use. The rehearsal, last, runs the shared code once, so that
-no child has to warm it up."""
+"""What the nursery imports before it forks: what most servers use. The rehearsal, last, runs the shared code once, so
+that no child has to warm it up."""
 
 
 @dataclass(frozen=True, slots=True)
