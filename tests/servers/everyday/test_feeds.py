@@ -18,6 +18,7 @@ from annabelle.core.errors import (
 )
 from annabelle.servers.everyday import feed_reader, feeds
 from annabelle.servers.everyday.config import EverydayConfig
+from annabelle.servers.everyday.plain_text import plain
 from annabelle.servers.everyday.server import build
 from annabelle.servers.kit.call import Call, enter_call
 from servers.everyday.counterparts import Outside
@@ -167,6 +168,44 @@ async def test_what_is_no_feed_is_refused_in_a_sentence(ask: CallTool, outside: 
     outside.feeds["/bad"] = ("x", body)
     with pytest.raises(InvalidArguments):
         await ask("read_feed", url=f"{outside.url}/bad")
+
+
+@pytest.mark.parametrize("markup", ["<!--", "<a ", "<", "&", "</", "<![", "<script>", "<p>"])
+async def test_markup_made_to_keep_a_parser_busy_is_read_in_no_time(
+    ask: CallTool, outside: Outside, markup: str
+) -> None:
+    """Each of these took a parser minutes or hours; the test's own time limit is the bound."""
+    whole = f"<rss version='2.0'><channel><item><title><![CDATA[Hi {markup * 200_000}]]></title></item></channel></rss>"
+    outside.feeds["/busy"] = ("x", whole.encode())
+    (entry,) = (await ask("read_feed", url=f"{outside.url}/busy")).entries
+    assert entry.title.startswith("Hi")
+
+
+async def test_a_feed_with_small_faults_is_read_and_a_large_wreck_is_not(ask: CallTool, outside: Outside) -> None:
+    faulty = b"<rss version='2.0'><channel><item><title>Tom & Jerry&nbsp;</title></item></channel></rss>"
+    outside.feeds["/faulty"] = ("x", faulty)
+    assert (await ask("read_feed", url=f"{outside.url}/faulty")).entries[0].title == "Tom & Jerry"
+    for wreck in (b"<rss version='2.0'>" + b"<a " * 200_000, b"<rss version='2.0'>" + b"<!--" * 1000):
+        outside.feeds["/wreck"] = ("y", wreck)
+        with pytest.raises(InvalidArguments, match="not well-formed"):
+            await ask("read_feed", url=f"{outside.url}/wreck")
+
+
+@pytest.mark.parametrize(
+    ("markup", "words"),
+    [
+        ("<p>One</p><p>two &amp; three</p>", "One\ntwo & three"),
+        ("a <!-- hidden --> b", "a b"),
+        ("x<script>if (a < b) bad()</script>y<STYLE>z</style>", "xy"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+        ("<img src=x onerror=alert(1)>text", "text"),
+        ("cut <a href=", "cut"),
+        ("a\u202eb\x00c", "abc"),
+        ("&lt;b&gt;", "<b>"),
+    ],
+)
+def test_words_are_taken_out_of_markup(markup: str, words: str) -> None:
+    assert plain(markup, 100) == words
 
 
 async def test_a_huge_feed_a_missing_one_and_a_failing_one_are_told_apart(
