@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from annabelle.core.home import Home
@@ -39,7 +39,7 @@ class GmailConfig:
 
     files: FilesConfig
     google: GoogleAddresses = GoogleAddresses()
-    patience: Patience = Patience()
+    patience: Patience = field(default_factory=Patience)
     timezone: str = "UTC"
     attachment_max_bytes: int = 25_000_000
 

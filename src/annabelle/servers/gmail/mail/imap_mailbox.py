@@ -74,7 +74,10 @@ class ImapMailbox:
             places, criteria = imap_search.chosen(Folders.read(client), asked, labels)
             hits = imap_search.search(client, stop, places, criteria, asked.attachment, start + count + 1)
             lines = imap_search.lines(client, stop, hits[start : start + count])
-            return Found(lines, token_of(start + count) if len(hits) > start + count else None, notice)
+            told = notice
+            if len(places) > imap_search.MAX_FOLDERS:
+                told = f"Only {imap_search.MAX_FOLDERS} of {len(places)} folders were searched; name one with in:."
+            return Found(lines, token_of(start + count) if len(hits) > start + count else None, told)
 
         return await self.connection.run(work)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from annabelle.core.connections import MailAccount
 from annabelle.servers.gmail.accounts import Accounts
 from annabelle.servers.gmail.google import GoogleSession
+from annabelle.servers.gmail.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD
 from annabelle.servers.gmail.mail.mailbox import Mailbox
 from annabelle.servers.kit import deferred_module
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 else:
     google_mailbox = deferred_module("annabelle.servers.gmail.mail.google_mailbox")
     imap_mailbox = deferred_module("annabelle.servers.gmail.mail.imap_mailbox")
-
-WRONG_PASSWORD = "The mail server does not accept the user name or the password. Run: annabelle connect mail"  # noqa: S105
 
 
 class Mailboxes:
@@ -48,7 +47,8 @@ class Mailboxes:
         told = self._accounts.missing()
         if told is not None or self._mailbox is None or isinstance(self._account, GoogleSession):
             return told
-        return WRONG_PASSWORD if self._mailbox.rejected and self._account is self._accounts.mail() else None
+        refused = self._mailbox.rejected and self._account is self._accounts.mail()
+        return f"{WRONG_PASSWORD} {CONNECT_AGAIN}" if refused else None
 
     async def close(self) -> None:
         held, self._former = [*self._former, *([self._mailbox] if self._mailbox else [])], []

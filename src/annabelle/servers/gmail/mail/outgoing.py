@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.errors import MessageError
 from email.headerregistry import Address
@@ -42,7 +42,7 @@ class Outgoing:
     files: tuple[FileToSend, ...] = ()
     in_reply_to: str = ""
     references: tuple[str, ...] = ()
-    thread_id: str | None = field(default=None)
+    thread_id: str | None = None
 
     @classmethod
     def of(cls, to: str, subject: str, body: str, cc: str | None, bcc: str | None, *, is_html: bool) -> Outgoing:
