@@ -15,11 +15,14 @@ from annabelle.core.home import Home, write_atomically
 
 M = TypeVar("M", bound=BaseModel)
 
+# A file that can not be read must not be quoted in the error that a traceback shows: it is full of secrets.
+_KEPT = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
 
 class GoogleAccount(BaseModel):
     """Mail and calendar at Google: the right to ask for access, which the user may take back there."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = _KEPT
 
     email: str
     client_id: str
@@ -31,7 +34,7 @@ class GoogleAccount(BaseModel):
 class Door(BaseModel):
     """Where a mail server listens. `tls` from the first byte, or `starttls` after the greeting."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = _KEPT
 
     host: str
     port: int = Field(ge=1, le=65535)
@@ -41,7 +44,7 @@ class Door(BaseModel):
 class MailAccount(BaseModel):
     """A mailbox anywhere: IMAP to read, SMTP to send, CalDAV for the calendar if there is one."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = _KEPT
 
     address: str
     username: str
@@ -56,7 +59,7 @@ class MailAccount(BaseModel):
 class TelegramAccount(BaseModel):
     """A signed-in Telegram account. The session is as good as the account itself."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = _KEPT
 
     api_id: int
     api_hash: SecretStr
