@@ -149,6 +149,12 @@ async def test_an_item_that_says_nothing_is_refused(ask: CallTool, arguments: di
         await ask("add_todo", **arguments)
 
 
+def test_very_many_items_alike_each_have_an_id_of_their_own() -> None:
+    """Comparing each with all others would take hours; the test's own time limit is the bound."""
+    found = read_list(Paper("Notes/Lists/a.md", "a.md", "- [ ] x\n" * 50_000, now()))
+    assert len({item.id for item in found.items}) == 50_000
+
+
 @given(st.text(st.characters(exclude_characters="\r"), max_size=300))
 def test_any_file_is_a_list_and_is_stable_once_written(text: str) -> None:
     first = read_list(Paper("Notes/Lists/a.md", "a.md", text, now()))

@@ -85,16 +85,17 @@ def read_list(paper: Paper) -> TodoList:
     heading = next((line.lstrip("#").strip() for line in lines if line.startswith("# ")), "")
     items: list[Todo] = []
     taken: set[str] = set()
+    turns: dict[str, int] = {}
     for number, line in enumerate(lines):
         match = _ITEM.fullmatch(line)
         if match is not None:
-            item = _item(match, number, paper.name, taken)
+            item = _item(match, number, paper.name, taken, turns)
             taken.add(item.id)
             items.append(item)
     return TodoList(heading or PurePosixPath(paper.name).stem, tuple(lines), tuple(items))
 
 
-def _item(match: re.Match[str], number: int, file: str, taken: set[str]) -> Todo:
+def _item(match: re.Match[str], number: int, file: str, taken: set[str], turns: dict[str, int]) -> Todo:
     text = match[3]
     mark = _MARK.search(text)
     text = text[: mark.start()] if mark else text.rstrip()
@@ -103,9 +104,10 @@ def _item(match: re.Match[str], number: int, file: str, taken: set[str]) -> Todo
     text = (text[: facts.start()] if facts else text).strip()
     known = {word.split(" ")[0]: word.partition(" ")[2] for word in said}
     key = mark[1] if mark else ""
-    for turn in range(len(taken) + 2):
-        if key and key not in taken:
-            break
+    while not key or key in taken:
+        # Counted on from the last item of the same text: a thousand lines alike are not compared a million times.
+        turn = turns.get(text, 0)
+        turns[text] = turn + 1
         digest = hashlib.sha256("\n".join((file, text, str(turn))).encode(errors="replace"))
         key = f"t-{digest.hexdigest()[:10]}"
     return Todo(
