@@ -32,8 +32,9 @@ class Executing:
     async def execute_code(
         self, language: LanguageArgument, code: Code, timeout_ms: Timeout = None, working_dir: WorkingDir = None
     ) -> RunReport:
-        """Run code in a sandbox and get its output. It sees no files but those in working_dir and, unless the person
-        allows it, no network. Files it makes without a working_dir are copied to Code/results in the workspace."""
+        """Run a Python, Node or Bash script in a sandbox and get its output, to compute, plot or work through data. It
+        sees no files but those in working_dir and, unless the person allows it, no network. Files it makes without a
+        working_dir are copied to Code/results in the workspace."""
         seconds = self._workshop.seconds(timeout_ms)
         async with self._workshop.bench(working_dir) as bench:
             return await self._workshop.run_code(language, code, bench, seconds)
