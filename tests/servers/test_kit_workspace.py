@@ -105,6 +105,17 @@ async def test_a_granted_folder_is_used_as_far_as_it_was_granted(
     assert await files.folder(str(outside), "write") == outside
 
 
+async def test_a_folder_with_a_protected_place_in_it_is_not_handed_on(
+    files: Workspace, config: FilesConfig, grant: WriteGrants
+) -> None:
+    """Whoever gets the path, such as code that runs there, would reach the keys."""
+    grant({config.user_home: "read-write"})
+    (config.user_home / "Documents").mkdir()
+    with pytest.raises(NotAllowed, match="protected place"):
+        await files.folder(str(config.user_home), "write")
+    assert await files.folder(str(config.user_home / "Documents"), "write") == config.user_home / "Documents"
+
+
 @pytest.mark.parametrize("name", ["run.EXE", "run.bat. ", "x.ps1", "x.sh", "x.scr", "x.desktop", "x.lnk", "x.cmd"])
 async def test_no_program_is_made_from_outside(files: Workspace, workspace: Path, name: str) -> None:
     with pytest.raises(NotAllowed):

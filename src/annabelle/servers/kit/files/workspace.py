@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from annabelle.core.errors import OperatorMistake, TooLarge
+from annabelle.core.errors import NotAllowed, OperatorMistake, TooLarge
 from annabelle.servers.kit.blocking import StopSign, in_thread
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.descend import Walker
@@ -108,10 +108,17 @@ class Workspace:
         return await self._perform(path, work)
 
     async def folder(self, path: str, need: Need = "read", *, make: bool = False, field: str = "path") -> Path:
-        """The real path of a folder that may be used; every name on the way was looked at, and none is a link."""
+        """The real path of a folder that may be used; every name on the way was looked at, and none is a link. Whoever
+        gets the path reaches all that is below it, so no protected place may be there."""
 
         def work(walker: Walker, stop: StopSign) -> Path:
             spot = self._places.find(path, need, field)
+            if self._places.forbidden.below(spot.path):
+                raise NotAllowed(
+                    f"{spot.shown} has a protected place in it (keys, settings or Annabelle's own data).",
+                    hint="Use a folder further down.",
+                    field=field,
+                )
             with walker.folder(spot, make=make):
                 return spot.path
 
