@@ -162,6 +162,14 @@ def zip_bomb(member: str, size: int = 60_000_000) -> bytes:
     return out.getvalue()
 
 
+def mimetype_bomb(size: int = 60_000_000) -> bytes:
+    """A few bytes that claim to be few unpacked, too, and are not: what tells an OpenDocument from a plain zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("mimetype", bytes(size))
+    return out.getvalue().replace(size.to_bytes(4, "little"), (100).to_bytes(4, "little"))
+
+
 def entity_bomb() -> str:
     names = [f'<!ENTITY e{number} "{f"&e{number - 1};" * 10}">' for number in range(1, 10)]
     return f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e0 "ha">{"".join(names)}]><r>&e9;</r>'

@@ -7,10 +7,12 @@ import io
 import random
 import signal
 import tarfile
+import tracemalloc
 
 import pytest
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge, ToolTimeout
+from annabelle.servers.documents.kinds import kind_of
 from annabelle.servers.documents.lanes import Lanes, ProcessLane, ThreadLane
 from annabelle.servers.documents.questions import ListMembers, ReadTables, ReadText, TellFacts, TextAnswer
 from servers.documents import papers
@@ -26,6 +28,17 @@ ODT = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": pap
 async def test_a_zip_bomb_is_not_unpacked(member: str) -> None:
     with pytest.raises(TooLarge, match="zip bomb"):
         await ThreadLane().ask(ReadText(name="a"), papers.zip_bomb(member))
+
+
+def test_telling_what_a_zip_is_unpacks_nothing_that_lies_about_its_size() -> None:
+    """It is told by the server itself, before anything is handed to the process that is bounded."""
+    bomb = papers.mimetype_bomb()
+    tracemalloc.start()
+    try:
+        assert kind_of(bomb, "a.odt") == "zip"
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("members", [DOCX, PPTX, ODT])
