@@ -71,6 +71,11 @@ async def test_a_result_too_long_to_be_written_is_an_answer(call: CallTool) -> N
     assert len((await call("calculate", code="'x' * 1_000_000")).value) < 10_200
 
 
+async def test_a_result_too_deep_to_be_written_is_an_answer(call: CallTool) -> None:
+    with pytest.raises(TooLarge, match="too long to be shown"):
+        await call("calculate", code="x = []\nfor _ in range(20_000):\n    x = [x]\nx")
+
+
 async def test_calculations_share_nothing(call: CallTool) -> None:
     await call("calculate", code="x = 1")
     with pytest.raises(RetryByModel, match="NameError"):

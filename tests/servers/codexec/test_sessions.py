@@ -243,6 +243,20 @@ async def test_a_flood_in_a_session_is_cut_off(call: CallTool) -> None:
     assert (result.killed, result.session_gone) == ("output", True)
 
 
+async def test_forged_answers_do_not_pile_up(call: CallTool, code_config: CodeConfig) -> None:
+    code = """
+import os, sys
+frame = sys._getframe()
+while 'mark' not in frame.f_locals:
+    frame = frame.f_back
+while True:
+    os.write(1, (frame.f_locals['mark'] + '{}\\n').encode() * 100)
+"""
+    await call("send_to_session", language="python", code=code)
+    assert await asyncio.to_thread(gone, "/code/session.py")
+    await eventually(lambda: os.listdir(code_config.data / "runs") == [])
+
+
 async def test_a_long_value_is_cut(call: CallTool) -> None:
     result = await call("send_to_session", language="python", code="list(range(100_000))")
     assert len(result.value) < 10_200

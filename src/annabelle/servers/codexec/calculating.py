@@ -62,7 +62,7 @@ class Calculating:
             raise _explained(error) from error
         except (monty.MontyError, TimeoutError) as error:
             raise RetryByModel("The calculation was stopped: it needs too much.", hint="Make it smaller.") from error
-        except ValueError as error:  # a number with too many digits to be written down
+        except (ValueError, RecursionError) as error:  # too many digits, or too many lists within lists
             raise TooLarge("The result is too long to be shown.", hint="Ask for a part of it.") from error
         kind = None if value is None else type(value).__name__
         return Calculated(value=shown, type=kind, printed=shortened(printed.output, _SHOWN_CHARS))

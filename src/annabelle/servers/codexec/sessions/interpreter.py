@@ -24,6 +24,8 @@ OBEY_SECONDS = 3.0
 """How long interrupted code may take to stop before the whole session is ended."""
 
 _CHUNK = 1 << 16
+_MOST_ANSWERS = 100
+"""The driver answers each piece of code once. Code that has found the driver's word can answer without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,9 @@ class Interpreter:
             await self._caged.kill()
 
     def _flood(self) -> Killed | None:
-        return "output" if self._out.total + self._err.total > MOST_OUTPUT_BYTES else None
+        written = self._out.total + self._err.total
+        waiting = max(self._answers.qsize(), self._errors_through.qsize())
+        return "output" if written > MOST_OUTPUT_BYTES or waiting > _MOST_ANSWERS else None
 
     def _listen(self) -> None:
         mark = b"\x1e" + self._word.encode()
