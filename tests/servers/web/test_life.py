@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from annabelle.core.errors import Unavailable
+from annabelle.core.errors import TooManyRequests, Unavailable
 from annabelle.servers.kit.call import Call, enter_call
 from annabelle.servers.web import finding, house, launching
 from annabelle.servers.web.profile import prepare_profile, profile_of
@@ -80,6 +80,28 @@ async def test_each_agent_keeps_its_own_logins_and_browsers_are_few(
             break  # closed because it was idle, without a call
         await asyncio.sleep(0.1)
     assert not _processes(profiles)
+
+
+@pytest.mark.req("SRV-BRW", "SRV-ALL")
+async def test_a_browser_that_is_about_to_start_counts_too(make_web: MakeWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, enough = asyncio.Event(), asyncio.Event()
+
+    async def launch(*_given: object) -> None:
+        begun.set()
+        await enough.wait()
+        raise Unavailable("It did not start.")
+
+    monkeypatch.setattr(house, "MAX_BROWSERS", 1)
+    monkeypatch.setattr(launching.Driver, "launch", launch)
+    web = make_web()
+    first = asyncio.ensure_future(_as("anna", lambda: web("tabs", action="list")))
+    async with asyncio.timeout(10):
+        await begun.wait()
+        with pytest.raises(TooManyRequests):
+            await _as("bert", lambda: web("tabs", action="list"))
+        enough.set()
+        with pytest.raises(Unavailable, match="did not start"):
+            await first
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")

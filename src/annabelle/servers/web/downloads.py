@@ -103,7 +103,11 @@ class Downloads:
 
 
 def _size(folder: Path) -> int:
-    return sum(entry.stat().st_size for entry in folder.glob("*") if entry.is_file())
+    total = 0
+    for entry in folder.glob("*"):
+        with contextlib.suppress(OSError):  # another download has just ended, and its file is gone
+            total += entry.stat().st_size
+    return total
 
 
 def _reader(path: Path) -> Callable[[StopSign], bytes]:

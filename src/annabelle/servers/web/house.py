@@ -108,7 +108,7 @@ class House:
         return session
 
     async def _started(self, room: Room) -> Session:
-        await self._make_space()
+        await self._make_space(room)
         starting = room.starting or asyncio.ensure_future(self._start(room))
         room.starting = starting
         # A start that a cancelled call began goes on, and the next call finds it: nothing is left half started.
@@ -145,16 +145,16 @@ class House:
         loop = asyncio.get_running_loop()
         room.idle = loop.call_later(self.config.idle_seconds, self._expire, room) if room.session else None
 
-    async def _make_space(self) -> None:
-        """Close the browser that was idle longest when there are as many as this machine should carry."""
-        running = [room for room in self._rooms.values() if room.session is not None]
-        if len(running) < MAX_BROWSERS:
-            return
-        idle = sorted((room for room in running if not room.lock.locked()), key=lambda room: room.used_at)
-        if not idle:
-            raise TooManyRequests(f"{MAX_BROWSERS} browsers are in use already.", hint="Call again in a minute.")
-        async with idle[0].lock:
-            await self._end(idle[0])
+    async def _make_space(self, newcomer: Room) -> None:
+        """Close the browser that was idle longest while there are as many as this machine should carry. Those that are
+        about to start count too: several agents may begin at the same time."""
+        others = [room for room in self._rooms.values() if room is not newcomer]
+        while len(running := [room for room in others if room.session or room.starting]) >= MAX_BROWSERS:
+            idle = sorted((room for room in running if not room.lock.locked()), key=lambda room: room.used_at)
+            if not idle:
+                raise TooManyRequests(f"{MAX_BROWSERS} browsers are in use already.", hint="Call again in a minute.")
+            async with idle[0].lock:
+                await self._end(idle[0])
 
     async def _end(self, room: Room) -> None:
         if room.starting is not None:
