@@ -28,6 +28,7 @@ class Worker:
     async def start(cls) -> Worker:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",  # what lies in the folder it is started in is no part of it
             "-m",
             _MODULE,
             stdin=asyncio.subprocess.PIPE,
