@@ -52,7 +52,8 @@ class _Inflated:
         self._zlib, self._begun = zlib.decompressobj(window), False
 
     def __call__(self, data: bytes) -> Iterator[bytes]:
-        while data:
+        more = bool(data)
+        while more:
             try:
                 piece = self._zlib.decompress(data, _PIECE)
             except zlib.error as error:
@@ -64,4 +65,6 @@ class _Inflated:
             self._begun = True
             if piece:
                 yield piece
-            data = b"" if self._zlib.eof else self._zlib.unconsumed_tail
+            data = self._zlib.unconsumed_tail
+            # A full piece: the last bytes taken in may stand for more than was given out.
+            more = not self._zlib.eof and (bool(data) or len(piece) == _PIECE)
