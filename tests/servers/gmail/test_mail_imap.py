@@ -12,6 +12,7 @@ from imapclient import imap_utf7
 from annabelle.core.connections import write_connection
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OutcomeUnknown, Unavailable
 from annabelle.servers.gmail.config import GmailConfig
+from annabelle.servers.gmail.mail import smtp
 from annabelle.servers.gmail.server import build
 from servers.gmail.boxes import ImapBox
 from servers.gmail.mails import mail
@@ -19,19 +20,23 @@ from support.mail_servers import REFUSED, MailServers
 
 
 @pytest.mark.req("SRV-MAI", "SRV-ALL")
+@pytest.mark.parametrize("wrong", ["not-the-password", "nicht-das-Paßwort"])
 async def test_a_wrong_password_says_what_to_run(
-    mail_config: GmailConfig, mail_servers: MailServers, caplog: pytest.LogCaptureFixture
+    mail_config: GmailConfig, mail_servers: MailServers, caplog: pytest.LogCaptureFixture, wrong: str
 ) -> None:
     caplog.set_level("DEBUG")
     address = mail_servers.new_address()
-    write_connection(mail_config.home, "mail", mail_servers.account(address, "not-the-password"))
+    account = mail_servers.account(address, wrong)
+    write_connection(mail_config.home, "mail", account)
+    with pytest.raises(Unavailable, match="does not accept the user name or the password"):
+        await smtp.deliver(account, ["bob@example.com"], b"Subject: x")
     server = build(mail_config)
     with pytest.raises(Unavailable, match="does not accept the user name or the password") as refused:
         await server.tools["list_emails"].call({})
     assert refused.value.hint == "Run: annabelle connect mail"
     told = await server.tools["readiness"].call({})
     assert "annabelle connect mail" in str(told)
-    assert "not-the-password" not in f"{refused.value}{caplog.text}{told}"
+    assert wrong not in f"{refused.value}{caplog.text}{told}"
     write_connection(mail_config.home, "mail", mail_servers.account(address))
     assert (await server.tools["list_labels"].call({})).labels  # pyright: ignore
     assert "annabelle connect mail" not in str(await server.tools["readiness"].call({}))

@@ -102,7 +102,7 @@ class ImapConnection:
         if client is None:
             client = imap_client.open_client(self._account.imap)
             try:
-                client.login(self._account.username, self._account.password.get_secret_value())
+                _sign_in(client, self._account)
             except imap_client.LoginError as error:
                 _hang_up(client)
                 if _broken(error) or "[UNAVAILABLE]" in str(error):
@@ -129,6 +129,12 @@ class _Line:
         if client is not None:
             with contextlib.suppress(Exception):
                 client.shutdown()
+
+
+def _sign_in(client: ImapClient, account: MailAccount) -> None:
+    """The way `annabelle connect mail` tried: only this one takes every sign a password may have."""
+    sign_in = client.plain_login if client.has_capability("AUTH=PLAIN") else client.login
+    sign_in(account.username, account.password.get_secret_value())
 
 
 def _trouble(error: Exception) -> AnnabelleError:

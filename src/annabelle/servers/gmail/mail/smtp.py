@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import smtplib
 import ssl
@@ -49,11 +50,22 @@ def _connected(account: MailAccount) -> smtplib.SMTP:
             server.starttls(context=context)
         server.ehlo_or_helo_if_needed()
         if server.has_extn("auth"):
-            server.login(account.username, account.password.get_secret_value())
+            _sign_in(server, account.username, account.password.get_secret_value())
     except BaseException:
         server.close()
         raise
     return server
+
+
+def _sign_in(server: smtplib.SMTP, username: str, password: str) -> None:
+    """The way `annabelle connect mail` tried; the library's own takes ASCII only."""
+    if "PLAIN" not in server.esmtp_features.get("auth", "").upper().split():
+        server.login(username, password)
+        return
+    word = base64.b64encode(f"\0{username}\0{password}".encode()).decode()
+    code, said = server.docmd("AUTH", f"PLAIN {word}")
+    if code not in (235, 503):
+        raise smtplib.SMTPAuthenticationError(code, said)
 
 
 def _hand_over(server: smtplib.SMTP, sender: str, recipients: Sequence[str], data: bytes, stop: StopSign) -> list[str]:
