@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import calendar
 import hashlib
 import io
@@ -16,17 +15,14 @@ from xml.parsers import expat
 
 from annabelle.core.errors import InvalidArguments, NotFound, TooLarge, Unavailable
 from annabelle.servers.everyday.plain_text import plain
-from annabelle.servers.everyday.source import read_body
 from annabelle.servers.kit import deferred_module, in_thread
 from annabelle.servers.kit.net.addresses import Exceptions, Reach
 
 if TYPE_CHECKING:
-    import httpx2
-
-    from annabelle.servers.kit.net import client as http
+    from annabelle.servers.kit.net import client, fetching
 else:
-    httpx2 = deferred_module("httpx2")
-    http = deferred_module("annabelle.servers.kit.net.client")
+    client = deferred_module("annabelle.servers.kit.net.client")
+    fetching = deferred_module("annabelle.servers.kit.net.fetching")
 
 
 class _Parser(Protocol):
@@ -85,35 +81,26 @@ class FeedReader:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidArguments("A feed's address begins with http:// or https://.", field="url")
         kept = self._kept.get(url)
-        status, headers, body = await self._fetch(url, kept.validators if kept else {})
-        if status == 304 and kept is not None:
+        answer = await self._fetch(url, kept.validators if kept else {})
+        if answer.status == 304 and kept is not None:
             return kept.feed
-        if status in (404, 410):
-            raise NotFound(f"There is no feed at {parts.hostname} (status {status}).", field="url")
-        if status != 200:
-            raise Unavailable(f"{parts.hostname} answered with status {status}.", hint="Try again in a while.")
-        if body is None:
+        if answer.status in (404, 410):
+            raise NotFound(f"There is no feed at {parts.hostname} (status {answer.status}).", field="url")
+        if answer.status != 200:
+            raise Unavailable(f"{parts.hostname} answered with status {answer.status}.", hint="Try again in a while.")
+        if answer.truncated:
             raise TooLarge(f"The feed has more than {MAX_BYTES} bytes.", field="url")
-        feed = await in_thread(lambda stop: _parse(body, url))
-        names = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
-        self._kept[url] = _Kept({ask: headers[said] for said, ask in names.items() if said in headers}, feed)
+        feed = await in_thread(lambda stop: _parse(answer.data, url))
+        said = {"If-None-Match": answer.etag, "If-Modified-Since": answer.last_modified}
+        self._kept[url] = _Kept({ask: value for ask, value in said.items() if value is not None}, feed)
         while len(self._kept) > _KEPT:
             self._kept.pop(next(iter(self._kept)))
         return feed
 
-    async def _fetch(self, url: str, validators: dict[str, str]) -> tuple[int, Mapping[str, str], bytes | None]:
+    async def _fetch(self, url: str, validators: dict[str, str]) -> fetching.Fetched:
         headers = {"Accept": _ACCEPT, **validators}
-        try:
-            async with (
-                asyncio.timeout(_SECONDS),
-                http.guarded_client(self._reach, seconds=_SECONDS) as client,
-                client.stream("GET", url, headers=headers) as response,
-            ):
-                return response.status_code, response.headers, await read_body(response, MAX_BYTES)
-        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
-            raise Unavailable(
-                f"{urlsplit(url).hostname} could not be reached.", hint="Check the address, or try again in a while."
-            ) from error
+        async with client.guarded_client(self._reach, seconds=_SECONDS, headers=headers) as http:
+            return await fetching.fetch(http, url, max_bytes=MAX_BYTES, seconds=_SECONDS)
 
 
 def _parse(data: bytes, url: str) -> ReadFeed:

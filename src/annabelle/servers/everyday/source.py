@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from annabelle.core.errors import ConfigMistake, TooManyRequests, Unavailable
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.net.addresses import Exceptions, Reach
 
 if TYPE_CHECKING:
-    import httpx2
-
-    from annabelle.servers.kit.net import client as http
+    from annabelle.servers.kit.net import client, fetching
 else:
-    httpx2 = deferred_module("httpx2")
-    http = deferred_module("annabelle.servers.kit.net.client")
+    client = deferred_module("annabelle.servers.kit.net.client")
+    fetching = deferred_module("annabelle.servers.kit.net.fetching")
 
 MAX_BYTES = 5_000_000
 SECONDS = 20.0
@@ -76,22 +73,14 @@ class Source:
         return answer
 
     async def _get(self, path: str, parameters: Mapping[str, str]) -> JsonObject:
-        try:
-            async with (
-                asyncio.timeout(SECONDS),
-                http.guarded_client(self._reach, seconds=SECONDS) as client,
-                client.stream("GET", f"{self._url}{path}", params=dict(parameters)) as response,
-            ):
-                body = await read_body(response, MAX_BYTES)
-        except (httpx2.HTTPError, httpx2.InvalidURL, TimeoutError) as error:
-            raise Unavailable(
-                f"{self.host} could not be reached.", hint="Try again in a while, or check the connection."
-            ) from error
-        return self._read(response.status_code, body)
+        url = f"{self._url}{path}{'?' if parameters else ''}{urlencode(parameters)}"
+        async with client.guarded_client(self._reach, seconds=SECONDS) as http:
+            answer = await fetching.fetch(http, url, max_bytes=MAX_BYTES, seconds=SECONDS)
+        return self._read(answer.status, answer.data)
 
-    def _read(self, status: int, body: bytes | None) -> JsonObject:
+    def _read(self, status: int, body: bytes) -> JsonObject:
         try:
-            answer: object = json.loads(body or b"", parse_float=Decimal)
+            answer: object = json.loads(body, parse_float=Decimal)
         except (ValueError, RecursionError):
             answer = None
         answer = cast("JsonObject", answer) if isinstance(answer, dict) else None
@@ -104,13 +93,3 @@ class Source:
         if status != 200 or answer is None:
             raise Unavailable(f"{self.host} gave no usable answer (status {status}).", hint="Try again in a while.")
         return answer
-
-
-async def read_body(response: httpx2.Response, limit: int) -> bytes | None:
-    """The body, or None when it is larger than the limit."""
-    data = bytearray()
-    async for chunk in response.aiter_bytes():
-        data += chunk
-        if len(data) > limit:
-            return None
-    return bytes(data)

@@ -27,6 +27,8 @@ class Fetched:
     data: bytes
     truncated: bool = False
     retry_after: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 async def fetch(
@@ -49,6 +51,8 @@ async def fetch(
             data=bytes(data[:max_bytes]),
             truncated=len(data) > max_bytes,
             retry_after=answer.headers.get("retry-after"),
+            etag=answer.headers.get("etag"),
+            last_modified=answer.headers.get("last-modified"),
         )
 
 
