@@ -223,6 +223,9 @@ async def test_a_program_that_is_no_browser_is_one_sentence(make_web: MakeWeb, t
     fake = tmp_path / "chromium"
     fake.write_text("#!/bin/sh\nexit 3\n")
     fake.chmod(0o755)
-    with pytest.raises(Unavailable, match="could not be started") as refused:
+    with pytest.raises(Unavailable, match=r"could not be started\.") as refused:
         await make_web(path=fake)("snapshot")
     assert str(tmp_path) not in f"{refused.value.message}{refused.value.hint}"
+    fake.write_text("#!/bin/sh\necho 'No usable sandbox! If you run an older kernel ...' >&2\nexit 3\n")
+    with pytest.raises(Unavailable, match="forbids its sandbox"):
+        await make_web(path=fake)("snapshot")

@@ -37,6 +37,7 @@ _ARGUMENTS = (
     "--no-pings",
     "--disable-crash-reporter",
 )
+_SANDBOX_COMPLAINTS = ("no usable sandbox", "sandboxing failed", "suid sandbox helper", "move to new namespace")
 
 
 class Driver:
@@ -121,7 +122,8 @@ def _environment(profile: Path) -> dict[str, str | float | bool]:
 
 
 def _explain(message: str) -> Unavailable:
-    if "sandbox" in message.lower():
+    # The message ends with the command that was run, and that names the sandbox whatever went wrong.
+    if any(complaint in message.lower() for complaint in _SANDBOX_COMPLAINTS):
         return Unavailable(
             "Chromium could not be started because this system forbids its sandbox.",
             hint="Allow user namespaces (sysctl kernel.unprivileged_userns_clone=1).",
@@ -129,5 +131,7 @@ def _explain(message: str) -> Unavailable:
     if "DISPLAY" in message or "headed browser" in message:
         return Unavailable("There is no screen to show the browser on.", hint="Set BROWSER_HEADLESS=true.")
     return Unavailable(
-        "The browser could not be started.", hint="Check that it starts by itself, or set BROWSER_PATH to another one."
+        "The browser could not be started.",
+        hint="Check that it starts by itself, or set BROWSER_PATH to another one. If it has worked before, its profile "
+        "may be damaged: move data/browser in the home away, with the logins in it.",
     )
