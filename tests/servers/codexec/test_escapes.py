@@ -11,8 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from annabelle.core.errors import NotAllowed
 from annabelle.core.home import Home
 from annabelle.servers.codexec.config import CodeConfig
+from annabelle.servers.codexec.workshop import Workshop
 from servers.codexec.calling import MakeServer, gone
 from servers.speaking import CallTool
 
@@ -327,3 +329,23 @@ async def test_in_a_folder_of_a_person_root_runs_code_as_that_person(call: CallT
     result = await call("execute_code", language="bash", code="id -u; echo x > made", working_dir="Data")
     assert result.stdout == "4321\n"
     assert os.stat(workspace / "Data/made").st_uid == 4321
+
+
+async def test_a_folder_that_becomes_a_link_before_it_is_claimed_is_not_used(
+    code_config: CodeConfig, workspace: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As code would do it that runs in the folder above, and ends at the right moment."""
+    workshop = Workshop(code_config)
+    (workspace / "way").mkdir(parents=True)
+    take = workshop.claims.take
+
+    def exchanged(folder: Path) -> None:
+        folder.rmdir()
+        folder.symlink_to(outside)
+        take(folder)
+
+    monkeypatch.setattr(workshop.claims, "take", exchanged)
+    with pytest.raises(NotAllowed, match="link"):
+        await workshop.take_bench("way")
+    monkeypatch.undo()
+    await workshop.leave_bench(await workshop.take_bench("."))  # nothing is claimed any more

@@ -68,11 +68,13 @@ class Workshop:
     async def take_bench(self, working_dir: str | None) -> Bench:
         """A place to work until `leave_bench`."""
         layer = await self.isolation.layer()
-        named = None if working_dir is None else await self.workspace.folder(working_dir, "write", field="working_dir")
+        named = None if working_dir is None else await self._named(working_dir)
         if named is not None:
             self.claims.take(named)
         run: RunFolder | None = None
         try:
+            if working_dir is not None:
+                await self._named(working_dir)  # code that ended just before it was claimed may have left a link there
             run = await in_thread(lambda stop: self.folders.new_run())
             bench = Bench(run, named or run.work, working_dir)
             await in_thread(lambda stop: self._prepare(layer, bench))
@@ -80,6 +82,9 @@ class Workshop:
             await self._clear(run, named)
             raise
         return bench
+
+    async def _named(self, working_dir: str) -> Path:
+        return await self.workspace.folder(working_dir, "write", field="working_dir")
 
     async def leave_bench(self, bench: Bench) -> None:
         await self._clear(bench.run, None if bench.shown is None else bench.folder)
