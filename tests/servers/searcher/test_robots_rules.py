@@ -55,3 +55,9 @@ def test_a_pattern_fits_what_it_says(pattern: str, path: str, ends: bool) -> Non
     meaning = re.compile("".join(".*" if char == "*" else re.escape(char) for char in pattern) + ("$" if ends else ""))
     fits = Rule(pattern + ("$" if ends else ""), allow=False).fits(f"/{path}")
     assert fits is (meaning.match(f"/{path}") is not None)
+
+
+def test_of_a_very_long_path_the_beginning_is_judged() -> None:
+    rules = RobotsRules.parse("user-agent: *\ndisallow: /private\ndisallow: /*end", "Annabelle")
+    assert not rules.open_to(f"https://site.test/private{'a' * 60_000}")
+    assert rules.open_to(f"https://site.test/{'a' * 60_000}end")

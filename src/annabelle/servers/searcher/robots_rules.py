@@ -12,6 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 MAX_RULES = 5_000
 _MAX_PATTERN = 2_000
+_MAX_PATH = 4_000
+"""What is judged of a path: a site that redirects to a longer one could keep thousands of rules busy for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class RobotsRules:
 
     def open_to(self, url: str) -> bool:
         parts = urlsplit(url)
-        path = unquote(f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}")
+        path = unquote(f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}")[:_MAX_PATH]
         fitting = [rule for rule in self.rules if rule.fits(path)]
         # Of two that are equally long the open one counts.
         return max(fitting, key=lambda rule: (len(rule.pattern), rule.allow)).allow if fitting else True
