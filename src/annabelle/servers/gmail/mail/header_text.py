@@ -64,7 +64,8 @@ def _raw_bytes(text: str) -> bytes:
 
 
 def _bare(address: str) -> str:
-    return "".join(_CONTROL.sub("", address).split()).encode("utf-8", "replace").decode()
+    """Letters that are not ASCII stay what they are: with a question mark for each it would be somebody's address."""
+    return _raw_bytes("".join(_CONTROL.sub("", address).split())).decode("utf-8", "replace")
 
 
 def message_ids(raw: str) -> tuple[str, ...]:

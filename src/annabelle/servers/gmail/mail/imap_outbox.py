@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from email import message_from_bytes
-from email.message import EmailMessage
+from email.message import EmailMessage, Message
 from email.policy import SMTP, compat32
 from typing import TYPE_CHECKING
+
+import anyio
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, Conflict
@@ -20,9 +23,12 @@ from annabelle.servers.gmail.mail.imap_moving import with_message_id
 from annabelle.servers.gmail.mail.models import Sent
 from annabelle.servers.gmail.mail.outgoing import without_bcc
 from annabelle.servers.gmail.mail.parsing import raw_header
+from annabelle.servers.gmail.mail.recipients import checked_address
 
 if TYPE_CHECKING:
     from annabelle.servers.gmail.mail.imap_client import ImapClient
+
+_KEEP_SECONDS = 20.0
 
 
 class Outbox:
@@ -36,37 +42,53 @@ class Outbox:
         recipients = [
             address for name in ("To", "Cc", "Bcc") for _, address in addresses(str(mail.get(name, ""))) if address
         ]
-        return await self._send(str(mail["Message-ID"]), recipients, without_bcc(mail))
+        async with self._turn:
+            return await self._send(str(mail["Message-ID"]), recipients, without_bcc(mail))
 
     async def send_draft(self, draft_id: str) -> Sent:
-        data = await self._connection.run(lambda client, stop: imap_drafts.draft_bytes(client, draft_id))
-        raw = message_from_bytes(data, policy=compat32)
-        recipients = [address for name in ("To", "Cc", "Bcc") for _, address in addresses(raw_header(raw, name))]
-        known = [address for address in recipients if "@" in address]
-        if not known:
-            raise Conflict("The draft names nobody it could go to.", hint="update_draft sets an address.")
-        del raw["Bcc"]
-        own = next(iter(message_ids(raw_header(raw, "Message-ID"))), "")
-        sent = await self._send(own, known, raw.as_bytes(policy=SMTP))
-        try:
-            await self._connection.run(lambda client, stop: imap_drafts.drop_draft(client, draft_id))
-        except AnnabelleError:
-            return Sent(sent.id, sent.thread_id, sent.already, "It was sent, but the draft is still there.")
-        return sent
+        async with self._turn:
+            data = await self._connection.run(lambda client, stop: imap_drafts.draft_bytes(client, draft_id))
+            raw = message_from_bytes(data, policy=compat32)
+            recipients = _recipients(raw)
+            del raw["Bcc"]
+            own = next(iter(message_ids(raw_header(raw, "Message-ID"))), "")
+            sent = await self._send(own, recipients, raw.as_bytes(policy=SMTP))
+            try:
+                await self._connection.run(lambda client, stop: imap_drafts.drop_draft(client, draft_id))
+            except AnnabelleError:
+                return Sent(sent.id, sent.thread_id, sent.already, "It was sent, but the draft is still there.")
+            return sent
 
     async def _send(self, message_id: str, recipients: list[str], data: bytes) -> Sent:
         """One at a time, so that two tries with the same Message-ID send one mail."""
-        async with self._turn:
-            before = await self._connection.run(lambda client, stop: _in_sent(client, message_id))
-            if before is not None:
-                return Sent(before.id(), already=True)
-            refused = await smtp.deliver(self._account, list(dict.fromkeys(recipients)), data)
-            notice = f"The mail server did not take: {', '.join(refused[:10])}." if refused else None
-            try:
-                kept = await self._connection.run(lambda client, stop: _keep_sent(client, message_id, data))
-            except AnnabelleError:
-                return Sent(None, notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
-            return Sent(kept.id() if kept is not None else None, notice=notice)
+        before = await self._connection.run(lambda client, stop: _in_sent(client, message_id))
+        if before is not None:
+            return Sent(before.id(), already=True)
+        receipt = smtp.Receipt()
+        try:
+            await smtp.deliver(self._account, list(dict.fromkeys(recipients)), data, receipt)
+        except asyncio.CancelledError:
+            if receipt.taken:  # it is sent all the same, and whoever tries again has to find it
+                with anyio.move_on_after(_KEEP_SECONDS, shield=True), contextlib.suppress(AnnabelleError):
+                    await self._keep(message_id, data)
+            raise
+        notice = f"The mail server did not take: {', '.join(receipt.refused[:10])}." if receipt.refused else None
+        try:
+            kept = await self._keep(message_id, data)
+        except AnnabelleError:
+            return Sent(None, notice=" ".join(filter(None, ["It was sent, but no copy could be kept.", notice])))
+        return Sent(kept.id() if kept is not None else None, notice=notice)
+
+    async def _keep(self, message_id: str, data: bytes) -> Place | None:
+        return await self._connection.run(lambda client, stop: _keep_sent(client, message_id, data))
+
+
+def _recipients(draft: Message) -> list[str]:
+    """Whom a draft, which any program may have written, goes to; an address nobody could write to is named."""
+    named = [found for name in ("To", "Cc", "Bcc") for found in addresses(raw_header(draft, name)) if "@" in found[1]]
+    if not named:
+        raise Conflict("The draft names nobody it could go to.", hint="update_draft sets an address.")
+    return [checked_address(name, address, "draft_id").addr_spec for name, address in named]
 
 
 def _in_sent(client: ImapClient, message_id: str) -> Place | None:

@@ -7,6 +7,7 @@ import contextlib
 import smtplib
 import ssl
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, InvalidArguments, OutcomeUnknown, TooLarge, Unavailable
@@ -16,10 +17,19 @@ from annabelle.servers.kit import StopSign, in_thread
 SECONDS = 60.0
 
 
-async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes) -> list[str]:
-    """Hand a mail over. The addresses that the server did not take; when it took none, that is an error."""
+@dataclass(slots=True)
+class Receipt:
+    """What the server said, for a call that is cancelled at that moment too."""
 
-    def work(stop: StopSign) -> list[str]:
+    taken: bool = False
+    refused: list[str] = field(default_factory=list[str])
+    """The addresses it did not take."""
+
+
+async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes, receipt: Receipt) -> None:
+    """Hand a mail over. When the server takes none of the addresses, that is an error."""
+
+    def work(stop: StopSign) -> None:
         try:
             server = _connected(account)
         except smtplib.SMTPAuthenticationError as error:
@@ -29,12 +39,13 @@ async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes) 
                 "The server for outgoing mail can not be reached; nothing was sent.", hint="Try again in a moment."
             ) from error
         try:
-            return _hand_over(server, account.address, recipients, data, stop)
+            receipt.refused = _hand_over(server, account.address, recipients, data, stop)
+            receipt.taken = True
         finally:
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 server.quit()
 
-    return await in_thread(work)
+    await in_thread(work)
 
 
 def _connected(account: MailAccount) -> smtplib.SMTP:
