@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import imaplib
 import json
+import smtplib
 
 import pytest
 from imapclient import imap_utf7
@@ -12,7 +13,7 @@ from imapclient import imap_utf7
 from annabelle.core.connections import write_connection
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OutcomeUnknown, Unavailable
 from annabelle.servers.gmail.config import GmailConfig
-from annabelle.servers.gmail.mail import smtp
+from annabelle.servers.gmail.mail import local_filters, smtp
 from annabelle.servers.gmail.server import build
 from servers.gmail.boxes import ImapBox
 from servers.gmail.mails import mail
@@ -29,7 +30,7 @@ async def test_a_wrong_password_says_what_to_run(
     account = mail_servers.account(address, wrong)
     write_connection(mail_config.home, "mail", account)
     with pytest.raises(Unavailable, match="does not accept the user name or the password"):
-        await smtp.deliver(account, ["bob@example.com"], b"Subject: x")
+        await smtp.deliver(account, ["bob@example.com"], b"Subject: x", smtp.Receipt())
     server = build(mail_config)
     with pytest.raises(Unavailable, match="does not accept the user name or the password") as refused:
         await server.tools["list_emails"].call({})
@@ -186,6 +187,42 @@ async def test_a_server_that_hangs_up_while_it_takes_a_mail_leaves_the_outcome_o
     assert len(imap_box.sent()) == (where == "taken")
 
 
+@pytest.mark.req("SRV-MAI", "DUR-03")
+async def test_a_mail_whose_call_is_cancelled_when_it_is_taken_is_found_by_the_next_try(
+    imap_box: ImapBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await imap_box.call("create_draft", to="bob@example.org", subject="Once", body="b")
+    loop, taken = asyncio.get_running_loop(), smtplib.SMTP.data
+    running = asyncio.ensure_future(imap_box.call("send_draft", draft_id=made.draft_id))
+
+    def cancelled_then(server: smtplib.SMTP, content: bytes) -> tuple[int, bytes]:
+        answer = taken(server, content)
+        loop.call_soon_threadsafe(running.cancel)
+        return answer
+
+    monkeypatch.setattr(smtplib.SMTP, "data", cancelled_then)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert (await imap_box.call("send_draft", draft_id=made.draft_id)).already_sent
+    assert len(imap_box.sent()) == 1
+    assert (await imap_box.call("list_drafts")).drafts == []
+
+
+@pytest.mark.req("SRV-MAI", "SRV-ALL")
+async def test_a_draft_of_another_program_is_sent_once_or_names_what_is_wrong(imap_box: ImapBox) -> None:
+    with imaplib.IMAP4("127.0.0.1", imap_box.servers.imap_port) as other:
+        other.login(imap_box.address, imap_box.servers.password)
+        for to in ("bob@example.org", "jürgen@example.org"):
+            assert other.append("Drafts", "", "", f"To: {to}\r\nSubject: s\r\n\r\nb".encode())[0] == "OK"
+    wrong, right = (await imap_box.call("list_drafts")).drafts
+    with pytest.raises(InvalidArguments, match=r"jürgen@example\.org"):
+        await imap_box.call("send_draft", draft_id=wrong.draft_id)
+    sending = (imap_box.call("send_draft", draft_id=right.draft_id) for _ in range(2))
+    outcomes = await asyncio.gather(*sending, return_exceptions=True)
+    assert [type(one) for one in outcomes if isinstance(one, BaseException)] == [NotFound]
+    assert len(imap_box.sent()) == 1
+
+
 @pytest.mark.req("SRV-MAI")
 async def test_a_draft_for_nobody_is_kept_and_not_sent(imap_box: ImapBox) -> None:
     made = await imap_box.call("create_draft", to="", subject="Notes", body="b")
@@ -229,6 +266,21 @@ async def test_a_filter_whose_label_is_gone_keeps_no_mail_back(imap_box: ImapBox
     await imap_box.call("delete_label", label_id=label.id)
     imap_box.deliver(mail("Lunch"))
     assert (await imap_box.only()).subject == "Lunch"
+
+
+@pytest.mark.req("SRV-MAI", "SRV-ALL")
+async def test_a_disk_that_takes_no_note_of_the_filters_keeps_no_mail_back(
+    imap_box: ImapBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    await imap_box.call("create_filter", criteria={"from": "bob"}, action={"add_label_ids": ["STARRED"]})
+    imap_box.deliver(mail("Lunch"))
+    monkeypatch.setattr(local_filters, "write_atomically", full)
+    found = await imap_box.call("list_emails")
+    assert [one.subject for one in found.emails] == ["Lunch"]
+    assert "disk refuses" in found.notice
 
 
 @pytest.mark.req("SRV-ALL")

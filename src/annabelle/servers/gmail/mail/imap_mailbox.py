@@ -211,14 +211,14 @@ class ImapMailbox:
             if not kept.filters:
                 return None
             validity, ahead = await self.connection.run(lambda client, stop: sort_new(client, stop, kept))
+            if (validity, ahead) != (kept.validity, kept.next_uid):
+
+                def note(account: KeptAccount) -> None:
+                    account.validity, account.next_uid = validity, ahead
+
+                await self._filters.change(note)
         except AnnabelleError as error:
             return f"The filters were not applied: {error.message}"
-        if (validity, ahead) != (kept.validity, kept.next_uid):
-
-            def note(account: KeptAccount) -> None:
-                account.validity, account.next_uid = validity, ahead
-
-            await self._filters.change(note)
         return None
 
     def _place(self, message_id: str) -> Place:
