@@ -11,6 +11,7 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, StorageTrouble
 from annabelle.servers.codexec.config import CodeConfig
+from annabelle.servers.codexec.scripts.script import Script
 from servers.speaking import CallTool
 
 pytestmark = pytest.mark.req("SRV-EXE")
@@ -163,3 +164,11 @@ async def test_a_damaged_script_can_be_deleted(call: CallTool, code_config: Code
     (code_config.data / "scripts" / "a.json").write_bytes(b"\xff\x00")
     await call("delete_script", name="a")
     assert os.listdir(code_config.data / "scripts") == []
+
+
+async def test_of_scripts_saved_at_the_same_time_none_is_lost(call: CallTool, workspace: Path) -> None:
+    arguments = {"name": "same", "description": "d", "language": "python"}
+    saved = await asyncio.gather(*(call("save_script", **arguments, code=f"print({number})") for number in range(3)))
+    assert sorted(one.outcome for one in saved) == ["created", "replaced", "replaced"]
+    kept = [Script.model_validate_json((workspace / one.backup).read_bytes()).code for one in saved if one.backup]
+    assert {*kept, (await call("get_script", name="same")).code} == {"print(0)", "print(1)", "print(2)"}

@@ -149,6 +149,14 @@ async def test_a_session_can_be_called_by_its_name_or_language(call: CallTool) -
         await call("start_session", language="node", name="my tool")
 
 
+async def test_of_two_sessions_started_at_once_only_one_gets_the_name(call: CallTool) -> None:
+    started = await asyncio.gather(
+        *(call("start_session", language="python", name="same") for _ in range(2)), return_exceptions=True
+    )
+    assert [isinstance(one, InvalidArguments) for one in started].count(True) == 1
+    assert len((await call("list_sessions")).sessions) == 1
+
+
 async def test_without_a_session_a_language_is_needed(call: CallTool) -> None:
     with pytest.raises(InvalidArguments, match="No session is open"):
         await call("send_to_session", code="1")

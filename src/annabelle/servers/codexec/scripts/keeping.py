@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 from pydantic import Field
@@ -43,6 +44,7 @@ class Keeping:
     def __init__(self, workshop: Workshop, library: Library) -> None:
         self._workshop = workshop
         self._library = library
+        self._writing = asyncio.Lock()  # of two changes at once the second keeps what the first has made
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def save_script(
@@ -103,12 +105,13 @@ class Keeping:
     async def delete_script(self, name: Name) -> ScriptDeleted:
         """Delete a script. It is kept in the workspace's temp folder for some days."""
         wanted = script_name(name)
-        held = await in_thread(lambda stop: self._library.raw(wanted))
-        if held is None:
-            raise NotFound(f"There is no script called {wanted!r}.", hint="list_scripts shows all.", field="name")
-        backup = await self._kept(wanted, held)
-        await in_thread(lambda stop: self._library.remove(wanted))
-        await in_thread(lambda stop: self._workshop.folders.forget_script(wanted))
+        async with self._writing:
+            held = await in_thread(lambda stop: self._library.raw(wanted))
+            if held is None:
+                raise NotFound(f"There is no script called {wanted!r}.", hint="list_scripts shows all.", field="name")
+            backup = await self._kept(wanted, held)
+            await in_thread(lambda stop: self._library.remove(wanted))
+            await in_thread(lambda stop: self._workshop.folders.forget_script(wanted))
         return ScriptDeleted(name=wanted, backup=backup)
 
     async def save(
@@ -131,7 +134,8 @@ class Keeping:
             created=now(),
             updated=now(),
         )
-        return await self._save(script)
+        async with self._writing:
+            return await self._save(script)
 
     async def _save(self, script: Script) -> ScriptSaved:
         file = await in_thread(lambda stop: self._library.raw(script.name))

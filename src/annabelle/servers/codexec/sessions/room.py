@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from annabelle.core.errors import NotFound, TooManyRequests
+from annabelle.core.errors import InvalidArguments, NotFound, TooManyRequests
 from annabelle.core.ids import new_id
 from annabelle.servers.codexec.isolation.layer import Mount
 from annabelle.servers.codexec.languages import SessionLanguage, start_of_session
@@ -23,7 +23,7 @@ class Room:
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
         self._sessions: dict[str, Session] = {}
-        self._starting = 0
+        self._starting: list[tuple[str, str | None]] = []
         self._caretaker: asyncio.Task[None] | None = None
 
     def mine(self) -> list[Session]:
@@ -42,17 +42,21 @@ class Room:
         )
 
     async def start(self, language: SessionLanguage, name: str | None, working_dir: str | None) -> Session:
-        if len(self._sessions) + self._starting >= self._workshop.config.max_sessions:
+        newcomer = (whose(), name)
+        taken = newcomer in self._starting or any(session.name == name for session in self.mine())
+        if name is not None and taken:
+            raise InvalidArguments(f"There is already a session called {name!r}.", field="name")
+        if len(self._sessions) + len(self._starting) >= self._workshop.config.max_sessions:
             raise TooManyRequests(
                 f"There are already {self._workshop.config.max_sessions} sessions.",
                 hint="Close one with close_session.",
                 retry_after=60,
             )
-        self._starting += 1
+        self._starting.append(newcomer)
         try:
             session = await self._started(language, name, working_dir)
         finally:
-            self._starting -= 1
+            self._starting.remove(newcomer)
         self._sessions[session.id] = session
         if self._caretaker is None or self._caretaker.done():
             self._caretaker = asyncio.get_running_loop().create_task(self._care())

@@ -94,11 +94,8 @@ class SessionTools:
     ) -> SessionStarted:
         """Start an interpreter that remembers variables and imports between calls of send_to_session. It is closed
         after some idle time."""
-        if name is not None:
-            if any(ord(char) in _CONTROL for char in name):
-                raise InvalidArguments("The name has control characters.", field="name")
-            if any(session.name == name for session in self._room.mine()):
-                raise InvalidArguments(f"There is already a session called {name!r}.", field="name")
+        if name is not None and any(ord(char) in _CONTROL for char in name):
+            raise InvalidArguments("The name has control characters.", field="name")
         session = await self._room.start(language, name, working_dir)
         return SessionStarted(session_id=session.id, language=language, name=name)
 
