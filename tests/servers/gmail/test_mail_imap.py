@@ -268,6 +268,17 @@ async def test_a_filter_whose_label_is_gone_keeps_no_mail_back(imap_box: ImapBox
     assert (await imap_box.only()).subject == "Lunch"
 
 
+@pytest.mark.req("SRV-MAI")
+async def test_filters_that_want_the_opposite_of_each_other_keep_no_mail_back(imap_box: ImapBox) -> None:
+    await imap_box.call("create_label", name="Work")
+    await imap_box.call("create_filter", criteria={"from": "bob"}, action={"add_label_ids": ["Work"]})
+    await imap_box.call("create_filter", criteria={"subject": "Lunch"}, action={"remove_label_ids": ["work", "UNREAD"]})
+    imap_box.deliver(mail("Lunch"))
+    found = await imap_box.call("list_emails", query="in:work")
+    assert [(one.subject, one.unread) for one in found.emails] == [("Lunch", False)]
+    assert found.notice is None
+
+
 @pytest.mark.req("SRV-MAI", "SRV-ALL")
 async def test_a_disk_that_takes_no_note_of_the_filters_keeps_no_mail_back(
     imap_box: ImapBox, monkeypatch: pytest.MonkeyPatch

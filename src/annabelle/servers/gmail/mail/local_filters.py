@@ -180,7 +180,7 @@ def sort_new(client: ImapClient, stop: StopSign, kept: KeptAccount) -> tuple[int
 def _matches(
     client: ImapClient, kept: KeptAccount, new: list[int]
 ) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """What all filters together want of each mail."""
+    """What all filters together want of each mail. A label that one adds and another removes is added."""
     wanted: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for one in kept.filters:
         criteria, attachment = criteria_of(one)
@@ -191,8 +191,13 @@ def _matches(
             found = [uid for uid in found if has_file(outlines.get(uid, {}).get(b"BODYSTRUCTURE")) is attachment]
         for uid in set(found) & set(new):
             add, remove = wanted.get(uid, ((), ()))
-            wanted[uid] = ((*add, *one.add), (*remove, *(label for label in one.remove if label not in one.add)))
-    return wanted
+            wanted[uid] = ((*add, *one.add), (*remove, *one.remove))
+    return {uid: (add, _less(remove, add)) for uid, (add, remove) in wanted.items()}
+
+
+def _less(labels: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    taken = {label.lower() for label in others}
+    return tuple(label for label in labels if label.lower() not in taken)
 
 
 def _exists(folders: Folders, label: str) -> bool:
