@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 
 import pytest
 
-from annabelle.core.errors import InvalidArguments, NotFound
+from annabelle.core.errors import InvalidArguments, NotFound, StorageTrouble
 from annabelle.servers.kit import Call, ToolServer
 from annabelle.servers.kit.call import enter_call
 from annabelle.servers.telegram import news
@@ -122,6 +123,21 @@ async def test_a_torn_file_is_taken_as_empty_and_said(
     assert "taken as empty" in caplog.text
     assert told(await tool("get_new_messages")) == {"11": ["hello"]}
     assert told(await tool("get_new_messages")) == {}
+
+
+async def test_a_file_that_can_not_be_opened_is_not_written_over(
+    tool: CallTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tool("subscribe_chat", action="subscribe", chat_id="@ada")
+
+    def refused(_: Path) -> bytes:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", refused)
+        with pytest.raises(StorageTrouble, match="could not be read"):
+            await tool("subscribe_chat", action="subscribe", chat_id="@daily")
+    assert len((await tool("subscribe_chat", action="list")).subscriptions) == 1
 
 
 async def test_each_agent_hears_everything_itself(telegram: TelegramDouble, server: ToolServer) -> None:

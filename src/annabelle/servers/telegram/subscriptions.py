@@ -55,6 +55,10 @@ class Subscriptions:
             return _Kept.model_validate_json(self._file.read_bytes())
         except FileNotFoundError:
             return _Kept()
-        except (OSError, ValidationError):
+        except OSError as error:  # it may be whole: taken as empty, it would be written over
+            raise StorageTrouble(
+                f"The subscriptions could not be read: {error.strerror}.", hint=f"Look at {self._file.name}."
+            ) from error
+        except ValidationError:
             _log.warning("%s can not be read; it is taken as empty and written anew.", self._file.name)
             return _Kept()
