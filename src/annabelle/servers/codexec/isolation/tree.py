@@ -51,8 +51,12 @@ def usage(pid: int, enough: int) -> Usage:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process with all below it: whatever holds the others together dies first."""
-    for each in (*descendants(pid), pid):
+    """Kill a process with all below it: whatever holds the others together dies first. Where no tree can be read, as on
+    macOS, its group is what holds them together."""
+    tree = descendants(pid)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    for each in (*tree, pid):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(each, signal.SIGKILL)
 
