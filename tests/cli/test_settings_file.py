@@ -47,6 +47,11 @@ def test_comments_other_lines_and_other_settings_stay(tmp_path: Path):
         ("USER_NAME", "two\nlines", "one line"),
         ("USER_NAME", "a\x00b", "one line"),
         ("GROQ_API_KEY", "a${HOME}b", "the name of another setting"),
+        ("PRIVATE_HOSTS_ALLOWED", "nas.local, http://10.0.0.1", "neither a host nor a network"),
+        ("PRIVATE_HOSTS_ALLOWED", "10.0.0.0/99", "neither a host nor a network"),
+        ("WEATHER_URL", "api.example.org", "https://example.org"),
+        ("SEARXNG_URL", "ftp://search.example", "https://example.org"),
+        ("CURRENCY_URL", "https://example.org:port", "https://example.org"),
     ],
 )
 def test_a_value_that_can_not_be_is_refused_with_the_reason(name: str, value: str, reason: str):
@@ -54,6 +59,18 @@ def test_a_value_that_can_not_be_is_refused_with_the_reason(name: str, value: st
         check_value(*find_setting(name), value)
     assert reason in caught.value.message
     assert name.upper() in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PRIVATE_HOSTS_ALLOWED", "nas.local:8080, 192.168.1.0/24, [::1]:80"),
+        ("SEARXNG_URL", "https://me:secret@search.example/path"),
+        ("WEATHER_URL", "http://127.0.0.1:8000"),
+    ],
+)
+def test_hosts_and_addresses_that_servers_take_are_accepted(name: str, value: str):
+    check_value(*find_setting(name), value)
 
 
 def test_an_unknown_setting_names_the_closest():

@@ -6,13 +6,39 @@ A setting comes from the environment, else from `config/settings.env` in the hom
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
+from annabelle.core.private_hosts import Exceptions
+
+
+def _usable_address(text: str) -> str:
+    try:
+        parts = urlsplit(text.strip())
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if text.strip() and not usable:
+        raise PydanticCustomError("web_address", "it must be an address such as https://example.org")
+    return text
+
+
+def _usable_hosts(text: str) -> str:
+    try:
+        Exceptions.parse(text)
+    except ConfigMistake as error:
+        raise PydanticCustomError("hosts", "one of its entries is neither a host nor a network") from error
+    return text
+
+
+WebAddress = Annotated[str, AfterValidator(_usable_address)]
+Hosts = Annotated[str, AfterValidator(_usable_hosts)]
 
 
 class Settings(BaseSettings):
@@ -237,14 +263,14 @@ class Settings(BaseSettings):
     codexec_npm_registry: str = Field("", description="Where Node packages come from; by default npm's own choice")
 
     # web
-    private_hosts_allowed: str = Field(
+    private_hosts_allowed: Hosts = Field(
         "",
         description="Machines of your own network that tools may reach: nas.local:8080, 192.168.1.0/24; empty: none",
     )
     brave_api_key: SecretStr | None = Field(None, description="Key for Brave Search")
-    brave_base_url: str = Field("https://api.search.brave.com", description="Other address for Brave Search")
+    brave_base_url: WebAddress = Field("https://api.search.brave.com", description="Other address for Brave Search")
     brave_rate_limit_ms: int = Field(1_100, ge=0, description="Least time between two requests to Brave Search")
-    searxng_url: str = Field("", description="Address of a SearXNG instance to search with")
+    searxng_url: WebAddress = Field("", description="Address of a SearXNG instance to search with")
     search_without_key: bool = Field(True, description="Search without a key where neither Brave nor SearXNG is set")
     web_fetch_max_length: int = Field(20_000, ge=1_000, description="Characters of a page that are shown")
     web_fetch_max_bytes: int = Field(10_000_000, ge=10_000, description="Largest page or document that is read")
@@ -256,7 +282,7 @@ class Settings(BaseSettings):
     # mail, calendar and chats
     google_client_id: str = Field("", description="OAuth client for Google, of the type desktop application")
     google_client_secret: SecretStr | None = Field(None, description="Its secret")
-    google_api_url: str = Field("", description="Other address for Google's API and sign-in")
+    google_api_url: WebAddress = Field("", description="Other address for Google's API and sign-in")
     mail_attachment_max_bytes: int = Field(
         25_000_000, ge=1_000, description="Largest attachment that is fetched into the workspace or sent"
     )
@@ -268,9 +294,9 @@ class Settings(BaseSettings):
     op_service_account_token: SecretStr | None = Field(None, description="Service account of 1Password")
 
     # everyday
-    weather_url: str = Field("https://api.open-meteo.com", description="Where forecasts come from")
-    geocoding_url: str = Field("https://geocoding-api.open-meteo.com", description="Where places are looked up")
-    currency_url: str = Field("https://api.frankfurter.dev", description="Where exchange rates come from")
+    weather_url: WebAddress = Field("https://api.open-meteo.com", description="Where forecasts come from")
+    geocoding_url: WebAddress = Field("https://geocoding-api.open-meteo.com", description="Where places are looked up")
+    currency_url: WebAddress = Field("https://api.frankfurter.dev", description="Where exchange rates come from")
 
 
 def load_settings(home: Home) -> Settings:

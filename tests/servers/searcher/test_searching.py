@@ -20,7 +20,7 @@ from annabelle.core.errors import (
     ProviderRefused,
     Unavailable,
 )
-from annabelle.core.settings import Settings
+from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.searcher.config import SearcherConfig
 from annabelle.servers.searcher.freshness import Freshness
@@ -309,7 +309,7 @@ def test_a_searxng_address_that_is_none_is_a_mistake_of_the_settings(
 ) -> None:
     monkeypatch.setenv("SEARXNG_URL", address)
     with pytest.raises(ConfigMistake, match="SEARXNG_URL"):
-        SearcherConfig.of(Settings(), config)
+        SearcherConfig.of(own_settings(), config)
 
 
 @settings(deadline=None, max_examples=60)
