@@ -108,12 +108,24 @@ async def test_what_people_write_between_calls_is_respected(ask: CallTool, works
     await ask("update_todo", todo=item.id, text="Ours")
     text = file.read_text()
     assert "\nSome words of mine.\n" in text
-    assert f"* [ ] By hand <!-- {by_hand[0]} -->\n  - [x] Under it (high)" in text
+    assert f"* [ ] By hand <!-- {by_hand[0]} -->\n  - [X] Under it (high)" in text
     assert f"* [x] By hand (done {now().date().isoformat()}) <!-- {by_hand[1]} -->\n- no item\n" in text
     after = {todo.id for todo in (await ask("list_todos", list="Shared", status="all")).todos}
     assert after == todos.keys(), "ids stay, written down or not"
     with pytest.raises(NotFound):
         await ask("complete_todo", todo="words of mine")
+
+
+async def test_items_nobody_changed_keep_all_that_people_wrote(ask: CallTool, workspace: Path) -> None:
+    theirs = ["- [ ] Paint  it <!-- ask Ada -->", "* [X] Rent (due 2030-01-01, due 2030-02-01)"]
+    file = workspace / "Notes/Lists/Home.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("\n".join(["# Home", *theirs]))
+    added = await ask("add_todo", text="Sweep", list="Home")
+    await ask("complete_todo", todo=added.todo.id)
+    lines = file.read_text().split("\n")
+    assert [line.rpartition(" <!-- t-")[0] for line in lines[1:3]] == theirs
+    assert lines[3].startswith("- [x] Sweep (done ")
 
 
 async def test_items_of_one_text_are_told_apart(ask: CallTool) -> None:

@@ -52,20 +52,24 @@ class TodoList:
     items: tuple[Todo, ...]
 
     def write(self) -> str:
-        """The file with every item's id in it, so that it stays the same from now on."""
+        """The file with every item's id in it, so that it stays the same from now on. Of items that were not changed
+        nothing else is written anew: a person may have put more into the line than an item has."""
         lines = list(self.lines)
         for item in self.items:
-            lines[item.line] = item.write()
+            mark = _MARK.search(lines[item.line])
+            if mark is None or mark[1] != item.id:
+                lines[item.line] = f"{_MARK.sub('', lines[item.line]).rstrip()} <!-- {item.id} -->"
         return "\n".join(lines).rstrip("\n") + "\n"
 
     def add(self, item: Todo) -> TodoList:
         """After the last item, or at the end of a list that has none."""
         place = self.items[-1].line + 1 if self.items else len(self.lines)
-        lines = (*self.lines[:place], "", *self.lines[place:])
+        lines = (*self.lines[:place], item.write(), *self.lines[place:])
         return TodoList(self.name, lines, (*self.items, replace(item, line=place)))
 
     def change(self, item: Todo) -> TodoList:
-        return replace(self, items=tuple(item if one.id == item.id else one for one in self.items))
+        lines = (*self.lines[: item.line], item.write(), *self.lines[item.line + 1 :])
+        return TodoList(self.name, lines, tuple(item if one.id == item.id else one for one in self.items))
 
     def remove(self, item: Todo) -> TodoList:
         lines = (*self.lines[: item.line], *self.lines[item.line + 1 :])
