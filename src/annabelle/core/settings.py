@@ -250,7 +250,9 @@ class Settings(BaseSettings):
     )
     codexec_container_engine: str = Field("", description="docker or podman, for isolation by container")
     codexec_container_image: str = Field("", description="Image with the languages code may be written in")
-    codexec_network: bool = Field(False, description="Let executed code reach the network")
+    codexec_network: bool = Field(
+        False, description="Let executed code reach the network: all of it, this machine and its neighbours included"
+    )
     codexec_default_timeout_ms: int = Field(30_000, ge=100, description="Time code may run when a call names none")
     codexec_max_timeout_ms: int = Field(300_000, ge=100, description="Longest time a call may ask for")
     codexec_max_output_chars: int = Field(10_000, ge=200, description="Output that is shown; the rest goes to a file")
