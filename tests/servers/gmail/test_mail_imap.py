@@ -11,9 +11,9 @@ import pytest
 from imapclient import imap_utf7
 
 from annabelle.core.connections import write_connection
-from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OutcomeUnknown, Unavailable
+from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OutcomeUnknown, TooLarge, Unavailable
 from annabelle.servers.gmail.config import GmailConfig
-from annabelle.servers.gmail.mail import local_filters, smtp
+from annabelle.servers.gmail.mail import imap_messages, local_filters, smtp
 from annabelle.servers.gmail.server import build
 from servers.gmail.boxes import ImapBox
 from servers.gmail.mails import mail
@@ -221,6 +221,19 @@ async def test_a_draft_of_another_program_is_sent_once_or_names_what_is_wrong(im
     outcomes = await asyncio.gather(*sending, return_exceptions=True)
     assert [type(one) for one in outcomes if isinstance(one, BaseException)] == [NotFound]
     assert len(imap_box.sent()) == 1
+
+
+@pytest.mark.req("SRV-MAI", "SRV-ALL")
+async def test_a_draft_too_large_to_be_read_whole_is_kept_and_not_sent_in_part(
+    imap_box: ImapBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await imap_box.call("create_draft", to="bob@example.org", subject="Long", body="b" * 3_000)
+    monkeypatch.setattr(imap_messages, "WHOLE_BYTES", 1_000)
+    monkeypatch.setattr(imap_messages, "_LARGE_BEGINNING", 500)
+    with pytest.raises(TooLarge):
+        await imap_box.call("send_draft", draft_id=made.draft_id)
+    assert imap_box.sent() == []
+    assert len((await imap_box.call("list_drafts")).drafts) == 1
 
 
 @pytest.mark.req("SRV-MAI")

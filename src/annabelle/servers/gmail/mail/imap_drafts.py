@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from annabelle.core.errors import NotFound
+from annabelle.core.errors import NotFound, TooLarge
 from annabelle.servers.gmail.mail.imap_folders import DRAFT, Folders
 from annabelle.servers.gmail.mail.imap_ids import Place, draft_id, read_draft_id
 from annabelle.servers.gmail.mail.imap_messages import raw_message, snippet_of, summaries, validity_of
@@ -76,7 +76,11 @@ def find_draft(client: ImapClient, given: str) -> Place:
 
 
 def draft_bytes(client: ImapClient, given: str) -> bytes:
-    return raw_message(client, find_draft(client, given))[0]
+    """All of a draft. A piece of it must not go out in its name."""
+    data, size = raw_message(client, find_draft(client, given))
+    if size > len(data):
+        raise TooLarge(f"The draft has {size} bytes, which is too large to be sent from here.", field="draft_id")
+    return data
 
 
 def drop_draft(client: ImapClient, given: str) -> None:
