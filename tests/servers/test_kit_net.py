@@ -106,6 +106,7 @@ PRIVATE = [
     "[2001:0:4136:e378:8000:63bf:3fff:fdd2]",
     "[100::1]",
     "[2001:db8::1]",
+    "[2606:4700::1111%lo]",
     "localhost",
     "localhost.",
     "LOCALHOST",

@@ -24,6 +24,13 @@ async def test_text_that_fits_is_shown_and_not_kept(overflow: Overflow, workspac
     assert not (workspace / "temp/results").exists()
 
 
+async def test_one_character_too_many_is_cut_and_the_whole_is_kept(overflow: Overflow, workspace: Path) -> None:
+    shown = await overflow.show("grüße!", 5, "page.md")
+    assert (shown.text, shown.total_chars) == ("grüße", 6)
+    assert shown.rest is not None
+    assert (workspace / shown.rest).read_text() == "grüße!"
+
+
 async def test_the_whole_of_a_longer_text_can_be_read(overflow: Overflow, workspace: Path) -> None:
     text = "zeile ä\n" * 1000 + "\ud800"
     shown = await overflow.show(text, 10, "../page.md")

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.core.tools import Audience, ToolAnnotations, ToolSpec
 from annabelle.servers.kit.readiness import ReadinessTool
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.supervision.readiness import answers_for_itself
 from servers.needy_servers.needy.__main__ import SENTENCE
 from support.toolbox import QUICK, TESTS, MemoryJournal, eventually
 
@@ -71,3 +73,18 @@ async def test_nothing_missing_is_ready() -> None:
 
     answer = await ReadinessTool(nothing).readiness()
     assert (answer.ready, answer.missing) == (True, None)
+
+
+@pytest.mark.parametrize(("audience", "asked"), [("hub", True), ("everyone", False), ("people", False)])
+def test_a_tool_that_only_has_the_name_is_never_asked_by_the_hub(audience: Audience, asked: bool) -> None:
+    """An external server may have a tool called so, and what that does nobody here knows."""
+    spec = ToolSpec(
+        name="other_readiness",
+        server="other",
+        original_name="readiness",
+        description="",
+        input_schema={"type": "object"},
+        annotations=ToolAnnotations(),
+        audience=audience,
+    )
+    assert answers_for_itself([spec]) is asked

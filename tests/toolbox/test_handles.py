@@ -250,6 +250,11 @@ def test_each_long_line_of_a_key_is_found():
     assert cleaned == f"it begins {HANDLE}  {HANDLE}"
 
 
+def test_where_one_value_begins_another_no_end_of_the_longer_one_is_left():
+    scrub = Scrubber({"correct-horse": HANDLE, "correct-horse-battery": OTHER})
+    assert scrub.text("said correct-horse-battery, then correct-horse") == f"said {OTHER}, then {HANDLE}"
+
+
 @given(st.text(min_size=3, max_size=40).filter(lambda text: text.strip() and text not in HANDLE), st.text(max_size=20))
 def test_no_value_survives_whatever_it_is_made_of(value: str, around: str):
     scrub = Scrubber({value: HANDLE})
