@@ -237,6 +237,18 @@ async def test_a_draft_too_large_to_be_read_whole_is_kept_and_not_sent_in_part(
 
 
 @pytest.mark.req("SRV-MAI")
+async def test_a_draft_that_another_program_marked_as_deleted_is_not_sent(imap_box: ImapBox) -> None:
+    made = await imap_box.call("create_draft", to="bob@example.org", subject="No", body="b")
+    with imaplib.IMAP4("127.0.0.1", imap_box.servers.imap_port) as other:
+        other.login(imap_box.address, imap_box.servers.password)
+        other.select("Drafts")
+        assert other.store("1", "+FLAGS", "\\Deleted")[0] == "OK"
+        with pytest.raises(NotFound):
+            await imap_box.call("send_draft", draft_id=made.draft_id)
+    assert imap_box.sent() == []
+
+
+@pytest.mark.req("SRV-MAI")
 async def test_a_draft_for_nobody_is_kept_and_not_sent(imap_box: ImapBox) -> None:
     made = await imap_box.call("create_draft", to="", subject="Notes", body="b")
     with pytest.raises(Conflict):

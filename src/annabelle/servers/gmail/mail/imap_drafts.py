@@ -67,11 +67,13 @@ def find_draft(client: ImapClient, given: str) -> Place:
         validity = validity_of(client.select_folder(folder.name))
         if isinstance(wanted, Place):
             known = wanted.folder == folder.name and wanted.validity == validity
-            uids = [wanted.uid] if known and wanted.uid in client.fetch([wanted.uid], ["UID"]) else []
+            uids = [wanted.uid] if known else []
         else:
             uids = with_message_id(client, wanted)
-        if uids:
-            return Place(folder.name, validity, uids[-1])
+        # One that is marked as deleted is still there, but nobody's draft any more.
+        standing = set(client.search([b"UNDELETED"])) & set(uids)
+        if standing:
+            return Place(folder.name, validity, max(standing))
     raise NotFound("There is no such draft any more.", hint="list_drafts shows them.", field="draft_id")
 
 
