@@ -76,6 +76,29 @@ async def _one(port: int, request: bytes) -> bytes:
 
 
 @pytest.mark.req("SRV-BRW")
+@pytest.mark.incident("I-15")
+async def test_a_name_is_looked_up_once_and_the_very_address_that_was_judged_is_used(site: Site) -> None:
+    """Looked up again by the system for the connection, it could mean another address by then."""
+    asked: list[str] = []
+
+    async def judged(host: str, _port: int) -> list[str]:
+        asked.append(host)
+        return ["127.0.0.1"]
+
+    gate = Gate(Reach(Exceptions.parse(f"127.0.0.1:{site.port}"), judged))
+    site.pages["/"] = "content"
+    port = urlsplit(await gate.start()).port
+    assert port is not None
+    request = f"GET http://known-to-the-judge-alone.test:{site.port}/ HTTP/1.1\r\nHost: x\r\n".encode()
+    try:
+        answer = await asyncio.wait_for(_one(port, request + _key(gate) + b"\r\n\r\n"), 10)
+    finally:
+        await gate.close()
+    assert answer.endswith(b"content")
+    assert asked == ["known-to-the-judge-alone.test"]
+
+
+@pytest.mark.req("SRV-BRW")
 async def test_what_browsers_overlook_is_overlooked(gate: tuple[Gate, int]) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
