@@ -263,8 +263,8 @@ async def test_files_in_memory_count_too(call: CallTool) -> None:
     code = """
 for place in ('/tmp/a', '/dev/shm/a'):
     try:
-        with open(place, 'wb') as file:
-            for _ in range(45):
+        for number in range(30):  # each of a size that a file may have
+            with open(place + str(number), 'wb') as file:
                 file.write(b'x' * 10_000_000)
         print('wrote')
     except OSError as error:

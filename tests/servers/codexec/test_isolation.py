@@ -86,6 +86,30 @@ print(os.listdir('/sys') if os.path.exists('/sys') else 'no /sys', os.path.exist
     assert (stranger_folder / "made").read_text() == "x"
 
 
+def test_every_process_inside_has_the_limits_of_its_cell(stranger_folder: Path) -> None:
+    code = """
+from resource import *
+for kind in (RLIMIT_DATA, RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_CORE):
+    print(*getrlimit(kind))
+"""
+    cell = cell_of(Mount(stranger_folder, "/work", writable=True), argv=("/usr/bin/python3", "-c", code))
+    done = as_ordinary_user(Bubblewrap(is_root=False).command(cell))
+    limits = [str(limit) for limit in (LIMITS.memory_bytes, LIMITS.file_bytes, LIMITS.cpu_seconds, 1024, 0)]
+    assert done.stdout.splitlines() == [f"{limit} {limit}" for limit in limits], done.stderr
+
+
+def test_what_is_there_to_be_read_is_not_written_even_where_everybody_may(stranger_folder: Path) -> None:
+    (stranger_folder / "main.py").write_text("kept")
+    (stranger_folder / "main.py").chmod(0o666)
+    code = "cat main.py; echo changed > main.py; touch planted"
+    done = as_ordinary_user(
+        Bubblewrap(is_root=False).command(cell_of(Mount(stranger_folder, "/work"), argv=("/bin/sh", "-c", code)))
+    )
+    assert done.stdout == "kept"
+    assert done.stderr.count("Read-only file system") == 2
+    assert [(file.name, file.read_text()) for file in stranger_folder.iterdir()] == [("main.py", "kept")]
+
+
 def test_an_ordinary_user_can_not_make_namespaces_inside(stranger_folder: Path) -> None:
     cell = cell_of(Mount(stranger_folder, "/work", writable=True), argv=("/usr/bin/unshare", "-Ur", "/usr/bin/true"))
     assert as_ordinary_user(Bubblewrap(is_root=False).command(cell)).returncode != 0
