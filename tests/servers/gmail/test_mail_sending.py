@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, TooLarge
+from annabelle.servers.gmail.mail.outgoing import Outgoing, compose
 from annabelle.servers.kit.call import Call, enter_call
 from servers.gmail.boxes import Box
 from servers.gmail.mails import mail
@@ -133,6 +134,14 @@ async def test_an_answer_stays_in_its_thread(box: Box) -> None:
     assert sent["In-Reply-To"] == "<second@example.org>"
     assert sent["References"] == "<first@example.org> <second@example.org>"
     assert (await box.call("get_email", message_id=done.id)).thread_id == line.thread_id
+
+
+@pytest.mark.req("SRV-MAI")
+def test_an_answer_in_a_long_thread_names_its_beginning_and_its_latest() -> None:
+    thread = tuple(f"<{number}@example.org>" for number in range(100))
+    answer = Outgoing((), "Re: Lunch", "Yes!", in_reply_to=thread[-1], references=thread)
+    named = str(compose(answer, "ada@example.org", "<new@example.org>")["References"]).split()
+    assert named == [thread[0], *thread[-29:]]
 
 
 @pytest.mark.req("SRV-MAI")

@@ -6,13 +6,13 @@ import asyncio
 import logging
 
 import pytest
-from telethon import errors
+from telethon import TelegramClient, errors
 from telethon.crypto import AuthKey
 from telethon.errors import rpcerrorlist
 from telethon.sessions import StringSession
 from telethon.tl import functions
 
-from annabelle.core.connections import connection_file, remove_connection, write_connection
+from annabelle.core.connections import TelegramAccount, connection_file, remove_connection, write_connection
 from annabelle.core.errors import (
     AnnabelleError,
     ConfigMistake,
@@ -284,8 +284,28 @@ async def test_the_session_is_in_no_log_and_no_error(
     assert "hash-of-the-app" not in caplog.text + repr(account())
 
 
-def test_the_real_client_is_made_from_an_account_without_touching_the_network(home: Home) -> None:
+@pytest.fixture
+def real_account() -> TelegramAccount:
     session = StringSession()
     session.set_dc(2, "127.0.0.1", 443)
     session.auth_key = AuthKey(bytes(range(256)))
-    assert not make_api(account(session.save())).connected
+    return account(session.save())
+
+
+def test_the_real_client_is_made_from_an_account_without_touching_the_network(real_account: TelegramAccount) -> None:
+    assert not make_api(real_account).connected
+
+
+def test_the_real_client_waits_out_only_what_fits_into_a_call(
+    real_account: TelegramAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A longer wait than the time of a request would end as an outcome nobody knows, instead of as seconds to wait."""
+    made: list[TelegramClient] = []
+
+    def kept(*given: object, **options: object) -> TelegramClient:
+        made.append(TelegramClient(*given, **options))
+        return made[0]
+
+    monkeypatch.setattr(client, "TelegramClient", kept)
+    make_api(real_account)
+    assert 0 < made[0].flood_sleep_threshold < client.REQUEST_SECONDS

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from annabelle.core.errors import InvalidArguments, NotFound
@@ -164,7 +164,11 @@ MOMENTS = st.datetimes(datetime(2027, 3, 26), datetime(2027, 3, 30)).map(lambda 
 EVENTS = st.lists(st.tuples(MOMENTS, st.timedeltas(timedelta(0), timedelta(hours=9))), max_size=12)
 
 
+NOON = datetime(2027, 3, 27, 12, tzinfo=UTC)
+
+
 @settings(deadline=None)
+@example([(NOON, timedelta(hours=6)), (NOON + timedelta(hours=1), timedelta(hours=1))], "UTC")  # one within the other
 @given(EVENTS, st.sampled_from(["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "UTC"]))
 def test_every_minute_is_either_taken_or_free(events: list[tuple[datetime, timedelta]], name: str) -> None:
     zone = ZoneInfo(name)
@@ -178,3 +182,5 @@ def test_every_minute_is_either_taken_or_free(events: list[tuple[datetime, timed
     every = sorted([*busy, *free])
     assert (every[0].start, every[-1].end) == (whole.start, whole.end)
     assert all(before.end == after.start for before, after in itertools.pairwise(every))
+    taken = [Slot(start, start + length) for start, length in events if length > timedelta(0)]
+    assert all(any(slot.start <= one.start and one.end <= slot.end for slot in busy) for one in taken)
