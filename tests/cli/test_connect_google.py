@@ -112,6 +112,14 @@ def test_an_answer_with_another_state_is_turned_away_and_the_right_one_still_cou
     assert kept(home) is not None
 
 
+def test_no_sign_in_can_be_guessed_from_another() -> None:
+    attempts = [Attempt("http://127.0.0.1:1/") for _ in range(20)]
+    for secrets in ({one.state for one in attempts}, {one.verifier for one in attempts}):
+        assert len(secrets) == len(attempts)
+        assert min(map(len, secrets)) >= 32
+        assert not any(secret in repr(attempts) for secret in secrets)
+
+
 def test_nobody_who_signs_in_is_waited_for_only_so_long(
     typed: Keyboard, home: Home, browser: BrowserOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
