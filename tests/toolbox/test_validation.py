@@ -43,6 +43,23 @@ def test_a_mistake_names_its_field(arguments: JsonObject, field: str) -> None:
     assert field in caught.value.message
 
 
+@pytest.mark.req("RTR-03")
+@pytest.mark.parametrize(
+    ("schema", "value", "reason"),
+    [
+        ({"type": "string", "maxLength": 400}, "x" * 5000, "is too long: it may have at most 400 characters (t_x)."),
+        ({"type": "array", "maxItems": 3}, list(range(500)), "is too long: it may have at most 3 entries (t_x)."),
+        ({"type": "integer"}, "x" * 5000, "is not of type 'integer' (t_x)."),
+        ({"enum": ["a", "b"]}, "x" * 5000, "is not one of ['a', 'b'] (t_x)."),
+    ],
+)
+def test_what_is_wrong_with_a_long_value_is_said(schema: JsonObject, value: object, reason: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        ArgumentChecker().check(spec({"type": "object", "properties": {"text": schema}}), {"text": value})
+    assert caught.value.message.endswith(reason)
+    assert len(caught.value.message) < 400
+
+
 def test_good_arguments_pass() -> None:
     ArgumentChecker().check(spec(NESTED), {"path": "a", "items": [{"n": 1}]})
 

@@ -17,6 +17,7 @@ from annabelle.core.tools import JsonObject, ToolSpec
 
 _log = logging.getLogger(__name__)
 _MESSAGE_LIMIT = 300
+_COUNTED = {"maxLength": "characters", "maxItems": "entries"}
 
 
 class Validator(Protocol):
@@ -67,15 +68,25 @@ def _make(tool: ToolSpec) -> Validator | None:
 
 def _mistake(tool: str, error: ValidationError) -> InvalidArguments:
     path = [str(part) for part in error.absolute_path]
-    problem = f"is not valid: {error.message[:_MESSAGE_LIMIT]}"
+    problem = f"is not valid: {_shortened(error.message)}"
     if error.validator == "required":
         path.append(_missing(error))
         problem = "is missing"
     elif error.validator == "additionalProperties":
         path.append(_surplus(error))
         problem = "is not a parameter of this tool"
+    elif error.validator in _COUNTED:
+        problem = f"is too long: it may have at most {error.validator_value} {_COUNTED[str(error.validator)]}"
     field = ".".join(path)
     return InvalidArguments(f"{field or 'The arguments'} {problem} ({tool}).", field=field or None)
+
+
+def _shortened(message: str) -> str:
+    """A message begins with the value, which may be long, and ends with what is wrong with it: both ends stay."""
+    if len(message) <= _MESSAGE_LIMIT:
+        return message
+    half = _MESSAGE_LIMIT // 2
+    return f"{message[:half]} … {message[-half:]}"
 
 
 def _missing(error: ValidationError) -> str:
