@@ -27,6 +27,15 @@ async def test_a_page_that_asks_again_and_again_is_given_up(web: Web, site: Site
 
 
 @pytest.mark.req("SRV-BRW")
+async def test_a_page_that_asks_while_it_opens_is_not_taken_for_one_that_is_left(web: Web, site: Site) -> None:
+    site.pages["/"] = "<script>alert('Welcome')</script><title>Fine</title>"
+    done = await web("navigate", url=f"{site.url}/")
+    assert done.did == "Opening the page waits for an answer."
+    assert "Welcome" in (done.dialog or "")
+    assert (await web("handle_dialog", accept=True)).dialog is None
+
+
+@pytest.mark.req("SRV-BRW")
 async def test_a_dialog_nobody_answers_is_dismissed(web: Web, site: Site) -> None:
     site.pages["/"] = "<button onclick=\"out.textContent = String(confirm('Sure?'))\">Go</button><p id=out></p>"
     async with web.hasty(dialog=0.2):

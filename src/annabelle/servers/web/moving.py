@@ -100,7 +100,7 @@ class Moving:
         try:
             response = await _goto(tab, address, seconds)
         except DialogOpened:
-            return await session.done("Leaving the page waits for an answer.", tab)
+            return await session.done("Opening the page waits for an answer.", tab)
         except asyncio.CancelledError:
             tab.stop_loading()
             raise
