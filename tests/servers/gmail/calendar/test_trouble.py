@@ -207,6 +207,25 @@ async def test_a_change_in_between_is_kept_beside_ours(
     assert (meddled, changed.summary, changed.location) == (["done"], "Ours", "Room of the other")
 
 
+async def test_who_is_invited_to_google_in_between_stays_invited(call: CallTool, google: GoogleWorld) -> None:
+    """The list of attendees is written as a whole: over one that has grown since it was read, one would be lost."""
+    event_id = google.invite()
+
+    def carol_joins() -> None:
+        google.part.before_patch = None
+        (event,) = google.part.live()
+        google.part.put({**event, "attendees": [*event["attendees"], {"email": "carol@example.com"}]})
+
+    google.part.before_patch = carol_joins
+    await call("update_event", event_id=event_id, response_status="accepted")
+    (event,) = google.part.live()
+    assert {one["email"]: one["responseStatus"] for one in event["attendees"]} == {
+        "ada@example.com": "accepted",
+        "bob@example.com": "accepted",
+        "carol@example.com": "needsAction",
+    }
+
+
 async def test_a_change_that_never_gets_through_is_a_conflict(call: CallTool, google: GoogleWorld) -> None:
     event_id = google.invite()
     google.double.app.faults.append(Fault("PATCH", PRIMARY, status=412, times=20))
@@ -272,6 +291,8 @@ async def test_events_that_can_not_be_read_are_counted_and_the_others_shown(
     found = await call("list_events")
     assert "Good one" in {one.summary for one in found.events}
     assert found.unreadable >= 11
+    free = await call("find_free_time", time_min="2026-12-01", time_max="2026-12-31")
+    assert free.unreadable == found.unreadable
     with pytest.raises(Unavailable, match="can not be read"):
         await call("get_event", event_id="2.ics")
     with pytest.raises(Unavailable, match="can not be read"):
