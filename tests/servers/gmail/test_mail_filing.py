@@ -160,6 +160,7 @@ async def test_a_filter_sorts_mail_that_comes_after_it(box: Box) -> None:
     )
     box.deliver(mail("Invoice 2", sender="shop@example.org"))
     box.deliver(mail("Invoice 3", sender="bob@example.org"))
+    await box.call("get_new_emails")  # a mailbox without filters of its own has them applied then
     inbox = {line.subject for line in (await box.call("list_emails", query="in:inbox")).emails}
     assert inbox == {"Invoice 1", "Invoice 3"}
     (sorted_,) = (await box.call("list_emails", label_ids=[label.id])).emails
@@ -206,4 +207,5 @@ async def test_filters_go_by_attachment_and_size_too(box: Box) -> None:
     )
     box.deliver(mail("With", files={"a.txt": b"x"}))
     box.deliver(mail("Without"))
+    await box.call("get_new_emails")
     assert (await box.only("is:starred")).subject == "With"

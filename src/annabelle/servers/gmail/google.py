@@ -100,7 +100,7 @@ class GoogleSession:
                 raise self._gone()
             if not may_pass(status, body):
                 raise refusal(status, body)
-            if not again and status not in (403, 429, 503):
+            if not again and status not in (403, 429):
                 raise _unknown(method)
             if attempt >= self._patience.tries or not await self._patience.wait(attempt, told.get("retry-after")):
                 raise refusal(status, body, told.get("retry-after"))

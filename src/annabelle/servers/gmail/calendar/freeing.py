@@ -12,7 +12,7 @@ from annabelle.servers.gmail.calendar.desk import Desk
 from annabelle.servers.gmail.calendar.event import Event
 from annabelle.servers.gmail.calendar.free import busy_slots, free_slots, hours_of_days
 from annabelle.servers.gmail.calendar.results import period
-from annabelle.servers.gmail.calendar.service import CalendarService, Window
+from annabelle.servers.gmail.calendar.service import CalendarService, EventPage, Window
 from annabelle.servers.gmail.calendar.when import read_window
 from annabelle.servers.gmail.calendar.wording import Id, Moment, TimeZone
 from annabelle.servers.kit import Result, tool
@@ -42,10 +42,15 @@ class FreeTime(Result):
     free: list[FreeSlot]
     calendars: list[str] = Field(description="Calendars that were looked into")
     more: bool = Field(default=False, description="Whether there is more than is shown")
+    unreadable: int = Field(default=0, description="Events that could not be read and may take up some of this time")
 
     def text(self) -> str:
         lines = [slot.line() for slot in self.free] or ["No free time."]
-        return "\n".join([*lines, "There is more later."] if self.more else lines)
+        if self.more:
+            lines.append("There is more later.")
+        if self.unreadable:
+            lines.append(f"{self.unreadable} events can not be read and may take up some of this time.")
+        return "\n".join(lines)
 
 
 class Freeing:
@@ -77,7 +82,8 @@ class Freeing:
             raise InvalidArguments("That is more than three months.", hint="Ask for less.", field="time_max")
         service = self._desk.service()
         ids = list(dict.fromkeys(calendar_ids or [one.id for one in await service.calendars() if one.own]))
-        events = [event for calendar_id in ids for event in await _all(service, calendar_id, window)]
+        found = [await _all(service, calendar_id, window) for calendar_id in ids]
+        events = [event for page in found for event in page.events]
         asked = hours_of_days(window.start, window.end, zone, _clock(day_start), _clock(day_end))
         free = free_slots(asked, busy_slots(events, zone), timedelta(minutes=duration_minutes))
         return FreeTime(
@@ -91,18 +97,22 @@ class Freeing:
             ],
             calendars=ids,
             more=len(free) > _MAX_SLOTS,
+            unreadable=sum(page.unreadable for page in found),
         )
 
 
-async def _all(service: CalendarService, calendar_id: str, window: Window) -> list[Event]:
+async def _all(service: CalendarService, calendar_id: str, window: Window) -> EventPage:
+    """All pages as one."""
     events: list[Event] = []
+    unreadable = 0
     token: str | None = None
     for _ in range(_MAX_PAGES):
         page = await service.events(calendar_id, window, _PAGE, token)
         events += page.events
+        unreadable = max(unreadable, page.unreadable)  # a server that unrolls series counts them anew on every page
         token = page.next_page
         if token is None:
-            return events
+            return EventPage(events, None, unreadable)
     raise InvalidArguments("There are too many events in this time.", hint="Ask for less.", field="time_max")
 
 

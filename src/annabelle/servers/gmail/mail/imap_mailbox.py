@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from email.message import EmailMessage
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,18 +64,17 @@ class ImapMailbox:
 
     @property
     def filters_note(self) -> str | None:
-        return "Annabelle applies this filter when new mail is looked at; the mail server knows nothing of it."
+        return "Annabelle applies this filter when new mail is asked for; the mail server knows nothing of it."
 
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> Found:
         asked = parse_query(query)
         start = read_token(page_token)
-        notice = await self._sort()
 
         def work(client: ImapClient, stop: StopSign) -> Found:
             places, criteria = imap_search.chosen(Folders.read(client), asked, labels)
             hits = imap_search.search(client, stop, places, criteria, asked.attachment, start + count + 1)
             lines = imap_search.lines(client, stop, hits[start : start + count])
-            told = notice
+            told = None
             if len(places) > imap_search.MAX_FOLDERS:
                 told = f"Only {imap_search.MAX_FOLDERS} of {len(places)} folders were searched; name one with in:."
             return Found(lines, token_of(start + count) if len(hits) > start + count else None, told)
@@ -91,8 +91,9 @@ class ImapMailbox:
         return await self.connection.run(work)
 
     async def arrived(self, cursor: str | None, count: int) -> Arrived:
-        await self._sort()
-        return await self.connection.run(lambda client, stop: imap_arrivals.since(client, cursor, count))
+        notice = await self._sort()
+        arrived = await self.connection.run(lambda client, stop: imap_arrivals.since(client, cursor, count))
+        return replace(arrived, notice=notice)
 
     async def attachment(self, message_id: str, attachment_id: str, max_bytes: int) -> AttachmentContent:
         place = self._place(message_id)

@@ -102,6 +102,7 @@ class Arrived:
     messages: list[MessageSummary]
     cursor: str
     more: bool = False
+    notice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,13 @@ class NewMail(Result):
     count: int
     more: bool = Field(default=False, description="There are more than are shown here")
     cleared: bool = Field(description="Whether the next call begins after these")
+    notice: str | None = None
 
     def text(self) -> str:
         lines = [line.line() for line in self.emails] or ["No new mails."]
-        return "\n".join([*lines, *(["[There are more new mails than these.]"] if self.more else [])])
+        if self.more:
+            lines.append("[There are more new mails than these.]")
+        return "\n".join([*lines, *([f"[{self.notice}]"] if self.notice else [])])
 
 
 class AttachmentLine(Result):
@@ -123,7 +126,7 @@ class ReadingTools:
         ] = False,
     ) -> NewMail:
         """List what came into the inbox since the last call with clear true, oldest first; the first time, what came
-        within a day."""
+        within a day. In a mailbox without filters of its own, the user's filters are applied first."""
         mailbox = self._desk.mailbox
         agent = current_call().agent_id or "people"
         arrived = await mailbox.arrived(self._seen.read(agent, mailbox.address), _NEW_AT_ONCE)
@@ -131,7 +134,7 @@ class ReadingTools:
         if cleared:
             self._seen.write(agent, mailbox.address, arrived.cursor)
         lines = [mail_line(one) for one in arrived.messages]
-        return NewMail(emails=lines, count=len(lines), more=arrived.more, cleared=cleared)
+        return NewMail(emails=lines, count=len(lines), more=arrived.more, cleared=cleared, notice=arrived.notice)
 
     async def _shown(self, message: Message) -> MailContent:
         summary, headers, content = message.summary, message.headers, message.content
