@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import webbrowser
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -18,6 +20,7 @@ from annabelle.cli.connect.google_access import (
     OAuthClient,
     exchange,
 )
+from annabelle.cli.connect.redirect import waiting_redirect
 from annabelle.core.connections import GoogleAccount, connection_file, read_connection
 from annabelle.core.home import Home
 from cli.sign_ins import ACCESS, REFRESH, Browser, Google, GoogleHandler, serving
@@ -110,6 +113,16 @@ def test_an_answer_with_another_state_is_turned_away_and_the_right_one_still_cou
     assert [page.status_code for page in window.pages] == [400, 400, 404, 400, 200]
     assert done.code == 0
     assert kept(home) is not None
+
+
+async def test_an_answer_that_comes_before_a_sign_in_waits_is_turned_away() -> None:
+    async with asyncio.timeout(10), waiting_redirect() as redirect:
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(redirect.address).port)
+        writer.write(b"GET /?code=stolen HTTP/1.1\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 def test_no_sign_in_can_be_guessed_from_another() -> None:
