@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 from telethon import TelegramClient, errors
@@ -302,10 +303,10 @@ def test_the_real_client_waits_out_only_what_fits_into_a_call(
     """A longer wait than the time of a request would end as an outcome nobody knows, instead of as seconds to wait."""
     made: list[TelegramClient] = []
 
-    def kept(*given: object, **options: object) -> TelegramClient:
+    def kept(*given: Any, **options: Any) -> TelegramClient:
         made.append(TelegramClient(*given, **options))
         return made[0]
 
     monkeypatch.setattr(client, "TelegramClient", kept)
     make_api(real_account)
-    assert 0 < made[0].flood_sleep_threshold < client.REQUEST_SECONDS
+    assert 0 < made[0].flood_sleep_threshold < client.REQUEST_SECONDS  # pyright: ignore
