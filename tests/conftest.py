@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,8 @@ EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
     os.environ.update(FEW_SERVERS)
+    # A shell starts what runs in its background deaf to Ctrl-C, and so would be every program a test interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault(EXTERNAL_VARIABLE, str(config.rootpath / ".venv-external" / "bin"))
     if os.environ.get(NETWORK_VARIABLE) != "namespace":
         os.environ[NETWORK_VARIABLE] = "guard"

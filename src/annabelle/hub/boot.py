@@ -141,6 +141,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     start.redact.learn([booking[LEDGER_TOKEN]])
     shown = ToolboxConfig.from_settings(settings, home, environment | booking)
     toolbox = Toolbox(shown, StoredJournal(database), start.nursery)
+    turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(
         home=home,
         environment=environment,

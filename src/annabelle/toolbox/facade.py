@@ -93,6 +93,10 @@ class Toolbox:
         """Stop a call that is under way, at the server too; False when there is none of this id."""
         return await self._router.recorder.cancel(call_id)
 
+    def give_up(self, message_id: str) -> None:
+        """Stop every call that is under way for a message, at the servers too."""
+        self._router.recorder.give_up(message_id)
+
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""
         return self._supervisor.statuses()

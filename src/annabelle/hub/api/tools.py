@@ -9,6 +9,7 @@ from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, ToolResult, ToolSpec
 from annabelle.core.trace import current_trace
+from annabelle.hub.api.attention import while_listened_to
 from annabelle.hub.api.documented import Caller, TheHub, body_of, failures, read_body
 from annabelle.hub.provenance import labelled, noted
 from annabelle.hub.security.identities import Identity
@@ -51,7 +52,9 @@ async def call_tool(request: Request) -> Response:
         context = await labelled(hub.database, context, _spec(hub, caller, call.name), call.arguments)
     hub.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
     try:
-        result = await hub.toolbox.call(call.name, call.arguments, context, policy)
+        calling = hub.toolbox.call(call.name, call.arguments, context, policy)
+        # An agent that goes away comes back for the result of its call id; a person who hangs up does not want it.
+        result = await (calling if caller.kind == "agent" else while_listened_to(request, calling))
     except AnnabelleError as error:
         hub.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": error.code})
         raise

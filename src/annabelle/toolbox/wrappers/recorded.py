@@ -36,6 +36,7 @@ _RAISED_AGAIN: dict[str, type[AnnabelleError]] = {
 class _Flight:
     digest: str
     task: asyncio.Task[ToolResult]
+    message_id: str | None
 
 
 class Recorder:
@@ -56,7 +57,7 @@ class Recorder:
             return (await asyncio.shield(flight.task)).model_copy(update={"replayed": True})
         record = JournalledCall(call_id, tool.name, digest, context)
         task = asyncio.create_task(self._once(record, inner, tool, arguments))
-        self._flights[call_id] = _Flight(digest, task)
+        self._flights[call_id] = _Flight(digest, task, context.message_id)
         task.add_done_callback(lambda done: self._landed(call_id, done))
         return await asyncio.shield(task)
 
@@ -67,6 +68,12 @@ class Recorder:
         flight.task.cancel()
         await asyncio.wait([flight.task], timeout=5)
         return True
+
+    def give_up(self, message_id: str) -> None:
+        """Stop every call made for a message, its subagents' included: nobody wants what comes of them."""
+        for flight in self._flights.values():
+            if flight.message_id == message_id:
+                flight.task.cancel()
 
     async def drain(self, seconds: float) -> None:
         """Let calls under way end; those that do not in time are cancelled and written down as such."""
