@@ -149,6 +149,16 @@ async def test_an_attachment_over_the_limit_is_refused(box: Box) -> None:
     assert not list((box.workspace / "Downloads").glob("*"))
 
 
+@pytest.mark.req("SRV-MAI")
+async def test_a_label_that_was_added_is_among_the_labels_that_are_told(box: Box) -> None:
+    made = await box.call("create_label", name="Trips")
+    box.deliver(mail("Lunch"))
+    line = await box.only()
+    told = await box.call("modify_labels", message_id=line.id, add_label_ids=[made.id])
+    assert {"INBOX", made.id} <= set(told.labels)
+    assert [one.subject for one in (await box.call("list_emails", label_ids=[made.id])).emails] == ["Lunch"]
+
+
 @pytest.mark.req("SRV-MAI", "SRV-ALL")
 async def test_a_filter_sorts_mail_that_comes_after_it(box: Box) -> None:
     label = await box.call("create_label", name="Invoices")

@@ -137,7 +137,10 @@ class ImapMailbox:
             open_place(client, place, readonly=False)
             now = carry_out(client, place, plan(client, folders, _here(folders, place), add, remove))
             client.select_folder(now.folder, readonly=True)
-            return now, list(read_message(client, now, _here(folders, now).label).summary.labels)
+            seen = read_message(client, now, _here(folders, now).label).summary.labels
+            # What lies in a second folder is a copy, of which this one knows nothing.
+            copied = [label for label in add if label.casefold() not in {one.casefold() for one in seen}]
+            return now, [*seen, *copied]
 
         now, labels = await self.connection.run(work)
         return self._follow(place, now), labels
