@@ -14,6 +14,7 @@ from annabelle.core.errors import (
     ProviderRateLimited,
     ProviderRefused,
     TooManyRequests,
+    Unavailable,
     UnknownTool,
 )
 from annabelle.core.home import Home
@@ -80,6 +81,19 @@ def test_the_settings_decide(monkeypatch: pytest.MonkeyPatch, home: Home) -> Non
 
 def all_errors(kind: type[AnnabelleError] = AnnabelleError) -> list[type[AnnabelleError]]:
     return [kind, *(found for child in kind.__subclasses__() for found in all_errors(child))]
+
+
+class OfOneRoom(Unavailable):
+    """A room's own error that keeps its parent's code and is made in its own way."""
+
+    def __init__(self) -> None:
+        super().__init__("It is away.")
+
+
+def test_a_room_s_own_error_does_not_stand_for_its_parent() -> None:
+    with pytest.raises(Unavailable) as caught:
+        unwrap(failure(OfOneRoom()))
+    assert (type(caught.value), caught.value.message) == (Unavailable, "It is away.")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in all_errors() if kind.__module__ == AnnabelleError.__module__])

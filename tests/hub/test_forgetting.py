@@ -47,10 +47,13 @@ class House:
             "ForgettingParts",
             SimpleNamespace(
                 home=home, places=Places(home), database=database, snapshots=Snapshots(None), turns=self.turns,
-                quiet=self.quiet, notices=self.notices, **stand_ins,
+                quiet=self.quiet, notices=self.notices, close_browser=self._close_browser, **stand_ins,
             ),
         )  # fmt: skip
         self.forgetting = Forgetting(parts, still_seconds=0.2)
+
+    async def _close_browser(self) -> None:
+        self.held.append("browser closed")
 
     async def _nothing(self, _sweep: object) -> int:
         return 0

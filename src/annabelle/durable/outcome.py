@@ -37,12 +37,17 @@ def revive(body: ErrorBody) -> AnnabelleError:
     return kind(body.message, hint=body.hint, field=body.field)
 
 
+def _speaks_for_its_code(kind: type[AnnabelleError]) -> bool:
+    return kind.__module__ == AnnabelleError.__module__ or "code" in vars(kind)
+
+
 @cache
 def _classes() -> dict[str, type[AnnabelleError]]:
     found: dict[str, type[AnnabelleError]] = {}
     level: list[type[AnnabelleError]] = [AnnabelleError]
     while level:
         # Deeper classes come later and win: a class that keeps its parent's code says more than the parent.
-        found.update({kind.code: kind for kind in level})
+        # Only where the tree of errors is drawn, though: elsewhere it is one room's own, made in its own way.
+        found.update({kind.code: kind for kind in level if _speaks_for_its_code(kind)})
         level = [child for kind in level for child in kind.__subclasses__()]
     return found
