@@ -82,7 +82,7 @@ def boot(servers: Path | None, nursery: bool) -> Boot:
             environment |= {"EXTRA_SERVERS_PATH": str(servers), **only("filer")}
         wanted = len(NAMES) if servers is None else SMALL_SERVERS + 1
         with running_hub(Path(temporary) / "home", environment) as hub:
-            wait_until(lambda: _ready_servers(hub) >= wanted, 60, "the full tool list")
+            wait_until(lambda: _ready_servers(hub) >= wanted, 60, "the full tool list", every=0.1)
             listed_after = time.perf_counter() - hub.started
             cpu = cpu_seconds(hub.tree())
             return Boot(listed_after, cpu, pss_megabytes(hub.tree()))

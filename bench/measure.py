@@ -122,14 +122,14 @@ def pss_megabytes(processes: Sequence[psutil.Process]) -> float:
     return total / 1024
 
 
-def wait_until(condition: object, timeout: float, what: str) -> None:
+def wait_until(condition: object, timeout: float, what: str, every: float = 0.01) -> None:
     """Poll a callable until it is true; say what did not happen when it is not."""
     deadline = time.perf_counter() + timeout
     while time.perf_counter() < deadline:
         with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
             if condition():  # type: ignore[operator]
                 return
-        time.sleep(0.01)
+        time.sleep(every)
     raise SystemExit(f"{what} did not happen within {timeout} s")
 
 
