@@ -68,6 +68,7 @@ def rehearse() -> None:
     marked: object = module.tool(read_only=True, destructive=False, idempotent=True, open_world=False)(say)
     server = cast("_Kit", module).ToolServer("rehearsal", [marked])
     asyncio.run(asyncio.wait_for(_rehearse(server), _SECONDS))
+    module.own_settings()  # the environment is empty here; what it takes to read one is made once for all
 
 
 rehearse()
