@@ -9,6 +9,7 @@ from pathlib import Path
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 from annabelle.embeddings import EmbeddingConfig
+from annabelle.servers.kit.files.config import path_variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,10 @@ class MemoryConfig:
     def from_environment(cls) -> MemoryConfig:
         home = Home.from_environment()
         return cls(
-            file=_path("MEMORY_DB_PATH", home.memory_file),
+            file=path_variable("MEMORY_DB_PATH", home.memory_file),
             backups=home.backups,
-            export_folder=_path("MEMORY_EXPORT_PATH", home.memory_export),
-            workspace=_path("WORKSPACE_PATH", home.workspace),
+            export_folder=path_variable("MEMORY_EXPORT_PATH", home.memory_export),
+            workspace=path_variable("WORKSPACE_PATH", home.workspace),
             embedding_cache=home.embedding_cache,
             embedding=EmbeddingConfig.from_environment(),
             database_url=os.environ.get("DATABASE_URL") or None,
@@ -45,11 +46,6 @@ class MemoryConfig:
             backup_hours=_number("MEMORY_BACKUP_HOURS", 24, float("inf")),
             timezone=os.environ.get("USER_TIMEZONE") or "UTC",
         )
-
-
-def _path(variable: str, default: Path) -> Path:
-    value = os.environ.get(variable)
-    return Path(value).expanduser().absolute() if value else default
 
 
 def _number(variable: str, default: float, most: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -61,14 +62,14 @@ class Wanted:
         return not self.numbers or number in self.numbers
 
 
-class Format:
+class Format(ABC):
     """Base of the formats. `part` is what its parts are called; empty when it has only one."""
 
     part = ""
 
+    @abstractmethod
     def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
         """The wanted parts, one at a time, so that nobody pays for what is not asked for."""
-        raise NotImplementedError
 
     def facts(self, data: bytes) -> Facts:
         """What is known beside the text; words are counted by whoever wants to know."""
