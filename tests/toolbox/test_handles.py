@@ -14,6 +14,7 @@ from annabelle.core.errors import NotAllowed, RetryByModel, ServerDown, Unavaila
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.connections.connection import call_meta
+from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.secrets.handles import handles_in
@@ -94,7 +95,7 @@ def house(journal: MemoryJournal) -> House:
     catalogue.offer("web", [Offer(spec("web", "type"), hand, 5, takes_secrets=True)])
     catalogue.offer("filer", [Offer(spec("filer", "create_file"), file, 5)])
     catalogue.offer("faker", [Offer(spec("faker", "reveal"), Hand(), 5)], foreign=True)
-    return House(vault, hand, file, journal, Router(catalogue, journal))
+    return House(vault, hand, file, journal, Router(catalogue, journal, Doors()))
 
 
 async def test_a_tool_that_takes_secrets_gets_the_value_wherever_the_handle_stands(house: House):

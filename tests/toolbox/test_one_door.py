@@ -14,11 +14,13 @@ from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotati
 from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.native import NativeTool
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.wrappers.allowed import Allowed
+from annabelle.toolbox.wrappers.approved import Approved
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.recorded import Recorded
 from annabelle.toolbox.wrappers.revealed import Revealed
@@ -45,16 +47,18 @@ class Inside:
 
 @pytest.mark.incident("I-07")
 def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
-    router = Router(Catalogue(lambda version: None, lambda spec: None), journal)
+    router = Router(Catalogue(lambda version: None, lambda spec: None), journal, Doors())
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
     server, policy = Inside(), AgentPolicy()
     way = router.way_to(Offer(spec, server, 7), policy)
     assert isinstance(way, Allowed)
     assert way.policy is policy
     assert isinstance(way.inner, Checked)
-    assert isinstance(way.inner.inner, Recorded)
-    assert way.inner.inner.recorder is router.recorder
-    timed = way.inner.inner.inner
+    assert isinstance(way.inner.inner, Approved)
+    recorded = way.inner.inner.inner
+    assert isinstance(recorded, Recorded)
+    assert recorded.recorder is router.recorder
+    timed = recorded.inner
     assert isinstance(timed, Timed)
     assert timed.seconds == 7
     assert isinstance(timed.inner, Revealed)

@@ -78,6 +78,46 @@ class AgentProfile(Frozen):
     temporary: bool = Field(default=False, description="All it keeps is in its folder, and goes with it (AGT-04)")
 
 
+class ParkedCall(Frozen):
+    """A call that was not made yet. With an `approval_id` it waits for the person, without one behind such a call."""
+
+    model_id: str
+    name: str
+    arguments: JsonObject
+    approval_id: str | None = None
+
+
+class ParkedTurn(Frozen):
+    """All a turn needs to go on after the person has answered; no process waits meanwhile (POL-03).
+
+    `messages` are the turn's own, from its first response to the one whose calls wait; `answered` are the results of
+    those of its calls that were made. The rest are counters, so that limits count on.
+    """
+
+    text: str
+    messages: tuple[JsonObject, ...] = ()
+    answered: JsonObject | None = None
+    pending: tuple[ParkedCall, ...] = Field(min_length=1)
+    progress: JsonObject = Field(default_factory=dict)
+
+
+class Answered(Frozen):
+    """What the person said to one question."""
+
+    approval_id: str
+    verdict: Literal["approved", "denied", "expired"]
+    arguments: JsonObject | None = Field(default=None, description="The arguments as the person changed them")
+    note: str = ""
+
+
+class Resumption(Frozen):
+    """A parked turn and the answers it waited for."""
+
+    message_id: str = Field(description="The message whose turn was parked first")
+    parked: ParkedTurn
+    answers: tuple[Answered, ...]
+
+
 class TurnBrief(Frozen):
     """Everything a thinker needs to answer one message. It never learns which kind of agent asked (ROADMAP)."""
 
@@ -97,6 +137,7 @@ class TurnBrief(Frozen):
     limits: TurnLimits | None = Field(default=None, description="Overrides the agent's own")
     token_budget: int | None = Field(default=None, ge=1, description="Tokens all model calls of the turn may use")
     tools_version: str | None = Field(default=None, description="The hub's list as it is now; another one is outdated")
+    resume: Resumption | None = Field(default=None, description="Go on with this parked turn instead of a new one")
 
 
 class TurnAccepted(Frozen):
@@ -135,6 +176,7 @@ class TurnResult(Frozen):
     limit: str | None = Field(default=None, description="The limit that ended the turn, if one did")
     error: ErrorBody | None = None
     unknown_outcomes: tuple[str, ...] = Field(default=(), description="Call ids whose effect is not known (DUR-03)")
+    parked: ParkedTurn | None = Field(default=None, description="The turn waits for the person; `text` asks them")
 
 
 class TurnState(Frozen):

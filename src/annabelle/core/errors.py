@@ -7,6 +7,7 @@ AnnabelleError
 │   ├── InvalidArguments         names the field                                                 HTTP 422
 │   ├── Unauthorized             no or wrong token                                               HTTP 401
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
+│   │   └── SecurityBlocked        the guardian found a threat in it, or could not look                HTTP 403
 │   ├── NotFound                                                                                 HTTP 404
 │   │   └── UnknownTool            carries the closest names
 │   │       └── SwitchedOff          its server is switched off; says how to turn it on
@@ -91,6 +92,10 @@ class Unauthorized(CallerMistake):
 
 class NotAllowed(CallerMistake):
     code, http_status = "not_allowed", 403
+
+
+class SecurityBlocked(NotAllowed):
+    code = "security_blocked"
 
 
 class NotFound(CallerMistake):

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.messages import now
 
-EventType = Literal["think", "text", "tool_start", "tool_complete", "usage", "notice", "message", "error", "done"]
+EventType = Literal[
+    "think", "text", "tool_start", "tool_complete", "usage", "notice", "approval", "message", "error", "done"
+]
 
 
 class TurnEvent(BaseModel):

@@ -152,6 +152,16 @@ class Home:
         return self.data / "audit.key"
 
     @property
+    def audit_file(self) -> Path:
+        """What was done and decided, each line chained to the one before."""
+        return self.logs / "audit.jsonl"
+
+    @property
+    def pins_file(self) -> Path:
+        """What the external servers were when the person accepted them."""
+        return self.data / "pinned-servers.json"
+
+    @property
     def known_servers_file(self) -> Path:
         return self.root / "last-known-mcps.json"
 

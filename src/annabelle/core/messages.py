@@ -38,4 +38,5 @@ class InboundMessage(BaseModel):
 
 
 MessageState = Literal["queued", "running", "done", "failed"]
-MessageSource = Literal["user", "agent", "error"]
+MessageSource = Literal["user", "agent", "error", "decision"]
+"""`decision` is our own note of what a person answered to a question; it is not in their words."""

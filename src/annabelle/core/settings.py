@@ -300,6 +300,18 @@ class Settings(BaseSettings):
     geocoding_url: WebAddress = Field("https://geocoding-api.open-meteo.com", description="Where places are looked up")
     currency_url: WebAddress = Field("https://api.frankfurter.dev", description="Where exchange rates come from")
 
+    # trust
+    guardian_enabled: bool = Field(True, description="false: nothing is scanned; policy and approvals stay")
+    guardian_fail_mode: Literal["closed", "open"] = Field(
+        "closed",
+        description="Scanner down: closed blocks what would be scanned, open lets it pass, marked as unscanned",
+    )
+    guardian_scan_messages: bool = Field(True, description="Scan what people send, too")
+    guardian_timeout_seconds: float = Field(15, gt=0, le=120, description="How long a scan may take")
+    approval_hours: float = Field(24, gt=0, le=720, description="How long a question to you waits for an answer")
+    audit_max_bytes: int = Field(10_000_000, ge=10_000, description="Size at which the audit file is rotated")
+    audit_keep_files: int = Field(20, ge=1, le=1000, description="Rotated audit files that are kept")
+
 
 def load_settings(home: Home) -> Settings:
     """The settings in force; a bad value is named with its allowed range and nothing starts half-configured."""

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import ErrorBody
 from annabelle.core.memory import Provenance, Trust
+from annabelle.core.trust import Label, Risk, Source
 
 JsonObject = dict[str, object]
 
@@ -63,6 +64,8 @@ class CallContext(BaseModel):
     call_id: str | None = Field(default=None, description="Turn, step and index; a repeat replays, never repeats")
     trace_id: str | None = None
     provenance: Provenance | None = Field(default=None, description="Set for servers whose manifest asks for it")
+    askable: bool = Field(default=False, description="Whether the turn can be parked until the person has answered")
+    labels: tuple[Label, ...] = Field(default=(), description="What policy knows of whatever comes back")
     secrets: tuple[str, ...] = Field(
         default=(), exclude=True, repr=False, description="Values the arguments hold that the server must not log"
     )
@@ -79,6 +82,10 @@ class ToolResult(BaseModel):
     error: ErrorBody | None = None
     duration_ms: float = 0.0
     trust: Trust = "untrusted"
+    source: Source | None = Field(default=None, description="Where the content came from")
+    labels: tuple[Label, ...] = ()
+    risk: Risk = Field(default="none", description="What the guardian said of it")
+    approval_id: str | None = Field(default=None, description="The call was not made: it waits for the person's yes")
     replayed: bool = False
 
     @classmethod

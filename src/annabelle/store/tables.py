@@ -57,7 +57,7 @@ messages = Table(
     Column("sender_id", Text, nullable=False),
     Column("external_id", Text),
     Column("role", Text, nullable=False),  # user | assistant
-    Column("source", Text, nullable=False),  # user | agent | error
+    Column("source", Text, nullable=False),  # user | agent | error | decision
     Column("kind", Text, nullable=False),  # inbound | answer | said
     Column("content", Words, nullable=False),
     Column("metadata", Json, nullable=False),
@@ -128,6 +128,7 @@ tool_calls = Table(
     Column("started_at", Moment, nullable=False),
     Column("finished_at", Moment),
     Column("trust", Text),  # trusted | untrusted, of what came back; none until then
+    Column("labels", Json),  # what else is known of it: private, pried, suspicious, unscanned
 )
 
 model_calls = Table(
@@ -260,4 +261,61 @@ tasks = Table(
     Column("created_at", Moment, nullable=False),
     Column("finished_at", Moment),
     Index(None, "user_id", "created_at"),
+)
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text, nullable=False),
+    Column("thread_id", Text, nullable=False),
+    Column("message_id", Text, nullable=False, index=True),  # the message whose turn asked
+    Column("root_id", Text, nullable=False, index=True),  # the message a chain of parked turns began with
+    Column("call_id", Text, nullable=False, unique=True),
+    Column("tool", Text, nullable=False),
+    Column("arguments", Json, nullable=False),
+    Column("digest", Text, nullable=False),  # of tool and exact arguments, as they were approved
+    Column("reasons", Json, nullable=False),
+    Column("state", Text, nullable=False),  # pending | approved | denied | expired | cancelled | used
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("decided_at", Moment),
+    Column("decided_by", Text),
+    Column("edited", Json),  # the arguments as the person changed them
+    Column("note", Words),
+    Column("used_by", Text),  # the call id that used the yes
+    Column("resumed_by", Text),  # the message that carries the turn on
+    Index(None, "user_id", "created_at"),
+    Index(
+        "ix_approvals_pending",
+        "expires_at",
+        sqlite_where=text("state = 'pending'"),
+        postgresql_where=text("state = 'pending'"),
+    ),
+)
+
+parked_turns = Table(
+    "parked_turns",
+    metadata,
+    Column("message_id", Text, primary_key=True),
+    Column("root_id", Text, nullable=False),
+    Column("turn", Json, nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+rules = Table(
+    "rules",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("agent_id", Text),  # none: every agent
+    Column("kind", Text, nullable=False),  # allow | ask | never
+    Column("words", Words, nullable=False),  # as the person said it, or how an allowance reads
+    Column("match", Json, nullable=False),  # which calls it is about
+    Column("state", Text, nullable=False),  # proposed | active | revoked
+    Column("created_at", Moment, nullable=False),
+    Column("confirmed_at", Moment),
+    Column("revoked_at", Moment),
+    Index(None, "user_id", "state"),
 )

@@ -10,6 +10,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.external.known import KnownServers
 from annabelle.toolbox.external.reload import Apply, ExternalServers
 from annabelle.toolbox.external.watcher import FileWatcher
@@ -36,7 +37,9 @@ class Toolbox:
     TurnCancelled; a tool that ran and failed comes back as a result with `is_error`.
     """
 
-    def __init__(self, config: ToolboxConfig, journal: CallJournal, warm: WarmNursery | None = None) -> None:
+    def __init__(
+        self, config: ToolboxConfig, journal: CallJournal, warm: WarmNursery | None = None, doors: Doors | None = None
+    ) -> None:
         """`warm` is a nursery the hub started early, before its own imports (processes/warm.py)."""
         self._config = config
         self._change_listeners: list[ChangeListener] = []
@@ -44,7 +47,7 @@ class Toolbox:
         self._unheard: list[Notice] = []
         self._natives: dict[str, NativeTool] = {}
         self._catalogue = Catalogue(self._changed, self._hidden)
-        self._router = Router(self._catalogue, journal)
+        self._router = Router(self._catalogue, journal, doors or Doors())
         self._launcher = _launcher(config, warm)
         self._supervisor = Supervisor(config, self._launcher, self._catalogue, self._notify)
         self._external = ExternalServers(

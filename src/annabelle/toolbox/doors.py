@@ -1,0 +1,16 @@
+"""Who is asked on a call's way to its server; the hub says who that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from annabelle.core.ports import ApprovalDesk, Audit, Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Without a judge every allowed call of an agent is made: that is for tests of the parts below alone."""
+
+    judge: Judge | None = None
+    desk: ApprovalDesk | None = None
+    audit: Audit | None = None
