@@ -20,6 +20,7 @@ CHEAP: dict[str, CheapCall] = {
     "everyday": CheapCall("get_time"),
     "filer": CheapCall("list_grants"),
     "gmail": CheapCall("list_labels", code="unavailable"),
+    "guardian": CheapCall("get_scan_log"),
     "memory": CheapCall("get_memory_stats"),
     "notes": CheapCall("list_notes"),
     "onepassword": CheapCall("list_vaults", code="unavailable"),

@@ -1,0 +1,17 @@
+"""Puts the guardian together. Its process answers before anything heavy is loaded; the first scan loads the rest."""
+
+from __future__ import annotations
+
+from annabelle.servers.guardian.config import GuardianConfig
+from annabelle.servers.guardian.embedded import EmbeddedScanner
+from annabelle.servers.guardian.scan_log import RecentScans
+from annabelle.servers.guardian.scanning import ScanTools
+from annabelle.servers.kit import ToolServer
+
+INSTRUCTIONS = "Scans content for orders that it must not give. Only the hub calls it."
+
+
+def build(config: GuardianConfig | None = None) -> ToolServer:
+    """The guardian with its two tools, ready to serve."""
+    config = config or GuardianConfig.from_environment()
+    return ToolServer("guardian", [ScanTools(EmbeddedScanner(), config, RecentScans())], instructions=INSTRUCTIONS)
