@@ -1,0 +1,1 @@
+"""Standing rules: what a person allows, wants to be asked about, or forbids, whatever a conversation says."""

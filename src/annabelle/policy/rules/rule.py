@@ -1,0 +1,114 @@
+"""One standing rule, and whether it is about a call (POL-05, TRU-05).
+
+Conditions of different kinds all have to hold; of several tools, classes or words one is enough. What restricts reads
+wide: one argument that fits is enough. What allows reads narrow: nothing in the call may lie outside of it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, Protocol, cast
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import ToolClass
+
+RuleKind = Literal["allow", "ask", "never"]
+
+
+class Match(BaseModel):
+    """Which calls a rule is about. A condition that is empty is no condition."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tools: tuple[str, ...] = Field(default=(), description="Globs over exposed names, `gmail_*`")
+    classes: tuple[ToolClass, ...] = ()
+    arguments: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="Globs by argument; for an allowance no glob means: not given"
+    )
+    mentions: tuple[str, ...] = Field(default=(), description="Words of which one stands somewhere in the call")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`words` is the rule as the person said it, or how an allowance reads."""
+
+    id: str
+    kind: RuleKind
+    words: str
+    match: Match
+
+
+@dataclass(frozen=True, slots=True)
+class RuledCall:
+    """A call as rules see it. `about` is what is known of the objects its ids stand for: a mail's sender and subject."""
+
+    tool: str
+    classes: tuple[ToolClass, ...]
+    arguments: JsonObject
+    about: tuple[str, ...] = ()
+
+
+class RuleBook(Protocol):
+    """The active rules of a person for one of their agents."""
+
+    async def for_call(self, user_id: str, agent_id: str | None) -> tuple[Rule, ...]: ...
+
+
+def matches(rule: Rule, call: RuledCall) -> bool:
+    """Whether the rule is about this call. A rule without any condition is about none."""
+    wanted = rule.match
+    if not (wanted.tools or wanted.classes or wanted.arguments or wanted.mentions):
+        return False
+    if wanted.tools and not any(fnmatchcase(call.tool, glob) for glob in wanted.tools):
+        return False
+    if wanted.classes and not set(wanted.classes) & set(call.classes):
+        return False
+    if wanted.mentions and not _mentioned(wanted.mentions, (*texts_of(call.arguments), *call.about)):
+        return False
+    fits = _lies_within if rule.kind == "allow" else _touches
+    return all(fits(texts_of(call.arguments.get(name)), globs) for name, globs in wanted.arguments.items())
+
+
+def exactly(text: str) -> str:
+    """The glob that fits this text and no other."""
+    return re.sub(r"([*?[])", r"[\1]", text)
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """Every text and number in a value; true and false as JSON writes them, nothing for what is not given."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, bool):
+        return ("true" if value else "false",)
+    if isinstance(value, dict):
+        return tuple(text for one in cast("dict[str, object]", value).values() for text in texts_of(one))
+    if isinstance(value, (list, tuple)):
+        return tuple(text for one in cast("list[object]", value) for text in texts_of(one))
+    return (str(value),)
+
+
+def _lies_within(texts: tuple[str, ...], globs: tuple[str, ...]) -> bool:
+    return bool(texts) == bool(globs) and all(any(fnmatchcase(text, glob) for glob in globs) for text in texts)
+
+
+def _touches(texts: tuple[str, ...], globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(text.casefold(), glob.casefold()) for text in texts for glob in globs)
+
+
+def _mentioned(words: Iterable[str], texts: Iterable[str]) -> bool:
+    heap = _plain("\n".join(texts))
+    return any(
+        re.search(rf"(?<![^\W\d_]){re.escape(word)}(?![^\W\d_])", heap) for word in map(_plain, words) if word.strip()
+    )
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
