@@ -46,7 +46,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuledCall:
-    """A call as rules see it. `about` is what is known of the objects its ids stand for: a mail's sender and subject."""
+    """A call as rules see it. `about` is what is known of the objects its ids name: sender and subject of a mail."""
 
     tool: str
     classes: tuple[ToolClass, ...]
