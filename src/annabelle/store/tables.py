@@ -313,7 +313,7 @@ rules = Table(
     Column("kind", Text, nullable=False),  # allow | ask | never
     Column("words", Words, nullable=False),  # as the person said it, or how an allowance reads
     Column("match", Json, nullable=False),  # which calls it is about
-    Column("state", Text, nullable=False),  # proposed | active | revoked
+    Column("state", Text, nullable=False),  # proposed | stated | active | revoked
     Column("created_at", Moment, nullable=False),
     Column("confirmed_at", Moment),
     Column("revoked_at", Moment),

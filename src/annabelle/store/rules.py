@@ -1,0 +1,162 @@
+"""Rules of calls as people stated them, active until revoked and kept apart from every conversation (I-14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, cast
+
+from sqlalchemy import Connection, RowMapping, bindparam, insert, or_, select, update
+
+from annabelle.core.errors import Conflict, NotFound
+from annabelle.core.ids import new_id
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.tables import rules
+
+RuleKind = Literal["allow", "ask", "never"]
+RuleState = Literal["proposed", "stated", "active", "revoked"]
+"""`stated` is noticed in the person's own words and holds at once; `proposed` is an agent's idea and holds only when
+confirmed. Both wait for the person."""
+
+_HOLDING = ("stated", "active")
+_WAITING = ("proposed", "stated")
+
+_by_id = select(rules).where(rules.c.id == bindparam("id"))
+_active = (
+    select(rules)
+    .where(
+        rules.c.user_id == bindparam("user_id"),
+        or_(rules.c.agent_id.is_(None), rules.c.agent_id == bindparam("agent_id")),
+        rules.c.state.in_(_HOLDING),
+    )
+    .order_by(rules.c.created_at, rules.c.id)
+)
+_same = select(rules).where(
+    rules.c.user_id == bindparam("user_id"), rules.c.kind == bindparam("kind"), rules.c.state != "revoked"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRule:
+    """A rule about to be written down. `match` says which calls it is about, in the shape policy reads."""
+
+    user_id: str
+    kind: RuleKind
+    words: str
+    match: JsonObject
+    agent_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRule:
+    id: str
+    user_id: str
+    agent_id: str | None
+    kind: RuleKind
+    words: str
+    match: JsonObject
+    state: RuleState
+    created_at: datetime
+    confirmed_at: datetime | None
+    revoked_at: datetime | None
+
+
+def add(connection: Connection, new: NewRule, state: Literal["proposed", "stated", "active"]) -> StoredRule:
+    """Write a rule down. One that says the same and was not revoked is the same rule, and only ever grows firmer."""
+    known = _standing(connection, new)
+    if known is not None:
+        return _firmer(connection, known, state)
+    at = now()
+    rule_id = new_id("rule")
+    connection.execute(
+        insert(rules).values(
+            id=rule_id,
+            user_id=new.user_id,
+            agent_id=new.agent_id,
+            kind=new.kind,
+            words=new.words,
+            match=new.match,
+            state=state,
+            created_at=at,
+            confirmed_at=at if state == "active" else None,
+        )
+    )
+    return load(connection, rule_id, new.user_id)
+
+
+def add_allowance(
+    connection: Connection, *, user_id: str, agent_id: str | None, words: str, match: JsonObject
+) -> StoredRule:
+    """A narrow "always allow" the person chose when they were asked: active at once, being their own yes (POL-05)."""
+    return add(connection, NewRule(user_id, "allow", words, match, agent_id), "active")
+
+
+def confirm(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
+    """The person's yes to a rule that was proposed. A second yes changes nothing; a revoked one stays revoked."""
+    rule = load(connection, rule_id, user_id)
+    if rule.state == "revoked":
+        raise Conflict(f"The rule {rule_id} was revoked.", hint="State it again: annabelle rules add")
+    waiting = update(rules).where(rules.c.id == rule_id, rules.c.state.in_(_WAITING))
+    connection.execute(waiting.values(state="active", confirmed_at=now()))
+    return load(connection, rule_id, user_id)
+
+
+def revoke(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
+    """End a rule, also one that was only proposed. It stays in the list as what it was."""
+    load(connection, rule_id, user_id)
+    connection.execute(
+        update(rules).where(rules.c.id == rule_id, rules.c.state != "revoked").values(state="revoked", revoked_at=now())
+    )
+    return load(connection, rule_id, user_id)
+
+
+def load(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
+    """A person's own rule; another person's is not found either."""
+    row = connection.execute(_by_id, {"id": rule_id}).mappings().first()
+    if row is None or row["user_id"] != user_id:
+        raise NotFound(f"There is no rule {rule_id}.", hint="annabelle rules lists yours.")
+    return _rule(row)
+
+
+def listing(connection: Connection, user_id: str, *, revoked: bool = False) -> list[StoredRule]:
+    """A person's rules, oldest first; with the revoked ones when asked for."""
+    query = select(rules).where(rules.c.user_id == user_id).order_by(rules.c.created_at, rules.c.id)
+    rows = connection.execute(query if revoked else query.where(rules.c.state != "revoked")).mappings()
+    return [_rule(row) for row in rows]
+
+
+def active_for(connection: Connection, user_id: str, agent_id: str | None) -> list[StoredRule]:
+    """The rules that hold for what this agent does for this person: the agent's own and those for every agent."""
+    rows = connection.execute(_active, {"user_id": user_id, "agent_id": agent_id}).mappings()
+    return [_rule(row) for row in rows]
+
+
+def _standing(connection: Connection, new: NewRule) -> StoredRule | None:
+    rows = connection.execute(_same, {"user_id": new.user_id, "kind": new.kind}).mappings()
+    alike = (_rule(row) for row in rows if row["agent_id"] == new.agent_id and row["match"] == new.match)
+    return next(alike, None)
+
+
+def _firmer(connection: Connection, known: StoredRule, state: RuleState) -> StoredRule:
+    if state == "active":
+        return confirm(connection, known.id, known.user_id)
+    if state == "stated" and known.state == "proposed":
+        connection.execute(update(rules).where(rules.c.id == known.id).values(state="stated"))
+        return load(connection, known.id, known.user_id)
+    return known
+
+
+def _rule(row: RowMapping) -> StoredRule:
+    return StoredRule(
+        id=str(row["id"]),
+        user_id=str(row["user_id"]),
+        agent_id=cast("str | None", row["agent_id"]),
+        kind=cast("RuleKind", row["kind"]),
+        words=str(row["words"]),
+        match=cast("JsonObject", row["match"]),
+        state=cast("RuleState", row["state"]),
+        created_at=cast("datetime", row["created_at"]),
+        confirmed_at=cast("datetime | None", row["confirmed_at"]),
+        revoked_at=cast("datetime | None", row["revoked_at"]),
+    )
