@@ -1,11 +1,14 @@
 """Runs the code server over stdio."""
 
-from annabelle.servers.codexec.server import build
-from annabelle.servers.kit import run
+from annabelle.servers.codexec.config import CodeConfig
+from annabelle.servers.codexec.isolation.choosing import Isolation
+from annabelle.servers.kit import run_listed
 
 
 def main() -> None:
-    run(build)
+    run_listed(
+        "annabelle.servers.codexec", CodeConfig.from_environment, readiness=lambda config: Isolation(config).missing
+    )
 
 
 if __name__ == "__main__":

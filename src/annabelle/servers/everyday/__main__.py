@@ -1,11 +1,11 @@
 """Runs the everyday server over stdio."""
 
-from annabelle.servers.everyday.server import build
-from annabelle.servers.kit import run
+from annabelle.servers.everyday.config import EverydayConfig
+from annabelle.servers.kit import run_listed
 
 
 def main() -> None:
-    run(build)
+    run_listed("annabelle.servers.everyday", EverydayConfig.from_environment)
 
 
 if __name__ == "__main__":

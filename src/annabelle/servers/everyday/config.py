@@ -9,6 +9,8 @@ from pathlib import Path
 
 from annabelle.core.home import Home
 from annabelle.core.messages import now
+from annabelle.core.private_hosts import Exceptions
+from annabelle.servers.everyday.addresses import host_and_port
 from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 
@@ -29,6 +31,9 @@ class EverydayConfig:
     @classmethod
     def from_environment(cls) -> EverydayConfig:
         settings = own_settings()
+        for name in ("weather_url", "geocoding_url", "currency_url"):
+            host_and_port(name.upper(), getattr(settings, name))
+        Exceptions.parse(settings.private_hosts_allowed)
         return cls(
             files=FilesConfig.from_environment(),
             folder=Home.from_environment().data / "everyday",

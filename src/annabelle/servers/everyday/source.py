@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from annabelle.core.errors import ConfigMistake, TooManyRequests, Unavailable
+from annabelle.core.errors import TooManyRequests, Unavailable
+from annabelle.servers.everyday.addresses import host_and_port
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.net.addresses import Exceptions, Reach
 
@@ -46,14 +47,7 @@ class Source:
     """One service, by the address in the user's settings. That very address may be on the user's own network."""
 
     def __init__(self, setting: str, url: str, private_hosts: str, clock: Callable[[], datetime]) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigMistake(f"{setting} must be an http or https address.", field=setting)
-        try:
-            port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-        except ValueError as error:
-            raise ConfigMistake(f"{setting} has a port that is none.", field=setting) from error
-        self.host = parts.hostname
+        self.host, port = host_and_port(setting, url)
         self._url = url.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host
         self._reach = Reach(Exceptions.parse(f"{host}:{port},{private_hosts}"))

@@ -1,11 +1,11 @@
 """Runs the filer over stdio."""
 
-from annabelle.servers.filer.server import build
-from annabelle.servers.kit import run
+from annabelle.servers.kit import run_listed
+from annabelle.servers.kit.files.config import FilesConfig
 
 
 def main() -> None:
-    run(build)
+    run_listed("annabelle.servers.filer", FilesConfig.from_environment)
 
 
 if __name__ == "__main__":

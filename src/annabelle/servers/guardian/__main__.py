@@ -1,11 +1,11 @@
 """Runs the guardian over stdio."""
 
-from annabelle.servers.guardian.server import build
-from annabelle.servers.kit import run
+from annabelle.servers.guardian.config import GuardianConfig
+from annabelle.servers.kit import run_listed
 
 
 def main() -> None:
-    run(build)
+    run_listed("annabelle.servers.guardian", GuardianConfig.from_environment)
 
 
 if __name__ == "__main__":

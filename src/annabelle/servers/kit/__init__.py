@@ -7,6 +7,8 @@ class Clock:
 
 def main() -> None:
     run(lambda: ToolServer("clock", [Clock()]))
+
+A server with more to it has a `server.build(config)` in its package and starts with `run_listed`, as all our own do.
 """
 
 from annabelle.servers.kit.blocking import StopSign, in_thread
@@ -14,7 +16,7 @@ from annabelle.servers.kit.call import Call, current_call
 from annabelle.servers.kit.declare import tool
 from annabelle.servers.kit.deferred import DeferredPackage, deferred_module  # before the next lines, which load the SDK
 from annabelle.servers.kit.result import Result
-from annabelle.servers.kit.run import run
+from annabelle.servers.kit.run import run, run_listed
 from annabelle.servers.kit.server import ToolServer
 from annabelle.servers.kit.settings import own_settings
 
@@ -29,5 +31,6 @@ __all__ = [
     "in_thread",
     "own_settings",
     "run",
+    "run_listed",
     "tool",
 ]

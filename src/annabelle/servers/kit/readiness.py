@@ -9,6 +9,8 @@ from pydantic import Field
 from annabelle.servers.kit.declare import tool
 from annabelle.servers.kit.result import Result
 
+TOOL = "readiness"
+
 Readiness = Callable[[], Awaitable[str | None]]
 """What is missing, as one sentence with the command that mends it; None when nothing is."""
 

@@ -11,7 +11,7 @@ import mcp_types as types
 from annabelle import __version__
 from annabelle.core.errors import AnnabelleError, UnknownTool
 from annabelle.core.failpoints import failpoint
-from annabelle.core.trace import accept_trace, traced
+from annabelle.core.trace import accept_trace, current_trace, traced
 from annabelle.servers.kit.call import META_KEY, enter_call, read_call
 from annabelle.servers.kit.declare import DeclaredTool, collect
 from annabelle.servers.kit.failpoints import FAILPOINTS
@@ -41,17 +41,17 @@ class ToolServer:
         """`on_close` is awaited once, for a bounded time, when the other side has hung up. `readiness` tells what is
         missing, if anything is; the tools are listed all the same, and each says what to do."""
         self.name = name
+        self.instructions = instructions or None
         self._on_close = on_close
         self.tools = collect([*tools, *([ReadinessTool(readiness)] if readiness is not None else [])])
         self._max_result_bytes = max_result_bytes
-        self._listing: types.ListToolsResult | None = None
         self.keep_out_of_logs: Callable[[Iterable[str]], None] | None = None
         """Told the secrets a call brings along, before anything can be written down."""
         methods = {
             "tools/list": Entry(types.PaginatedRequestParams, self._list),
-            "tools/call": Entry(types.CallToolRequestParams, self._call),
+            "tools/call": Entry(types.CallToolRequestParams, self.call),
         }
-        self.protocol = Registry(name, __version__, instructions or None, methods)
+        self.protocol = Registry(name, __version__, self.instructions, methods)
 
     async def close(self) -> None:
         """Let go of what the tools hold open."""
@@ -59,17 +59,19 @@ class ToolServer:
         if on_close is not None:
             await on_close()
 
-    async def _list(self, context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
-        if self._listing is None:
-            self._listing = types.ListToolsResult(tools=[_spec(tool) for tool in self.tools.values()])
-        return self._listing
+    def listing(self) -> types.ListToolsResult:
+        """Its answer to `tools/list`, made anew: who asks once does not make the process keep it."""
+        return types.ListToolsResult(tools=[_spec(tool) for tool in self.tools.values()])
 
-    async def _call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _list(self, context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
+        return self.listing()
+
+    async def call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        """Call one of the tools. Whatever happens, there is an answer."""
         call = read_call(context.meta, context.session.report_progress)
         if call.secrets and self.keep_out_of_logs is not None:
             self.keep_out_of_logs(call.secrets)
-        trace_id = accept_trace(call.trace_id)
-        with traced(trace_id):
+        with traced(accept_trace(call.trace_id)):
             enter_call(call)
             try:
                 declared = self._find(params.name)
@@ -77,18 +79,8 @@ class ToolServer:
                 result = await declared.call(dict(params.arguments or {}))
                 answer = success(result, self._max_result_bytes)
                 failpoint(_AFTER)
-            except AnnabelleError as error:
-                _log.info("%.100r: %s (%s)", params.name, error.message, error.code)
-                return failure(error, trace_id)
-            except Exception:  # noqa: BLE001  the edge: the caller gets a sentence, the log the traceback
-                _log.exception("%s failed", params.name)
-                return failure(
-                    AnnabelleError(
-                        f"{params.name} failed because of an internal error.",
-                        hint=f"The log of the {self.name} server has the details under {trace_id}.",
-                    ),
-                    trace_id,
-                )
+            except Exception as error:  # noqa: BLE001  the edge: the caller gets a sentence, the log the traceback
+                return refused(error, self.name, params.name)
             return answer
 
     def _find(self, name: str) -> DeclaredTool:
@@ -98,6 +90,20 @@ class ToolServer:
             hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(self.tools)}."
             raise UnknownTool(f"{self.name} has no tool called {name[:100]!r}.", hint=hint)
         return declared
+
+
+def refused(error: Exception, server: str, tool: str) -> types.CallToolResult:
+    """The answer to a call that failed; to be made inside the call's trace."""
+    trace_id = current_trace()
+    if isinstance(error, AnnabelleError):
+        _log.info("%.100r: %s (%s)", tool, error.message, error.code)
+        return failure(error, trace_id)
+    _log.error("%s failed", tool, exc_info=error)
+    internal = AnnabelleError(
+        f"{tool} failed because of an internal error.",
+        hint=f"The log of the {server} server has the details under {trace_id}.",
+    )
+    return failure(internal, trace_id)
 
 
 def _spec(tool: DeclaredTool) -> types.Tool:

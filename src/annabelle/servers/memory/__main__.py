@@ -1,11 +1,11 @@
 """Runs the memory over stdio."""
 
-from annabelle.servers.kit import run
-from annabelle.servers.memory.server import build
+from annabelle.servers.kit import run_listed
+from annabelle.servers.memory.config import MemoryConfig
 
 
 def main() -> None:
-    run(build)
+    run_listed("annabelle.servers.memory", MemoryConfig.from_environment)
 
 
 if __name__ == "__main__":

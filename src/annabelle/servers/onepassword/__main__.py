@@ -1,11 +1,16 @@
 """Runs the 1Password server over stdio."""
 
-from annabelle.servers.kit import run
-from annabelle.servers.onepassword.server import build
+from annabelle.servers.kit import run_listed
+from annabelle.servers.onepassword.command import OpCommand
+from annabelle.servers.onepassword.config import OnePasswordConfig
 
 
 def main() -> None:
-    run(build)
+    run_listed(
+        "annabelle.servers.onepassword",
+        OnePasswordConfig.from_environment,
+        readiness=lambda config: OpCommand(config).missing,
+    )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.settings import Settings
+from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.net.addresses import Exceptions
 
@@ -26,6 +27,10 @@ class SearcherConfig:
     max_length: int = 20_000
     max_bytes: int = 10_000_000
     robots: bool = True
+
+    @classmethod
+    def from_environment(cls) -> SearcherConfig:
+        return cls.of(own_settings(), FilesConfig.from_environment())
 
     @classmethod
     def of(cls, settings: Settings, files: FilesConfig) -> SearcherConfig:

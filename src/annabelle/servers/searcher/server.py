@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from annabelle.servers.kit import ToolServer, own_settings
-from annabelle.servers.kit.files.config import FilesConfig
+from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.kit.net.addresses import Reach
 from annabelle.servers.kit.overflow import Overflow
@@ -20,7 +19,7 @@ INSTRUCTIONS = (
 
 def build(config: SearcherConfig | None = None, chain: Chain | None = None, reach: Reach | None = None) -> ToolServer:
     """The searcher with all its tools; what is wrong with its settings is said here."""
-    config = config or SearcherConfig.of(own_settings(), FilesConfig.from_environment())
+    config = config or SearcherConfig.from_environment()
     chain = chain or Chain.of(config)
     fetching = Fetching(config, Overflow(Workspace(config.files)), reach or Reach(config.private_hosts))
     return ToolServer(

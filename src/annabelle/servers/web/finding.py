@@ -63,6 +63,16 @@ def require_driver() -> None:
         )
 
 
+def what_is_missing(configured: Path | None) -> str | None:
+    """What keeps a browser from starting, as one sentence."""
+    try:
+        require_driver()
+        find_browser(configured)
+    except Unavailable as error:
+        return f"{error.message} {error.hint or ''}".strip()
+    return None
+
+
 def _candidates() -> Iterator[Path]:
     for command in _COMMANDS:
         if (found := shutil.which(command)) is not None:

@@ -15,7 +15,7 @@ from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.kit.net.addresses import Reach
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.web.config import BrowserConfig
-from annabelle.servers.web.finding import find_browser, require_driver
+from annabelle.servers.web.finding import what_is_missing
 from annabelle.servers.web.gate import Gate
 from annabelle.servers.web.launching import Driver
 from annabelle.servers.web.profile import INCOMING, profile_of
@@ -69,12 +69,7 @@ class House:
 
     async def missing(self) -> str | None:
         """What keeps a browser from starting, as one sentence."""
-        try:
-            require_driver()
-            find_browser(self.config.path)
-        except Unavailable as error:
-            return f"{error.message} {error.hint or ''}".strip()
-        return None
+        return what_is_missing(self.config.path)
 
     async def close(self) -> None:
         """End every browser, and the driver."""

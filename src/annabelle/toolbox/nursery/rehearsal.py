@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Protocol, cast
 
 import anyio
@@ -26,6 +27,7 @@ _SCRIPT: tuple[tuple[str, dict[str, object]], ...] = (
     ("server/discover", {}),
     ("tools/list", {}),
     ("tools/call", {"name": "say", "arguments": {"text": "it"}}),
+    ("tools/call", {"name": "readiness", "arguments": {}}),
 )
 
 
@@ -42,12 +44,18 @@ class _Server(Protocol):
 
 
 class _Kit(Protocol):
-    def ToolServer(self, name: str, tools: list[object]) -> _Server: ...
+    def ToolServer(
+        self, name: str, tools: list[object], *, readiness: Callable[[], Awaitable[str | None]]
+    ) -> _Server: ...
 
 
 async def say(text: Annotated[str, Field(description="What to say")]) -> _Said:
     """Say it."""
     return _Said(text=text)
+
+
+async def _nothing_missing() -> str | None:
+    return None
 
 
 async def _rehearse(server: _Server) -> None:
@@ -66,7 +74,7 @@ async def _rehearse(server: _Server) -> None:
 def rehearse() -> None:
     module = importlib.import_module("annabelle.servers.kit")
     marked: object = module.tool(read_only=True, destructive=False, idempotent=True, open_world=False)(say)
-    server = cast("_Kit", module).ToolServer("rehearsal", [marked])
+    server = cast("_Kit", module).ToolServer("rehearsal", [marked], readiness=_nothing_missing)
     asyncio.run(asyncio.wait_for(_rehearse(server), _SECONDS))
     module.own_settings()  # the environment is empty here; what it takes to read one is made once for all
 

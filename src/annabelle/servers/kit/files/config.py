@@ -8,6 +8,7 @@ from pathlib import Path
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
+from annabelle.servers.kit.files.forbidden import Forbidden, below
 
 VARIABLES = ("WORKSPACE_PATH", "FILER_GRANTS_PATH", "AUDIT_LOG_PATH", "TEMP_CLEANUP_DAYS")
 """What the manifest of a server that uses the workspace has to ask for."""
@@ -29,8 +30,9 @@ class FilesConfig:
 
     @classmethod
     def from_environment(cls) -> FilesConfig:
+        """As this process's environment says; places that would give away what must not be reached are refused."""
         home = Home.from_environment()
-        return cls(
+        config = cls(
             home=home,
             user_home=Path.home().absolute(),
             workspace=path_variable("WORKSPACE_PATH", home.workspace),
@@ -38,6 +40,26 @@ class FilesConfig:
             audit_file=path_variable("AUDIT_LOG_PATH", home.logs / "filer-audit.jsonl"),
             cleanup_days=_days("TEMP_CLEANUP_DAYS", 7),
         )
+        config.refuse_bad_workspace()
+        return config
+
+    def forbidden(self) -> Forbidden:
+        """What no path may reach: keys and settings of the user, the system, and Annabelle's own files."""
+        old_logs = [
+            self.audit_file.with_name(f"{self.audit_file.name}.{number}") for number in range(1, AUDIT_FILES + 1)
+        ]
+        return Forbidden(self.user_home, [self.home.root, self.grants_file, self.audit_file, *old_logs])
+
+    def refuse_bad_workspace(self) -> None:
+        """ConfigMistake when the workspace is a protected place, or what guards it lies inside it."""
+        workspace, default = Path(os.path.realpath(self.workspace)), Path(os.path.realpath(self.home.workspace))
+        if self.forbidden().covers(workspace) and below(workspace, default) is None:
+            raise ConfigMistake(
+                f"WORKSPACE_PATH may not be {self.workspace}: it is a protected place.", field="WORKSPACE_PATH"
+            )
+        for name, file in (("FILER_GRANTS_PATH", self.grants_file), ("AUDIT_LOG_PATH", self.audit_file)):
+            if below(Path(os.path.realpath(file)), workspace) is not None:
+                raise ConfigMistake(f"{name} may not be inside the workspace: tools can write there.", field=name)
 
 
 def path_variable(variable: str, default: Path) -> Path:

@@ -49,3 +49,9 @@ class Forbidden:
 def fold(path: Path) -> tuple[str, ...]:
     """Names to compare by: some file systems take Keys, keys and a decomposed spelling for the same name."""
     return tuple(unicodedata.normalize("NFC", name).casefold() for name in path.parts)
+
+
+def below(path: Path, root: Path) -> tuple[str, ...] | None:
+    """The names from `root` down to `path`, or None when it is not inside."""
+    count = len(root.parts)
+    return path.parts[count:] if path.parts[:count] == root.parts else None

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from annabelle.core.errors import ConfigMistake, InvalidArguments, NotAllowed
-from annabelle.servers.kit.files.config import AUDIT_FILES, FilesConfig
-from annabelle.servers.kit.files.forbidden import Forbidden, fold
+from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.servers.kit.files.config import FilesConfig
+from annabelle.servers.kit.files.forbidden import below, fold
 from annabelle.servers.kit.files.grants import Grants
 from annabelle.servers.kit.files.spelling import spell
 
@@ -55,14 +55,10 @@ class Places:
     def __init__(self, config: FilesConfig) -> None:
         self._user_home = config.user_home
         self._written = config.workspace
-        old_logs = [
-            config.audit_file.with_name(f"{config.audit_file.name}.{number}") for number in range(1, AUDIT_FILES + 1)
-        ]
-        own = [config.home.root, config.grants_file, config.audit_file, *old_logs]
-        self.forbidden = Forbidden(config.user_home, own)
+        self.forbidden = config.forbidden()
         self.grants = Grants(config.grants_file, self.forbidden)
         self.workspace = Root(Path(os.path.realpath(config.workspace)), writable=True, workspace=True)
-        self._refuse_bad_workspace(config)
+        config.refuse_bad_workspace()
 
     def find(self, path: str, need: Need, field: str = "path") -> Spot:
         """The spot a path means, or why it is out of bounds."""
@@ -133,23 +129,6 @@ class Places:
         if path == "~" or path.startswith("~/"):
             return f"{self._user_home}{path[1:]}"
         return path
-
-    def _refuse_bad_workspace(self, config: FilesConfig) -> None:
-        default = Path(os.path.realpath(config.home.workspace))
-        at_home = below(self.workspace.path, default) is not None
-        if self.forbidden.covers(self.workspace.path) and not at_home:
-            raise ConfigMistake(
-                f"WORKSPACE_PATH may not be {config.workspace}: it is a protected place.", field="WORKSPACE_PATH"
-            )
-        for name, file in (("FILER_GRANTS_PATH", config.grants_file), ("AUDIT_LOG_PATH", config.audit_file)):
-            if below(Path(os.path.realpath(file)), self.workspace.path) is not None:
-                raise ConfigMistake(f"{name} may not be inside the workspace: tools can write there.", field=name)
-
-
-def below(path: Path, root: Path) -> tuple[str, ...] | None:
-    """The names from `root` down to `path`, or None when it is not inside."""
-    count = len(root.parts)
-    return path.parts[count:] if path.parts[:count] == root.parts else None
 
 
 def _forbidden(shown: str, field: str) -> NotAllowed:
