@@ -64,7 +64,12 @@ class CallContext(BaseModel):
     call_id: str | None = Field(default=None, description="Turn, step and index; a repeat replays, never repeats")
     trace_id: str | None = None
     provenance: Provenance | None = Field(default=None, description="Set for servers whose manifest asks for it")
-    askable: bool = Field(default=False, description="Whether the turn can be parked until the person has answered")
+    askable: bool = Field(
+        default=False, exclude=True, description="Whether the turn can be parked until the person has answered"
+    )
+    judged: bool = Field(
+        default=False, exclude=True, description="Policy has decided on the call that this one is a part of"
+    )
     labels: tuple[Label, ...] = Field(default=(), description="What policy knows of whatever comes back")
     secrets: tuple[str, ...] = Field(
         default=(), exclude=True, repr=False, description="Values the arguments hold that the server must not log"

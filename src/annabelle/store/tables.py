@@ -299,6 +299,7 @@ parked_turns = Table(
     "parked_turns",
     metadata,
     Column("message_id", Text, primary_key=True),
+    Column("user_id", Text, nullable=False),
     Column("root_id", Text, nullable=False),
     Column("turn", Json, nullable=False),
     Column("created_at", Moment, nullable=False),

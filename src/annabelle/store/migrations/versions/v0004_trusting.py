@@ -52,6 +52,7 @@ def upgrade() -> None:
     op.create_table(
         "parked_turns",
         sa.Column("message_id", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("root_id", sa.Text(), nullable=False),
         sa.Column("turn", Json(), nullable=False),
         sa.Column("created_at", Moment(), nullable=False),
