@@ -157,6 +157,16 @@ class Home:
         return self.logs / "audit.jsonl"
 
     @property
+    def audit_head_file(self) -> Path:
+        """How far the audit has come, apart from the audit itself: a cut tail shows."""
+        return self.data / "audit.head"
+
+    @property
+    def halts_file(self) -> Path:
+        """What the owner has stopped; it stays stopped until it is resumed, whatever is restarted meanwhile."""
+        return self.data / "stopped.json"
+
+    @property
     def pins_file(self) -> Path:
         """What the external servers were when the person accepted them."""
         return self.data / "pinned-servers.json"

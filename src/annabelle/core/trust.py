@@ -33,7 +33,10 @@ ThreatType = Literal[
     "scan_error",
 ]
 
-AuditKind = Literal["tool", "scan", "approval", "rule", "config", "login", "message", "stop", "server", "forget"]
+AuditKind = Literal[
+    "tool", "scan", "approval", "rule", "config", "login", "message", "stop", "server", "forget", "audit"
+]
+"""What a record of the audit is about. `audit` is about the audit itself: a gap, a repair, a file that was dropped."""
 
 
 class Threat(BaseModel):
