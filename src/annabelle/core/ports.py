@@ -45,7 +45,7 @@ class Scanner(Protocol):
     """Looks at what goes to a tool, what comes back, and what people send (GRD-01)."""
 
     async def scan(self, content: object, *, source: str, context: str) -> Scanned:
-        """Raises SecurityBlocked when it can not look and the setting says that nothing passes then."""
+        """What it found. Raises ScannerDown when it can not look; whoever asked knows what holds then (GRD-05)."""
         ...
 
 

@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.private_hosts import Exceptions
+from annabelle.core.scans import parse_scans
 
 
 def _usable_address(text: str) -> str:
@@ -37,8 +38,17 @@ def _usable_hosts(text: str) -> str:
     return text
 
 
+def _usable_scans(text: str) -> str:
+    try:
+        parse_scans(text)
+    except ConfigMistake as error:
+        raise PydanticCustomError("scans", "one of its entries is not of the form server=on/off") from error
+    return text
+
+
 WebAddress = Annotated[str, AfterValidator(_usable_address)]
 Hosts = Annotated[str, AfterValidator(_usable_hosts)]
+Scans = Annotated[str, AfterValidator(_usable_scans)]
 
 
 class Settings(BaseSettings):
@@ -305,6 +315,11 @@ class Settings(BaseSettings):
     guardian_fail_mode: Literal["closed", "open"] = Field(
         "closed",
         description="Scanner down: closed blocks what would be scanned, open lets it pass, marked as unscanned",
+    )
+    guardian_scan: Scans = Field(
+        "",
+        description="What is scanned of a server, where it differs from its own: filer=off/on, *=on/on; first what goes"
+        " to it, then what it gives back",
     )
     guardian_scan_messages: bool = Field(True, description="Scan what people send, too")
     guardian_timeout_seconds: float = Field(15, gt=0, le=120, description="How long a scan may take")

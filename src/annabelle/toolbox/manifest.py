@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from annabelle.core.errors import ConfigMistake
+from annabelle.core.scans import Scan
 from annabelle.toolbox.config import ManifestFolder
 from annabelle.toolbox.profile import ServerProfile
-from annabelle.toolbox.status import Scan
 
 _log = logging.getLogger(__name__)
 _MILLISECONDS_FROM = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from annabelle.toolbox.status import Scan
+from annabelle.core.scans import Scan
 
 ServerKind = Literal["builtin", "external", "http"]
 ServerRole = Literal["guardian", "channel"]

@@ -8,16 +8,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from annabelle.core.scans import Scan
+
 ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"]
-
-
-class Scan(BaseModel):
-    """Which directions of a server's traffic the guardian reads. External servers: both, unless the user says less."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    input: bool = True
-    output: bool = True
 
 
 class ServerStatus(BaseModel):

@@ -10,10 +10,10 @@ from typing import Annotated, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from annabelle.core.errors import ConfigMistake
+from annabelle.core.scans import Scan
 from annabelle.toolbox.environment import Unresolved, resolve
 from annabelle.toolbox.manifest import ServerName, enabled, timeout_of
 from annabelle.toolbox.profile import ServerProfile
-from annabelle.toolbox.status import Scan
 
 _NAME: TypeAdapter[str] = TypeAdapter(ServerName)
 
@@ -58,6 +58,8 @@ class External:
     """A server ready to be started, all variables resolved. Two equal ones need no restart."""
 
     profile: ServerProfile
+    entry: Entry = field(repr=False)
+    """As it is written, before variables are put in."""
     argv: tuple[str, ...] = field(default=(), repr=False)
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     url: str | None = field(default=None, repr=False)
@@ -139,10 +141,11 @@ def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: 
             raise ValueError("its url must begin with http:// or https://.")
         return External(
             profile=profile,
+            entry=entry,
             argv=() if entry.command is None else tuple(resolve(part, hub) for part in (entry.command, *entry.args)),
             env=tuple((key, resolve(value, hub)) for key, value in entry.env.items()),
             url=url,
             headers=tuple((key, resolve(value, hub)) for key, value in entry.headers.items()),
         )
     except Unresolved as error:
-        return External(profile, problem=f"{name} is disabled: {error}.")
+        return External(profile, entry, problem=f"{name} is disabled: {error}.")

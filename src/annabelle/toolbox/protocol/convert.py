@@ -44,12 +44,19 @@ def to_spec(server: ServerProfile, listed: JsonObject) -> ToolSpec | None:
         annotations=_annotations(listed.get("annotations")),
         group=server.group,
         keywords=server.keywords,
-        audience=_audience(listed.get("_meta")) if server.kind == "builtin" else "everyone",
+        audience=_audience(server, listed.get("_meta")),
     )
 
 
-def _audience(meta: object) -> Audience:
-    """For whom one of our own servers means a tool; a word we do not know keeps it to the hub."""
+def _audience(server: ServerProfile, meta: object) -> Audience:
+    """For whom one of our own servers means a tool; a word we do not know keeps it to the hub.
+
+    Who judges what agents see must not be talked to by them, so the guardian's tools are the hub's whatever it says.
+    """
+    if server.role == "guardian":
+        return "hub"
+    if server.kind != "builtin":
+        return "everyone"
     ours = cast("JsonObject", meta).get("annabelle") if isinstance(meta, dict) else None
     said = cast("JsonObject", ours).get("audience", "everyone") if isinstance(ours, dict) else "everyone"
     return cast("Audience", said) if said in get_args(Audience) else "hub"
