@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annabelle.policy.intent.kinds import ActionKind
 from annabelle.thinker.loop.claims import claims_in
-from annabelle.thinker.loop.deeds import ActionKind, backs, reads_only
+from annabelle.thinker.loop.deeds import backs, reads_only
 from thinker.fake_hub import tool
 
 DO_IT = "please take care of it"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from annabelle.thinker.loop.deeds import ActionKind
-
-Verbs = Mapping[ActionKind, str]
+from annabelle.policy.intent.verbs import Verbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +19,6 @@ class Language:
     by_itself: str
     """Whole sentences that say `it is done`."""
     verbs: Verbs
-    orders: Verbs
-    """The verb as the person asks for it."""
     verb_last: bool = False
     """Whether words may stand between `I have` and the verb, as in German."""
 
@@ -61,22 +56,6 @@ ENGLISH: Final = Language(
         r"found (?:some|a few|several|\d+|two|three|four|five) (?:\w+ )?(?:results?|articles?|e-?mails?|messages?|"
         r"files?|matches|entries|events?)|browsed|fetched|retrieved",
     },
-    orders={
-        "send": r"send|e-?mail|mail|text|message|reply|answer|forward|post|publish|share|notify|inform|tell|submit|"
-        r"write to",
-        "create": r"create|make|write|add|generate|draft|set up|open",
-        "update": r"update|change|edit|modify|rename|move|replace|correct|mark|archive|restore|copy|adjust|label|"
-        r"assign",
-        "delete": r"delete|remove|erase|clear|cancel|trash|unsubscribe|get rid of|throw away|purge",
-        "schedule": r"schedule|book|reschedule|remind|reminder|alarm|timer|every (?:day|week|morning|hour)|calendar|"
-        r"set",
-        "remember": r"save|store|remember|memori[sz]e|note|keep|record|write down",
-        "transfer": r"download|upload|install|export|import|back up|fetch",
-        "pay": r"pay|order|purchase|buy|transfer",
-        "run": r"execute|run|start",
-        "control": r"turn|switch|enable|disable|activate|deactivate|start|stop|restart",
-        "search": r"search|look|check|find|browse|fetch|read|what|who|when|where|how",
-    },
 )
 
 GERMAN: Final = Language(
@@ -97,19 +76,6 @@ GERMAN: Final = Language(
         "control": r"eingeschaltet|ausgeschaltet|aktiviert|deaktiviert|gestoppt",
         "search": r"nachgeschaut|nachgesehen|gesucht|nachgeschlagen|recherchiert",
     },
-    orders={
-        "send": r"send\w*|schick\w*|verschick\w*|antworte?\w*|leite",
-        "create": r"erstell\w*|leg\w*|füg\w*|richte|schreib\w*|mach\w*",
-        "update": r"aktualisier\w*|änder\w*|benenn\w*|verschieb\w*|bearbeit\w*|ersetz\w*|kopier\w*",
-        "delete": r"lösch\w*|entfern\w*|stornier\w*|sag\w* .{1,80} ab",
-        "schedule": r"plan\w*|buch\w*|trag\w*|erinner\w*|termin\w*",
-        "remember": r"speicher\w*|merk\w*|notier\w*",
-        "transfer": r"lad\w*|installier\w*|exportier\w*|importier\w*",
-        "pay": r"bezahl\w*|überweis\w*|bestell\w*|kauf\w*",
-        "run": r"führ\w*|start\w*",
-        "control": r"schalt\w*|aktivier\w*|deaktivier\w*|stopp\w*",
-        "search": r"such\w*|schau\w*|such|sieh\w*|was|wer|wann|wo|wie",
-    },
 )
 
 FRENCH: Final = Language(
@@ -127,18 +93,6 @@ FRENCH: Final = Language(
         "pay": r"payée?s?|commandée?s?|achetée?s?",
         "run": r"exécutée?s?|lancée?s?",
         "search": r"cherché|recherché|vérifié (?:votre|ton|vos|tes|la|le)",
-    },
-    orders={
-        "send": r"envo\w+|transme\w+|répond\w*|publi\w+",
-        "create": r"cré\w+|ajout\w+|rédig\w+",
-        "update": r"modifi\w+|renomm\w+|déplac\w+|chang\w+|mets",
-        "delete": r"supprim\w+|effac\w+|annul\w+|retir\w+",
-        "schedule": r"planifi\w+|programm\w+|réserv\w+|rappel\w+",
-        "remember": r"enregistr\w+|sauvegard\w+|mémoris\w+|note\w*|retien\w*",
-        "transfer": r"télécharg\w+|install\w+|import\w+|export\w+",
-        "pay": r"pay\w+|command\w+|achèt\w+|achet\w+",
-        "run": r"exécut\w+|lanc\w+",
-        "search": r"cherch\w+|recherch\w+|vérifi\w+|regard\w+",
     },
 )
 
@@ -158,18 +112,6 @@ SPANISH: Final = Language(
         "run": r"ejecutad[oa]s?",
         "search": r"buscado|consultado|revisado (?:tu|su|el|la)",
     },
-    orders={
-        "send": r"env[ií]\w*|mand\w+|respond\w+|reenv[ií]\w*|public\w+",
-        "create": r"cre\w+|añad\w+|agreg\w+",
-        "update": r"actualiz\w+|modific\w+|cambi\w+|muev\w+|renombr\w+",
-        "delete": r"elimin\w+|borr\w+|cancel\w+|quit\w+",
-        "schedule": r"program\w+|reserv\w+|agend\w+|recuérd\w+",
-        "remember": r"guard\w+|almacen\w+|anot\w+|recuerd\w+",
-        "transfer": r"descarg\w+|sub\w+|instal\w+|import\w+|export\w+",
-        "pay": r"pag\w+|compr\w+|pid\w+",
-        "run": r"ejecut\w+",
-        "search": r"busc\w+|consult\w+|revis\w+|mir\w+",
-    },
 )
 
 # Polish says who did it in the verb itself, so no word stands before it.
@@ -188,18 +130,6 @@ POLISH: Final = Language(
         "pay": r"zapłaci(?:łe|ła)m|kupi(?:łe|ła)m|zamówi(?:łe|ła)m",
         "run": r"uruchomi(?:łe|ła)m|wykona(?:łe|ła)m",
         "search": r"wyszuka(?:łe|ła)m|sprawdzi(?:łe|ła)m",
-    },
-    orders={
-        "send": r"wyślij|odpisz|prześlij|opublikuj",
-        "create": r"utwórz|stwórz|dodaj",
-        "update": r"zaktualizuj|zmień|przenieś",
-        "delete": r"usuń|skasuj|odwołaj",
-        "schedule": r"zaplanuj|zarezerwuj|ustaw|przypomnij",
-        "remember": r"zapisz|zapamiętaj",
-        "transfer": r"pobierz|zainstaluj",
-        "pay": r"zapłać|kup|zamów",
-        "run": r"uruchom|wykonaj",
-        "search": r"wyszukaj|sprawdź|znajdź",
     },
 )
 

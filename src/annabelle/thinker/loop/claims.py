@@ -11,8 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from annabelle.thinker.loop.claim_words import LANGUAGES, Language, Verbs
-from annabelle.thinker.loop.deeds import ActionKind
+from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.intent.ordered import QUESTION, ordered
+from annabelle.policy.intent.verbs import Verbs
+from annabelle.thinker.loop.claim_words import LANGUAGES, Language
 from annabelle.thinker.loop.sentences import Sentence, sentences_of, squeezed
 from annabelle.toolbox.ranking.words import bounded
 
@@ -77,11 +79,6 @@ _INVENTS: Final = re.compile(
     re.IGNORECASE,
 )
 _BY_OTHERS: Final = re.compile(r"\bby (?!you)|\b(?:according to|says?|reported)\b")
-_QUESTION: Final = re.compile(
-    r"\W*(?:what|who|whose|why|how|when|where|which|explain|describe|was|wer|warum|wie|wann|wo|qui|pourquoi|comment|"
-    r"qué|"
-    r"quién|cómo|co|kto|jak|dlaczego)\b[^.!?\n]*[?.!]*\s*"
-)
 _PERSONS: Final = re.compile(
     r"\b(?:you|he|she|they|who|that|which|i|we|is|are|was|were|be|been|to|not|no|as|how|when)\b"
 )
@@ -108,13 +105,12 @@ class _Spoken:
     passive: re.Pattern[str]
     headline: re.Pattern[str]
     done: re.Pattern[str]
-    ordered: dict[ActionKind, re.Pattern[str]]
 
 
 def claims_in(text: str, asked: str, *, read_something: bool = False) -> list[Claim]:
     """The claims of an answer to what was asked. After tools were read, `it was sent` may be what they told."""
     echo, asked = squeezed(asked), bounded(asked)
-    orders, question = ordered(asked), _QUESTION.fullmatch(asked.lower()) is not None
+    orders, question = ordered(asked), QUESTION.fullmatch(asked.lower()) is not None
     past = _ASKED_OF_THE_PAST.search(asked) is not None
     invents = _INVENTS.search(asked) is not None
     found: dict[ActionKind, Claim] = {}
@@ -127,17 +123,6 @@ def claims_in(text: str, asked: str, *, read_something: bool = False) -> list[Cl
                 told = past or "already" in sentence.text or (question and kind != "search")
                 found.setdefault(kind, Claim(kind, sentence.text, told))
     return list(found.values())
-
-
-def ordered(asked: str) -> frozenset[ActionKind]:
-    """The kinds of action a person's message may ask for."""
-    text = bounded(asked).lower()
-    if _QUESTION.fullmatch(text):
-        return frozenset({"search"})
-    kinds: set[ActionKind] = set()
-    for spoken in _SPOKEN:
-        kinds |= {kind for kind, verbs in spoken.ordered.items() if verbs.search(text)}
-    return frozenset(kinds)
 
 
 def _kinds(sentence: Sentence, orders: frozenset[ActionKind], *, read_something: bool) -> list[ActionKind]:
@@ -215,7 +200,6 @@ def _spoken(language: Language) -> _Spoken:
         passive=re.compile(language.said_of_it + gap + verbs),
         headline=re.compile(rf"(?P<lead>(?:[\w'’-]+ ){{0,4}})(?:successfully )?{verbs}{_TAIL}"),
         done=re.compile(f"(?:{language.by_itself})"),
-        ordered={kind: re.compile(rf"\b(?:{words})\b") for kind, words in language.orders.items()},
     )
 
 

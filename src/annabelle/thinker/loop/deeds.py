@@ -10,10 +10,7 @@ from typing import Final, Literal
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
 from annabelle.core.tools import ToolSpec
-
-ActionKind = Literal[
-    "send", "create", "update", "delete", "schedule", "remember", "transfer", "pay", "run", "control", "search", "done"
-]
+from annabelle.policy.intent.kinds import ActionKind
 
 DeedOutcome = Literal["done", "failed", "unknown"]
 

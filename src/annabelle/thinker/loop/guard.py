@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from annabelle.thinker.loop.claims import Claim, claims_in, ordered
-from annabelle.thinker.loop.deeds import ActionKind, Deed, backs, reads_only
+from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.intent.ordered import ordered
+from annabelle.thinker.loop.claims import Claim, claims_in
+from annabelle.thinker.loop.deeds import Deed, backs, reads_only
+from annabelle.toolbox.ranking.words import bounded
 
 _NOTHING: Final[dict[ActionKind, str]] = {
     "send": "no message was sent",
@@ -51,7 +54,7 @@ class Checked:
 def check(text: str, asked: str, deeds: Sequence[Deed], earlier: Iterable[str] = ()) -> list[Checked]:
     """Every claim of an answer with what backs it: a call of this turn, or of an earlier one it speaks of."""
     read = any(deed.reads_only and deed.outcome == "done" for deed in deeds)
-    nothing_to_do = not ordered(asked) - {"search"}
+    nothing_to_do = not ordered(bounded(asked)) - {"search"}
     checked: list[Checked] = []
     for claim in claims_in(text, asked, read_something=read):
         by = next((deed.tool for deed in deeds if deed.backs(claim.kind)), None)
