@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
 from annabelle.core.contract import TurnBrief, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError, StorageTrouble
@@ -31,6 +32,7 @@ from annabelle.thinker.loop.loop import Loop, failure
 from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.loop.outcome import Outcome
 from annabelle.thinker.loop.progress import Progress
+from annabelle.thinker.loop.resuming import parked_records, since_parked, told, wanted_tools
 from annabelle.thinker.loop.scope import TurnScope
 from annabelle.thinker.sanitise import CleanInput, clean
 from annabelle.thinker.select.selector import Selection, SelectionAsk
@@ -67,7 +69,7 @@ class Turn:
         brief = self._brief
         limits = brief.limits or self._bench.profile.limits
         cleaned = clean(brief.text, self._bench.settings.thinker_input_max_chars)
-        if cleaned.notice is not None:
+        if cleaned.notice is not None and brief.resume is None:
             self._live.stream.fact("notice", "input-cut", {"text": cleaned.notice})
         try:
             scope = await self._live.work(self._set_the_scene(cleaned.text, limits))
@@ -86,7 +88,7 @@ class Turn:
         bench, brief = self._bench, self._brief
         recalling = asyncio.create_task(bench.recollection.recall(brief, text))
         try:
-            session = await bench.sessions.load(brief)
+            session = self._before_this(await bench.sessions.load(brief))
             playbooks = () if brief.required_tools is not None else bench.playbooks.matching(text)
             workspace = None if bench.workspaces is None else await bench.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
@@ -101,6 +103,13 @@ class Turn:
         return TurnScope(
             brief, limits, self._live, prompt, selection, {tool.spec.name: tool for tool in local}, workspace
         )
+
+    def _before_this(self, session: SessionView) -> SessionView:
+        """The session without this turn itself: what a parked turn left there comes with its messages anyway."""
+        if self._brief.resume is None:
+            return session
+        own = parked_records(self._brief.resume)
+        return replace(session, turns=[turn for turn in session.turns if turn.message_id not in own])
 
     async def _select(
         self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
@@ -118,19 +127,26 @@ class Turn:
         )
         if selection.report is not None:
             bench.trace.write("tools.selected", selection.report.to_json())
-        return selection
+        resume = self._brief.resume
+        return selection if resume is None else selection.with_found(wanted_tools(resume))
 
     async def _remember(self, cleaned: CleanInput, prompt: Prompt, outcome: Outcome, progress: Progress) -> Outcome:
         """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""
         failpoint(failpoints.BEFORE_SESSION)
+        resume = self._brief.resume
+        user, messages = prompt.user, progress.messages
+        if resume is not None:
+            # The record holds what is new: the rest stands under the messages the turn was parked with.
+            user = ModelRequest(parts=[UserPromptPart(content=told(resume))])
+            messages = since_parked(resume, messages)
         record = TurnRecord(
             message_id=self._brief.message_id,
             trace_id=self._brief.trace_id,
             user_id=self._brief.user_id,
             at=self._started_at,
-            user=cleaned.text,
+            user=cleaned.text if resume is None else told(resume),
             assistant=outcome.text if outcome.error is None else "",
-            messages=[dump_message(message) for message in _conversation(prompt.user, progress, outcome)],
+            messages=[dump_message(message) for message in _conversation(user, messages, outcome)],
             tools=tuple(progress.tools_used),
             usage=progress.usage,
             limit=outcome.limit,
@@ -145,7 +161,7 @@ class Turn:
         self._live.stream.fact("notice", "session", {"text": sentence})
         if outcome.error is not None or outcome.sent_by_tool:
             return outcome
-        return Outcome(f"{outcome.text}\n\n({sentence})", limit=outcome.limit)
+        return replace(outcome, text=f"{outcome.text}\n\n({sentence})")
 
     async def _append(self, record: TurnRecord) -> StorageTrouble | None:
         for attempt in range(1, _SESSION_TRIES + 1):
@@ -174,6 +190,7 @@ class Turn:
             limit=outcome.limit,
             error=outcome.error,
             unknown_outcomes=tuple(progress.unknown_outcomes),
+            parked=outcome.parked,
         )
 
 
@@ -184,14 +201,15 @@ def _summary(result: TurnResult) -> JsonObject:
         "steps": result.steps,
         "tools": list(result.tools_used),
         "limit": result.limit,
+        "parked": result.parked is not None,
         "error": result.error.code if result.error else None,
         **result.usage.model_dump(),
     }
 
 
-def _conversation(user: ModelRequest, progress: Progress, outcome: Outcome) -> list[ModelMessage]:
-    """The turn as later turns read it. Where a limit spoke instead of the model, its sentence is the answer."""
-    messages: list[ModelMessage] = repaired([user, *progress.messages])
-    if outcome.limit is not None and outcome.text:
+def _conversation(user: ModelRequest, since: Sequence[ModelMessage], outcome: Outcome) -> list[ModelMessage]:
+    """The turn as later turns read it. Where a limit or a question spoke instead of the model, that is the answer."""
+    messages: list[ModelMessage] = repaired([user, *since])
+    if (outcome.limit is not None or outcome.parked is not None) and outcome.text:
         messages.append(ModelResponse(parts=[TextPart(content=outcome.text)]))
     return messages

@@ -29,6 +29,8 @@ class PlannedCall:
     """The arguments that were brought into the shape the tool asks for."""
     recovered: bool = False
     """Whether the model wrote the call into its text instead of making it."""
+    remark: str = ""
+    """What the person had to say about it, for the model to read with the result."""
 
 
 def planned_calls(

@@ -10,7 +10,8 @@ from annabelle.thinker.loop.progress import Progress
 
 MOST_AT_ONCE: Final = 16
 """Calls of one step that are made; a model that asks for more is asked to go on in the next step."""
-_GATHERED_CHARS = 1_500
+GATHERED_CHARS: Final = 1_500
+"""How much of the last tool result a person is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Stop:
 
 def before_step(progress: Progress, limits: TurnLimits, token_budget: int | None = None) -> Stop | None:
     """Whether another model call is allowed."""
-    used = progress.usage.input_tokens + progress.usage.output_tokens
+    used = progress.spent.input_tokens + progress.spent.output_tokens
     if token_budget is not None and used >= token_budget:
         return Stop("token_budget", f"I stopped because the {token_budget} tokens for this turn are used up ({used}).")
     if progress.seconds >= limits.wall_clock_seconds:
@@ -66,6 +67,6 @@ def gathered(stop: Stop, progress: Progress) -> str:
     parts = [progress.last_text] if progress.last_text else []
     parts.append(stop.sentence)
     if progress.last_result:
-        cut = progress.last_result[:_GATHERED_CHARS]
+        cut = progress.last_result[:GATHERED_CHARS]
         parts.append(f"The last tool result was:\n{cut}{'…' if len(progress.last_result) > len(cut) else ''}")
     return "\n\n".join(parts)

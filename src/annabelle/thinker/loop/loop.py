@@ -25,6 +25,7 @@ from annabelle.thinker.loop.calls import planned_calls
 from annabelle.thinker.loop.model_step import Answer, ask_model
 from annabelle.thinker.loop.outcome import Outcome
 from annabelle.thinker.loop.progress import Progress
+from annabelle.thinker.loop.resuming import answered_results, pending_calls, restored
 from annabelle.thinker.loop.retries import Retries
 from annabelle.thinker.loop.scope import TurnScope
 from annabelle.thinker.loop.tools_step import ToolsStep
@@ -50,14 +51,20 @@ class Loop:
         self._bench, self._scope = bench, scope
         self._stream = scope.live.stream
         self._attempt = attempt_number(bench.generation, 0)
-        self.progress = Progress()
+        resume = scope.brief.resume
+        self.progress = Progress() if resume is None else restored(resume)
         self._reviewer = Reviewer(bench, scope, self.progress)
         self._tools = ToolsStep(bench, scope, self.progress, self._reviewer)
         self._second: SecondChance | None = None
 
     async def run(self) -> Outcome:
-        """Until the model has nothing more to ask, a limit is reached, or an error can not be waited out."""
+        """Until the model has nothing more to ask, a call waits for the person, a limit is reached, or it fails."""
         progress = self.progress
+        if (resume := self._scope.brief.resume) is not None:
+            calls = pending_calls(self._scope.brief, resume)
+            outcome = await self._tools.run(calls, self._tools.selection, answered_results(resume))
+            if outcome is not None:
+                return outcome
         while True:
             stop = limits.before_step(progress, self._scope.limits, self._scope.brief.token_budget)
             if stop is not None:

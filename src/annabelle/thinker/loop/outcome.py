@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from annabelle.core.contract import ParkedTurn
 from annabelle.core.errors import ErrorBody
 
 
@@ -15,3 +16,5 @@ class Outcome:
     limit: str | None = None
     sent_by_tool: bool = False
     error: ErrorBody | None = None
+    parked: ParkedTurn | None = None
+    """The turn waits for the person, and `text` asks them."""

@@ -21,6 +21,8 @@ class Progress:
     mistakes: int = 0
     seconds: float = 0.0
     usage: Usage = field(default_factory=Usage)
+    earlier: Usage = field(default_factory=Usage)
+    """What the turn had used before it was parked; it was accounted for then."""
     tools_used: list[str] = field(default_factory=list[str])
     deeds: list[Deed] = field(default_factory=list[Deed])
     """Every call that was made, with how it ended: what an answer may claim."""
@@ -30,6 +32,11 @@ class Progress:
     last_text: str = ""
     last_result: str = ""
     repetition: Repetition = field(default_factory=Repetition)
+
+    @property
+    def spent(self) -> Usage:
+        """Everything the turn has used, also before it was parked."""
+        return self.earlier + self.usage
 
     def used(self, tool: str) -> None:
         if tool not in self.tools_used:

@@ -15,6 +15,7 @@ _NEXT = {
     "retry": "Call again differently.",
     "unknown_tool": "Use only the tools you were given.",
     "not_allowed": "This is not permitted. Do not try again; tell the user.",
+    "denied": "Do not make this call again unless the user asks for it. Go on without it and say that it was not done.",
     "tool_timeout": "Try once more with a smaller request, or tell the user that it takes too long.",
     "server_down": "The tool is not available right now. Try another way or tell the user.",
     "unavailable": "The tool is not available right now. Try another way or tell the user.",
@@ -41,6 +42,8 @@ def for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
     if len(text) > RESULT_MAX_CHARS:
         cut = len(text) - RESULT_MAX_CHARS
         text = f"{text[:RESULT_MAX_CHARS]}\n[{cut} more characters were cut; ask for less at once]"
+    if call.remark:
+        text = f"{text}\n\n{call.remark}"
     outcome = "failed" if result.is_error else "success"
     return ToolReturnPart(
         tool_name=call.name, content=text or "(no output)", tool_call_id=call.model_id, outcome=outcome
@@ -50,6 +53,11 @@ def for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
 def not_made(call: PlannedCall) -> ToolReturnPart:
     """Answers a call that was never made, so that no call stays without a result."""
     return _without_result(call, "NOT DONE: the turn ended before this call.")
+
+
+def waits(call: PlannedCall) -> ToolReturnPart:
+    """Stands in the session for the result of a call that waits for the person, or behind such a call."""
+    return _without_result(call, "WAITS: not done yet. The user was asked first, and it is done if they say yes.")
 
 
 def too_many(call: PlannedCall) -> ToolReturnPart:
@@ -68,13 +76,16 @@ def _without_result(call: PlannedCall, text: str) -> ToolReturnPart:
 
 def completion(call: PlannedCall, result: ToolResult) -> JsonObject:
     """The data of a `tool_complete` event."""
+    status = "failure" if result.is_error else "waiting" if result.approval_id is not None else "success"
     data: JsonObject = {
         "call_id": call.call_id,
         "name": call.name,
-        "status": "failure" if result.is_error else "success",
+        "status": status,
         "summary": _summary(result.text),
         "duration_ms": round(result.duration_ms, 1),
     }
+    if result.approval_id is not None:
+        data["approval_id"] = result.approval_id
     if result.error is not None:
         data["error"] = result.error.model_dump(exclude_none=True)
     return data

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final, cast
 
-from pydantic_ai.messages import ModelRequest, ToolReturnPart
+from pydantic_ai.messages import ModelRequest, ToolCallPart, ToolReturnPart
 
 from annabelle.core.events import EventType
 from annabelle.core.tools import JsonObject, ToolResult
@@ -15,6 +17,7 @@ from annabelle.thinker.loop.bench import Workbench
 from annabelle.thinker.loop.calls import PlannedCall, all_read_only
 from annabelle.thinker.loop.deeds import Deed, DeedOutcome, reads_only
 from annabelle.thinker.loop.outcome import Outcome
+from annabelle.thinker.loop.parking import Unanswered, parked_turn
 from annabelle.thinker.loop.progress import Progress
 from annabelle.thinker.loop.scope import TurnScope
 from annabelle.thinker.loop.tool_step import CallMade, call_tool
@@ -25,6 +28,18 @@ SENDING_TOOLS: Final = frozenset({"send_message", "send_telegram"})
 _SENT_TEXT_FIELDS: Final = ("text", "message", "content")
 
 
+@dataclass(slots=True)
+class _Results:
+    """What came of the calls of one step: results for the model, and by its ids the questions to the person."""
+
+    parts: list[ToolReturnPart]
+    questions: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
+
+    def missing(self, calls: Sequence[PlannedCall]) -> list[PlannedCall]:
+        known = {part.tool_call_id for part in self.parts}
+        return [call for call in calls if call.model_id not in known]
+
+
 class ToolsStep:
     """The tools of one turn. `selection` grows when the model looks for more of them."""
 
@@ -33,22 +48,29 @@ class ToolsStep:
         self._begun: set[str] = set()
         self.selection = scope.selection
 
-    async def run(self, calls: list[PlannedCall], selection: Selection) -> Outcome | None:
-        """Make the calls. Returns an outcome when they end the turn."""
+    async def run(
+        self, calls: list[PlannedCall], selection: Selection, answered: Sequence[ToolReturnPart] = ()
+    ) -> Outcome | None:
+        """Make the calls. Returns an outcome when they end the turn, or park it.
+
+        `answered` are results that calls of the same response had before the turn was parked.
+        """
         allowed = self._within_limit(calls)
         at_once = allowed[: limits.MOST_AT_ONCE]
-        parts: list[ToolReturnPart] = []
+        made = _Results(list(answered))
         try:
             if len(at_once) > 1 and all_read_only(at_once, selection):
-                ended = await self._all_at_once(at_once, selection, parts)
+                ended = await self._all_at_once(at_once, selection, made)
             else:
-                ended = await self._in_order(at_once, selection, parts)
-        finally:
-            # Also when the turn is cut off here: the session must never hold a call without its result.
-            parts += [results.too_many(call) for call in allowed[limits.MOST_AT_ONCE :]]
-            answered = {part.tool_call_id for part in parts}
-            parts += [self._unanswered(call) for call in calls if call.model_id not in answered]
-            self._progress.messages.append(ModelRequest(parts=parts))
+                ended = await self._in_order(at_once, selection, made)
+        except BaseException:
+            # Cut off here: the session must never hold a call without its result.
+            self._answer(made.parts + [self._unanswered(call) for call in made.missing(calls)])
+            raise
+        if ended is None and made.questions:
+            return self._park(calls, made)
+        made.parts += [results.too_many(call) for call in allowed[limits.MOST_AT_ONCE :]]
+        self._answer(made.parts + [self._unanswered(call) for call in made.missing(calls)])
         if ended is not None:
             return ended
         stop = limits.after_tools(self._progress, self._scope.limits)
@@ -56,29 +78,51 @@ class ToolsStep:
             stop = limits.tool_calls(self._scope.limits)
         return None if stop is None else Outcome(limits.gathered(stop, self._progress), limit=stop.limit)
 
-    async def _all_at_once(
-        self, calls: list[PlannedCall], selection: Selection, parts: list[ToolReturnPart]
-    ) -> Outcome | None:
+    def _park(self, calls: Sequence[PlannedCall], made: _Results) -> Outcome:
+        """End the turn with the question. Whatever has no result yet is made when the person has answered."""
+        left = Unanswered(made.missing(calls), made.questions, made.parts)
+        parked = parked_turn(self._scope.brief, self._progress, left, self.selection.names())
+        self._answer(made.parts + [results.waits(call) for call in left.calls])
+        return Outcome(left.text, parked=parked)
+
+    def _answer(self, parts: list[ToolReturnPart]) -> None:
+        """Put the results into the conversation, in the order of the calls."""
+        response = self._progress.messages[-1]
+        called = [part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)]
+        place = {model_id: number for number, model_id in enumerate(called)}
+        in_order = sorted(parts, key=lambda part: place.get(part.tool_call_id, len(place)))
+        self._progress.messages.append(ModelRequest(parts=in_order))
+
+    async def _all_at_once(self, calls: list[PlannedCall], selection: Selection, made: _Results) -> Outcome | None:
         found = await asyncio.gather(*(self._make(c, selection) for c in calls), return_exceptions=True)
-        made = [(call, one) for call, one in zip(calls, found, strict=True) if isinstance(one, CallMade)]
-        parts += [self._take(call, one.result) for call, one in made]
-        self._progress.seconds += max((one.seconds for _, one in made), default=0.0)
+        finished = [(call, one) for call, one in zip(calls, found, strict=True) if isinstance(one, CallMade)]
+        for call, one in finished:
+            self._sort(call, one.result, made)
+        self._progress.seconds += max((one.seconds for _, one in finished), default=0.0)
         for one in found:
             if isinstance(one, BaseException):
                 raise one
         return None
 
-    async def _in_order(
-        self, calls: list[PlannedCall], selection: Selection, parts: list[ToolReturnPart]
-    ) -> Outcome | None:
+    async def _in_order(self, calls: list[PlannedCall], selection: Selection, made: _Results) -> Outcome | None:
         for call in calls:
-            made = await self._make(call, selection)
-            self._progress.seconds += made.seconds
-            parts.append(self._take(call, made.result))
-            ended = self._sent(call, made.result)
+            if made.questions and call.problem is None:
+                continue  # behind a call that waits; one with a problem is never made, so it is answered now
+            one = await self._make(call, selection)
+            self._progress.seconds += one.seconds
+            self._sort(call, one.result, made)
+            ended = None if call.model_id in made.questions else self._sent(call, one.result)
             if ended is not None:
                 return ended
         return None
+
+    def _sort(self, call: PlannedCall, result: ToolResult, made: _Results) -> None:
+        if result.approval_id is None:
+            made.parts.append(self._take(call, result))
+        else:
+            # It was not made: nothing about it is unknown, whatever happens to the turn now.
+            self._begun.discard(call.call_id)
+            made.questions[call.model_id] = result
 
     async def _make(self, call: PlannedCall, selection: Selection) -> CallMade:
         scope, step = self._scope, self._progress.step
