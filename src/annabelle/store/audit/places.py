@@ -1,0 +1,37 @@
+"""Where the audit of a home lies: the file that grows, those it was rotated into, and how far it has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from annabelle.core.home import Home
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPlaces:
+    """The paths. A rotated file is named after its first record, so one rename is the whole rotation."""
+
+    active: Path
+    head: Path
+    key: Path
+
+    @classmethod
+    def of(cls, home: Home) -> AuditPlaces:
+        return cls(home.audit_file, home.audit_head_file, home.audit_key_file)
+
+    @property
+    def torn(self) -> Path:
+        """What a crash left of a line that was being written."""
+        return self.active.with_name("audit.torn")
+
+    def rotated(self) -> list[Path]:
+        """Oldest first."""
+        return sorted(self.active.parent.glob("audit-*.jsonl"))
+
+    def rotated_from(self, first: int) -> Path:
+        return self.active.with_name(f"audit-{first:012d}.jsonl")
+
+    def files(self) -> list[Path]:
+        """All that hold records, oldest first."""
+        return [*self.rotated(), *([self.active] if self.active.exists() else [])]

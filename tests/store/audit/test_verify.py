@@ -1,0 +1,187 @@
+"""Whatever is done to the files of the audit behind its back, `verify` names the first record it was done to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from annabelle.core.errors import AlreadyRunning
+from annabelle.core.home import Home
+from annabelle.store.audit.chain import Limits, Note, moment
+from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.reading import Wanted, latest
+from annabelle.store.audit.verify import Verdict, verify
+from store.audit.conftest import chain_at, write
+
+Lines = list[bytes]
+
+
+def rewrite(places: AuditPlaces, change: Callable[[Lines], Lines]) -> Verdict:
+    lines = places.active.read_bytes().splitlines(keepends=True)
+    places.active.write_bytes(b"".join(change(lines)))
+    return verify(places)
+
+
+def found(verdict: Verdict) -> tuple[str, int | None, int | None]:
+    assert verdict.problem is not None
+    return verdict.problem.fault, verdict.problem.line, verdict.problem.n
+
+
+@pytest.mark.req("TRU-08")
+def test_an_untouched_audit_is_good_and_says_how_far_it_goes(ten: AuditPlaces) -> None:
+    verdict = verify(ten)
+    assert verdict.good
+    assert (verdict.records, verdict.first, verdict.last and verdict.last.n) == (10, 1, 10)
+
+
+@pytest.mark.req("TRU-08")
+@pytest.mark.parametrize(
+    ("change", "fault", "line", "n"),
+    [
+        pytest.param(lambda all: [*all[:4], *all[5:]], "missing", 5, 6, id="cut in the middle"),
+        pytest.param(lambda all: all[:7], "missing", 7, 8, id="cut tail"),
+        pytest.param(lambda all: all[3:], "missing", 1, 4, id="cut beginning"),
+        pytest.param(lambda all: [*all[:2], all[3], all[2], *all[4:]], "reordered", 3, 4, id="reordered"),
+        pytest.param(lambda all: [*all[:5], all[1], *all[5:]], "reordered", 6, 2, id="an old one again"),
+        pytest.param(lambda all: [*all[:5], all[4], *all[5:]], "duplicated", 6, 5, id="duplicated"),
+        pytest.param(lambda all: [*all[:5], b"{}\n", *all[6:]], "altered", 6, None, id="replaced"),
+        pytest.param(lambda all: [*all[:5], b"\n", *all[5:]], "altered", 6, None, id="a blank line"),
+        pytest.param(lambda all: [], "missing", 0, 1, id="emptied"),
+    ],
+)
+def test_the_first_record_that_does_not_fit_is_named_with_its_line(
+    ten: AuditPlaces, change: Callable[[Lines], Lines], fault: str, line: int, n: int | None
+) -> None:
+    verdict = rewrite(ten, change)
+    assert found(verdict) == (fault, line, n)
+    assert verdict.problem is not None
+    assert verdict.problem.file == "audit.jsonl"
+
+
+@pytest.mark.req("TRU-08")
+def test_no_byte_of_any_record_can_be_edited_unseen(places: AuditPlaces) -> None:
+    write(places, 2)
+    whole = places.active.read_bytes()
+    for position in range(len(whole)):
+        edited = whole[position] ^ 1
+        places.active.write_bytes(whole[:position] + bytes([edited]) + whole[position + 1 :])
+        verdict = verify(places)
+        assert not verdict.good, f"byte {position} was edited"
+
+
+@pytest.mark.req("TRU-08")
+def test_records_made_anew_with_another_key_are_not_taken_for_ours(ten: AuditPlaces) -> None:
+    ten.key.write_bytes(b"0" * 64)
+    ten.head.unlink()
+    assert found(verify(ten)) == ("altered", 1, 1)
+    ten.key.unlink()
+    assert found(verify(ten)) == ("no_key", None, None)
+
+
+@pytest.mark.req("TRU-08")
+def test_a_head_that_is_gone_or_altered_is_told_also_after_the_next_start(ten: AuditPlaces) -> None:
+    head = ten.head.read_bytes()
+    ten.head.write_bytes(head.replace(b'"n": 10', b'"n": 09'))
+    assert found(verify(ten))[0] == "head"
+    ten.head.unlink()
+    assert found(verify(ten))[0] == "head"
+    write(ten, 1)
+    assert found(verify(ten)) == ("head", 11, 11)
+
+
+@pytest.mark.req("TRU-08")
+def test_a_cut_tail_stays_visible_after_the_hub_went_on_writing(ten: AuditPlaces) -> None:
+    rewrite(ten, lambda lines: lines[:7])
+    write(ten, 3)
+    assert found(verify(ten)) == ("missing", 8, 11)
+
+
+@pytest.mark.req("TRU-08")
+def test_a_deleted_file_is_missed(places: AuditPlaces) -> None:
+    write(places, 200, Limits(max_bytes=10_000))
+    assert verify(places).good
+    rotated = places.rotated()
+    assert len(rotated) >= 3
+    kept = rotated[1].read_bytes()
+    rotated[1].unlink()
+    verdict = verify(places)
+    assert found(verdict)[:2] == ("missing", 1)
+    assert verdict.problem is not None
+    assert verdict.problem.file == rotated[2].name
+    rotated[1].write_bytes(kept)
+    rotated[0].unlink()
+    assert found(verify(places))[0] == "missing"
+
+
+@pytest.mark.req("GRD-08", "TRU-08")
+def test_what_rotation_dropped_is_not_missed(places: AuditPlaces) -> None:
+    write(places, 300, Limits(max_bytes=10_000, keep_files=2))
+    assert len(places.rotated()) == 2
+    assert all(path.stat().st_size < 12_000 for path in places.files())
+    verdict = verify(places)
+    assert verdict.good, verdict.problem
+    assert verdict.first is not None
+    assert verdict.first > 1
+    assert verdict.dropped == verdict.first - 1
+    assert verdict.last is not None
+    assert verdict.last.n >= 300
+
+
+@pytest.mark.req("TRU-08")
+def test_a_line_torn_by_a_kill_is_repaired_at_the_next_start_and_no_tampering(ten: AuditPlaces) -> None:
+    with ten.active.open("ab") as file:
+        file.write(b'{"at":"2026-01-01T00:0')
+    torn = verify(ten)
+    assert torn.good
+    assert torn.torn == 22
+    write(ten, 1)
+    assert verify(ten).good
+    assert ten.torn.read_bytes() == b'{"at":"2026-01-01T00:0\n'
+    assert [record.facts for record in latest(ten, Wanted(kind="audit"))] == [{"event": "repaired", "bytes": 22}]
+
+
+@pytest.mark.req("TRU-08")
+def test_half_of_a_record_that_was_there_is_missed(ten: AuditPlaces) -> None:
+    whole = ten.active.read_bytes()
+    ten.active.write_bytes(whole[:-20])
+    assert found(verify(ten)) == ("missing", 9, 10)
+    write(ten, 1)
+    assert found(verify(ten))[0] == "missing"
+
+
+@pytest.mark.req("TRU-08")
+def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPlaces) -> None:
+    code = (
+        "import sys; from annabelle.core.home import Home; from annabelle.core.redact import Redactor;"
+        "from annabelle.store.audit.chain import Chain, Limits; from annabelle.store.audit.places import AuditPlaces;"
+        "Chain(AuditPlaces.of(Home.from_environment()), Limits(), Redactor()).open();"
+        "print('held', flush=True); sys.stdin.read()"
+    )
+    other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert other.stdin is not None
+    assert other.stdout is not None
+    assert other.stdout.readline() == b"held\n"
+    with pytest.raises(AlreadyRunning):
+        chain_at(places)
+    other.communicate(timeout=20)
+    chain_at(places).close()
+
+
+@pytest.mark.req("TRU-08")
+def test_an_audit_can_be_verified_while_it_is_written_and_rotated(places: AuditPlaces) -> None:
+    chain = chain_at(places, Limits(max_bytes=10_000, keep_files=3))
+    for number in range(300):
+        chain.append([Note("tool", {"tool": f"t{number}"}, moment())])
+        if number % 10 == 0:
+            verdict = verify(places)
+            assert verdict.good, verdict.problem
+    chain.close()
+
+
+def test_nothing_at_all_is_good(places: AuditPlaces) -> None:
+    verdict = verify(places)
+    assert verdict.good
+    assert verdict.records == 0

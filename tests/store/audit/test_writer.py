@@ -1,0 +1,165 @@
+"""Notes are written by a thread: quickly, in order, without content, and over a disk that is full."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.home import Home
+from annabelle.core.redact import Redactor
+from annabelle.store.audit import chain as chains
+from annabelle.store.audit import writer as writers
+from annabelle.store.audit.chain import Chain, Limits
+from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.reading import Wanted, latest
+from annabelle.store.audit.verify import verify
+from annabelle.store.audit.writer import AuditWriter
+from store.audit.conftest import SECRET
+
+WORKER = """
+import sys
+from annabelle.core.home import Home
+from annabelle.core.redact import Redactor
+from annabelle.store.audit.chain import Chain, Limits
+from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.writer import AuditWriter
+writer = AuditWriter(Chain(AuditPlaces.of(Home.from_environment()), Limits(), Redactor()))
+writer.start()
+for number in range(100000):
+    writer.note("tool", {"tool": f"t{number}"})
+    writer.note("approval", {"id": number})
+    sys.stdout.write(f"{number}\\n")
+    sys.stdout.flush()
+"""
+
+
+def writer_at(places: AuditPlaces, told: list[str | None] | None = None) -> AuditWriter:
+    return AuditWriter(Chain(places, Limits(), Redactor([SECRET])), (told if told is not None else []).append)
+
+
+@pytest.mark.req("GRD-08", "POL-06")
+def test_neither_content_nor_a_secret_is_ever_written(places: AuditPlaces) -> None:
+    writer = writer_at(places)
+    writer.start()
+    said = "the surprise party is on friday"
+    writer.note(
+        "scan",
+        {
+            "tool": "filer_read_file",
+            "direction": "result",
+            "score": 0.93,
+            "threats": [{"type": "prompt_injection", "path": "$.text", "snippet": said}],
+            "arguments": {"path": said},
+            "text": said,
+            "reasons": [said],
+            "arguments_hash": "ab" * 32,
+            "header": f"Bearer {SECRET}",
+            "api_key": "short",
+            "long": "x" * 5000,
+        },
+        "tr_1",
+    )
+    writer.stop()
+    blob = places.active.read_bytes()
+    assert b"surprise" not in blob
+    assert SECRET.encode() not in blob
+    assert b"short" not in blob
+    assert ("ab" * 32).encode() not in blob, "a plain hash can be tried with guesses"
+    [record] = latest(places, Wanted())
+    assert (record.kind, record.trace) == ("scan", "tr_1")
+    assert record.facts["score"] == 0.93
+    assert record.facts["direction"] == "result"
+    assert len(str(record.facts["long"])) == 200
+    text = record.facts["text"]
+    assert isinstance(text, dict)
+    assert text["length"] == len(said)
+
+
+@pytest.mark.req("TRU-08")
+def test_notes_of_many_threads_make_one_chain(places: AuditPlaces) -> None:
+    writer = writer_at(places)
+    writer.start()
+
+    def take_notes(name: str) -> None:
+        for number in range(200):
+            writer.note("tool" if number % 7 else "approval", {"who": name, "number": number})
+
+    threads = [threading.Thread(target=take_notes, args=(f"thread-{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    writer.stop()
+    verdict = verify(places)
+    assert verdict.good, verdict.problem
+    assert verdict.records == 800
+    mine = [r.facts["number"] for r in latest(places, Wanted(last=1000)) if r.facts["who"] == "thread-2"]
+    assert mine == list(range(200))
+
+
+@pytest.mark.req("TRU-08")
+def test_a_killed_process_loses_no_decision_and_tears_nothing(home: Home, places: AuditPlaces) -> None:
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True)
+    assert worker.stdout is not None
+    for _ in range(300):
+        worker.stdout.readline()
+    os.kill(worker.pid, signal.SIGKILL)
+    said = worker.stdout.read().splitlines()
+    worker.wait(20)
+    worker.stdout.close()
+    decided = [record.facts["id"] for record in latest(places, Wanted(last=10**6, kind="approval"))]
+    least = 300 + len([line for line in said if line])
+    assert decided[: least - 1] == list(range(least - 1))
+    assert verify(places).good
+    writer = writer_at(places)
+    writer.start()
+    writer.stop()
+    assert verify(places).good
+
+
+@pytest.mark.req("TRU-08")
+def test_a_full_disk_stops_nobody_and_what_is_lost_is_counted(
+    places: AuditPlaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full, told, written = threading.Event(), list[str | None](), os.write
+    monkeypatch.setattr(writers, "_MOST_WAITING", 5)
+    monkeypatch.setattr(writers, "_RETRY_SECONDS", 0.01)
+
+    def write(descriptor: int, blob: bytes) -> int:
+        """Half of it fits."""
+        if full.is_set():
+            return written(descriptor, bytes(blob)[: len(blob) // 2])
+        return written(descriptor, blob)
+
+    monkeypatch.setattr(chains.os, "write", write)
+    writer = writer_at(places, told)
+    writer.start()
+    writer.note("approval", {"number": 1})
+    full.set()
+    for number in range(2, 11):
+        writer.note("approval", {"number": number})
+    assert any(text and "can not be written" in text for text in told)
+    full.clear()
+    writer.flush()
+    writer.stop()
+    assert told[-1] is None
+    records = latest(places, Wanted())
+    assert [r.facts["number"] for r in records if r.kind == "approval"] == [1, 2, 3, 4, 5, 6]
+    [gap] = [r.facts for r in records if r.kind == "audit"]
+    assert (gap["event"], gap["lost"]) == ("gap", 4)
+    assert verify(places).good
+
+
+def test_what_was_noted_before_the_start_is_written_first(places: AuditPlaces, tmp_path: Path) -> None:
+    writer = writer_at(places)
+    writer.note("config", {"what": "settings"})
+    writer.start()
+    writer.note("server", {"event": "start"})
+    writer.stop()
+    assert [record.kind for record in latest(places, Wanted())] == ["config", "server"]
