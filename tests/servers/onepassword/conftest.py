@@ -12,7 +12,7 @@ from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.call import Call, enter_call
 from annabelle.servers.onepassword.config import OnePasswordConfig
 from annabelle.servers.onepassword.server import build
-from servers.onepassword.stand_in import StandIn
+from support.op_stand_in import StandIn
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from annabelle.servers.kit.call import Call, enter_call
 from annabelle.servers.onepassword.config import OnePasswordConfig
 from annabelle.servers.onepassword.handles import Handles, Holder, Secret
 from annabelle.servers.onepassword.server import build
-from servers.onepassword.stand_in import CARD, NOTE, PASSWORD, StandIn
+from support.op_stand_in import CARD, NOTE, PASSWORD, StandIn
 from support.toolbox import alive, eventually
 
 pytestmark = pytest.mark.req("SRV-OPW", "SRV-ALL")

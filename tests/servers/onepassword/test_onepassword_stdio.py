@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from servers.onepassword.stand_in import PASSWORD, StandIn
 from servers.speaking import Connect
+from support.op_stand_in import PASSWORD, StandIn
 
 
 @pytest.mark.req("SRV-OPW", "SRV-ALL", "POL-06")
