@@ -10,18 +10,22 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, UnknownTool
 from annabelle.core.memory import Provenance
+from annabelle.core.scans import Scan
 from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.guard.guard import Guard
+from annabelle.toolbox.guard.rules import GuardRules
 from annabelle.toolbox.native import NativeTool
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.wrappers.allowed import Allowed
 from annabelle.toolbox.wrappers.approved import Approved
 from annabelle.toolbox.wrappers.checked import Checked
+from annabelle.toolbox.wrappers.guarded import Guarded
 from annabelle.toolbox.wrappers.recorded import Recorded
 from annabelle.toolbox.wrappers.revealed import Revealed
 from annabelle.toolbox.wrappers.timed import Timed
@@ -47,10 +51,11 @@ class Inside:
 
 @pytest.mark.incident("I-07")
 def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
-    router = Router(Catalogue(lambda version: None, lambda spec: None), journal, Doors())
+    guard = Guard(None, lambda agent_id: GuardRules())
+    router = Router(Catalogue(lambda version: None, lambda spec: None), journal, Doors(), guard)
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
     server, policy = Inside(), AgentPolicy()
-    way = router.way_to(Offer(spec, server, 7), policy)
+    way = router.way_to(Offer(spec, server, 7, scan=Scan(input=False)), policy)
     assert isinstance(way, Allowed)
     assert way.policy is policy
     assert isinstance(way.inner, Checked)
@@ -58,7 +63,11 @@ def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     recorded = way.inner.inner.inner
     assert isinstance(recorded, Recorded)
     assert recorded.recorder is router.recorder
-    timed = recorded.inner
+    guarded = recorded.inner
+    assert isinstance(guarded, Guarded)
+    assert guarded.guard is guard
+    assert guarded.own == Scan(input=False, output=True)
+    timed = guarded.inner
     assert isinstance(timed, Timed)
     assert timed.seconds == 7
     assert isinstance(timed.inner, Revealed)

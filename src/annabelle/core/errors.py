@@ -7,8 +7,8 @@ AnnabelleError
 │   ├── InvalidArguments         names the field                                                 HTTP 422
 │   ├── Unauthorized             no or wrong token                                               HTTP 401
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
-│   │   └── SecurityBlocked        the guardian found a threat in it                     HTTP 403
-│   │       └── ScannerDown          it could not look, and nothing passes unseen        HTTP 503
+│   │   └── SecurityBlocked        the guardian found a threat in it                             HTTP 403
+│   │       └── ScannerDown          it could not look, and nothing passes unseen                HTTP 503
 │   ├── NotFound                                                                                 HTTP 404
 │   │   └── UnknownTool            carries the closest names
 │   │       └── SwitchedOff          its server is switched off; says how to turn it on

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from annabelle.core.contract import ToolList
 from annabelle.core.errors import SwitchedOff, UnknownTool
 from annabelle.core.ports import ToolClient
+from annabelle.core.scans import Scan
 from annabelle.core.tools import ToolSpec
 from annabelle.toolbox.audience import Caller, may_use
 from annabelle.toolbox.manifest import variable
@@ -27,6 +28,7 @@ class Offer:
     timeout_seconds: float
     provenance: bool = False
     takes_secrets: bool = False
+    scan: Scan = field(default_factory=Scan)
 
 
 class Catalogue:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from annabelle.core.ports import ApprovalDesk, Audit, Judge
+from annabelle.toolbox.guard.rules import Guarding
 
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Without a judge every allowed call of an agent is made: that is for tests of the parts below alone."""
+    """Without a judge every allowed call of an agent is made, without guarding nothing is scanned: that is for tests
+    of the parts below alone."""
 
     judge: Judge | None = None
     desk: ApprovalDesk | None = None
     audit: Audit | None = None
+    guarding: Guarding | None = None

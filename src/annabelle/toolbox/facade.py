@@ -11,9 +11,15 @@ from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.doors import Doors
+from annabelle.toolbox.external.admission import Admission, HoldTeller
 from annabelle.toolbox.external.known import KnownServers
+from annabelle.toolbox.external.pinning import Pinning
+from annabelle.toolbox.external.pins import PinsFile
 from annabelle.toolbox.external.reload import Apply, ExternalServers
 from annabelle.toolbox.external.watcher import FileWatcher
+from annabelle.toolbox.guard.guard import Guard
+from annabelle.toolbox.guard.guardian import Guardian
+from annabelle.toolbox.guard.rules import GuardRules
 from annabelle.toolbox.journal import CallJournal
 from annabelle.toolbox.manifest import find_builtins, find_disabled
 from annabelle.toolbox.native import NATIVE, NativeTool
@@ -47,12 +53,19 @@ class Toolbox:
         self._unheard: list[Notice] = []
         self._natives: dict[str, NativeTool] = {}
         self._catalogue = Catalogue(self._changed, self._hidden)
-        self._router = Router(self._catalogue, journal, doors or Doors())
+        doors = doors or Doors()
+        self._guarding = doors.guarding
+        self.guard = self._guard(doors)
+        self._router = Router(self._catalogue, journal, doors, self.guard)
         self._launcher = _launcher(config, warm)
-        self._supervisor = Supervisor(config, self._launcher, self._catalogue, self._notify)
+        pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
+        pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told)
+        self._supervisor = Supervisor(config, self._launcher, self._catalogue, pinning, self._notify)
+        self._apply = Apply(add=self._supervisor.add_external, remove=self._supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.pace.call_seconds, self._notify
         )
+        self.admission = Admission(pinning, self._external, self._apply, doors.audit)
         self._known = KnownServers(config.home.known_servers_file)
         self._watcher = FileWatcher(config.external_file, config.pace.reload_quiet_ms, self._reload)
         self._builtin_names: frozenset[str] = frozenset()
@@ -61,6 +74,8 @@ class Toolbox:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
         config = self._config
         builtins = find_builtins(config.manifest_folders, config.environment, config.pace.call_seconds)
+        if self._guarding is not None and not self._guarding.enabled:
+            builtins = [server for server in builtins if server.profile.role != "guardian"]
         self._catalogue.switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
         externals = self._external.load(self._builtin_names)
@@ -92,6 +107,10 @@ class Toolbox:
         """Call one tool. An agent must come with its policy; only people and the hub itself may come without one."""
         return await self._router.call(name, arguments, context, policy)
 
+    def check(self, name: str, arguments: JsonObject, policy: AgentPolicy | None = None) -> None:
+        """Raise UnknownTool, NotAllowed or InvalidArguments as a call would, without making it."""
+        self._router.check(name, arguments, policy)
+
     async def cancel(self, call_id: str) -> bool:
         """Stop a call that is under way, at the server too; False when there is none of this id."""
         return await self._router.recorder.cancel(call_id)
@@ -112,7 +131,9 @@ class Toolbox:
         """Offer tools that the hub serves itself."""
         self._natives |= {tool.name: tool for tool in tools}
         default = self._config.pace.call_seconds
-        offers = [Offer(tool.spec(), tool, tool.timeout_seconds or default) for tool in self._natives.values()]
+        offers = [
+            Offer(tool.spec(), tool, tool.timeout_seconds or default, scan=tool.scan) for tool in self._natives.values()
+        ]
         self._catalogue.offer(NATIVE, offers)
 
     def on_change(self, listener: ChangeListener) -> None:
@@ -126,9 +147,14 @@ class Toolbox:
         for notice in unheard:
             listener(notice)
 
+    def _guard(self, doors: Doors) -> Guard:
+        if doors.guarding is None:
+            return Guard(None, lambda _agent_id: GuardRules(enabled=False))
+        scanner = Guardian(lambda: self._supervisor.guardian(), doors.guarding.seconds)
+        return Guard(scanner, doors.guarding.rules, doors.audit)
+
     async def _reload(self) -> None:
-        apply = Apply(add=self._supervisor.add_external, remove=self._supervisor.remove)
-        await self._external.reload(self._builtin_names, apply)
+        await self._external.reload(self._builtin_names, self._apply)
         self._known.remember(status.name for status in self.servers())
 
     def _changed(self, version: str) -> None:

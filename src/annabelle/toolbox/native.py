@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from annabelle.core.scans import Scan
 from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 
 NATIVE = "hub"
@@ -24,6 +25,8 @@ class NativeTool:
     group: str = "Core"
     timeout_seconds: float | None = None
     audience: Audience = "everyone"
+    scan: Scan = field(default_factory=lambda: Scan(input=False))
+    """Its arguments go nowhere but into the hub. What it gives back may be what others wrote, unless it says not."""
 
     def spec(self) -> ToolSpec:
         return ToolSpec(

@@ -6,6 +6,7 @@ from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.doors import Doors
+from annabelle.toolbox.guard.guard import Guard
 from annabelle.toolbox.journal import CallJournal
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.secrets.vaults import Vaults
@@ -13,6 +14,7 @@ from annabelle.toolbox.validation import ArgumentChecker
 from annabelle.toolbox.wrappers.allowed import Allowed
 from annabelle.toolbox.wrappers.approved import Approved
 from annabelle.toolbox.wrappers.checked import Checked
+from annabelle.toolbox.wrappers.guarded import Guarded
 from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
 from annabelle.toolbox.wrappers.revealed import Revealed
 from annabelle.toolbox.wrappers.timed import Timed
@@ -23,12 +25,13 @@ class Router:
 
     So a server that was restarted, reloaded or added a minute ago can not be reached without them. The order:
     may this caller (Allowed), do the arguments fit (Checked), does policy or the person say yes (Approved), did it
-    happen already (Recorded), how long may it take (Timed), values for handles of secrets (Revealed). No clock runs
-    while a person thinks, and what is recorded is what was scanned, without a secret in it.
+    happen already (Recorded), does it try to give orders (Guarded), how long may it take (Timed), values for handles
+    of secrets (Revealed). No clock runs while a person thinks or the guardian reads, and what is recorded is what was
+    scanned, without a secret in it.
     """
 
-    def __init__(self, catalogue: Catalogue, journal: CallJournal, doors: Doors) -> None:
-        self._catalogue, self._doors = catalogue, doors
+    def __init__(self, catalogue: Catalogue, journal: CallJournal, doors: Doors, guard: Guard) -> None:
+        self._catalogue, self._doors, self._guard = catalogue, doors, guard
         self._checker = ArgumentChecker()
         self._vaults = Vaults(catalogue)
         self.recorder = Recorder(journal)
@@ -39,8 +42,14 @@ class Router:
         offer = self._catalogue.find(name, policy, context.caller)
         return await self.way_to(offer, policy).call(offer.spec, arguments, context)
 
+    def check(self, name: str, arguments: JsonObject, policy: AgentPolicy | None) -> None:
+        """Raise what a call with these arguments would be refused with, without making it."""
+        offer = self._catalogue.find(name, policy, "api" if policy is None else "agent")
+        self._checker.check(offer.spec, arguments)
+
     def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:
         revealed = Revealed(offer.client, offer.takes_secrets, self._vaults)
         timed = Timed(revealed, offer.timeout_seconds)
-        approved = Approved(Recorded(timed, self.recorder), self._doors)
+        guarded = Guarded(timed, self._guard, offer.scan)
+        approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
         return Allowed(Checked(approved, self._checker), policy)

@@ -101,6 +101,21 @@ class ManagedServer:
             started_at=self._started_at,
             last_error=self._last_error,
             missing=self._missing,
+    async def nudge(self) -> None:
+        """Look now whether it answers, and start it again if not: somebody has waited for it in vain."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            async with asyncio.timeout(self._pace.ping_seconds):
+                await connection.ping()
+        except TimeoutError:
+            if self._connection is connection:
+                _log.warning("%s hangs and is started again", self.profile.name)
+                await self.restart()
+        except WireTrouble:
+            pass  # it ended, which its supervisor sees, or it answered
+
         )
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:

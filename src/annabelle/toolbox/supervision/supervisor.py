@@ -107,6 +107,10 @@ class Supervisor:
                 last_error=server.problem,
             )
             for server in self._disabled.values()
+    def guardian(self) -> ManagedServer | None:
+        """The server that scans, in whatever state it is; None when there is none."""
+        return next((server for server in self._servers.values() if server.profile.role == "guardian"), None)
+
         ]
         return sorted((*running, *disabled), key=lambda status: status.name)
 
@@ -127,7 +131,7 @@ class Supervisor:
         if self._servers.get(server.profile.name) is server:  # not one that was just removed
             profile = server.profile
             offers = [
-                Offer(spec, server, profile.timeout_seconds, profile.provenance, profile.takes_secrets)
+                Offer(spec, server, profile.timeout_seconds, profile.provenance, profile.takes_secrets, profile.scan)
                 for spec in specs
             ]
             self._catalogue.offer(profile.name, offers, foreign=profile.kind != "builtin")
