@@ -49,6 +49,9 @@ class MemoryJournal:
             return Begun("finished", self.results[call.call_id])
         return Begun("in_doubt")
 
+    async def known(self, call_id: str) -> bool:
+        return call_id in self.rows
+
     async def finish(self, call_id: str, result: ToolResult) -> None:
         self.rows[call_id] = ("finished", self.rows[call_id][1])
         self.results[call_id] = result

@@ -41,6 +41,10 @@ class StoredJournal:
         result = ToolResult.model_validate(begun.result) if begun.result is not None else None
         return Begun(begun.state, result)
 
+    async def known(self, call_id: str) -> bool:
+        """Whether a call of this id was begun, by this process or one before it."""
+        return await self._database.read(lambda conn: tool_calls.known(conn, call_id))
+
     async def finish(self, call_id: str, result: ToolResult) -> None:
         kept = result.model_dump(mode="json", exclude_defaults=True)
         await self._database.write(lambda conn: tool_calls.finish(conn, call_id, kept, result.trust))

@@ -116,3 +116,16 @@ def used_for(connection: Connection, message_id: str) -> list[str]:
     """The tools that were called for a message, each once, in the order of their first call."""
     rows = connection.execute(_used, {"message_id": message_id})
     return list(dict.fromkeys(str(row[0]) for row in rows))
+
+
+def known(connection: Connection, call_id: str) -> bool:
+    """Whether a call of this id was begun."""
+    return connection.execute(_get, {"call_id": call_id}).first() is not None
+
+
+def made(connection: Connection, message_id: str, arguments_hash: str) -> str | None:
+    """The id of a call of exactly this tool and these arguments in the turn of a message, if there was one."""
+    query = select(tool_calls.c.call_id).where(
+        tool_calls.c.message_id == message_id, tool_calls.c.arguments_hash == arguments_hash
+    )
+    return connection.execute(query.order_by(tool_calls.c.started_at).limit(1)).scalar()

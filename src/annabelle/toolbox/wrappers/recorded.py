@@ -61,6 +61,10 @@ class Recorder:
         task.add_done_callback(lambda done: self._landed(call_id, done))
         return await asyncio.shield(task)
 
+    async def begun(self, call_id: str) -> bool:
+        """Whether a call of this id is under way or written down: it was let through once."""
+        return call_id in self._flights or await self._journal.known(call_id)
+
     async def cancel(self, call_id: str) -> bool:
         flight = self._flights.get(call_id)
         if flight is None:

@@ -1,0 +1,109 @@
+"""Where a call waits for a person's yes. A yes is bound to tool and exact arguments, and used once (I-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import cast
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import NotAllowed
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import now
+from annabelle.core.ports import Audit
+from annabelle.core.redact import Redactor
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.core.trust import Decision
+from annabelle.hub.approvals.question import question
+from annabelle.store import approvals, decisions, messages, threads
+from annabelle.store.approvals import Approval, NewApproval, Yes
+from annabelle.store.database import Database
+from annabelle.toolbox.journal import arguments_hash
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDesk:
+    """Questions and answers as rows of the hub's database: nothing a caller sends can stand for one.
+
+    `asked` is told of every new question, so that whoever waits for its expiry knows.
+    """
+
+    database: Database
+    redact: Redactor
+    hours: float
+    audit: Audit | None = None
+    asked: Callable[[], None] = lambda: None
+
+    async def granted(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
+        """Whether the person said yes to exactly this call; the yes is used up by this call id."""
+        call_id = context.call_id
+        if call_id is None:
+            return False
+
+        def use(conn: Connection) -> str | None:
+            return approvals.use(conn, _bound(conn, tool, arguments, context), call_id)
+
+        approval_id = await self.database.write(use)
+        if approval_id is None:
+            return False
+        failpoint("hub.after_grant")
+        self._note("used", tool, context, approval_id)
+        return True
+
+    async def ask(self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: Decision) -> ToolResult:
+        """Write the question down. The same call again, after a crash, finds the same question."""
+        call_id, thread_id, message_id = context.call_id, context.thread_id, context.message_id
+        assert call_id is not None
+        assert thread_id is not None
+        assert message_id is not None
+
+        def write(conn: Connection) -> Approval:
+            threads.touch(conn, thread_id, now())
+            bound = _bound(conn, tool, arguments, context)
+            if approvals.denied(conn, bound, call_id) is not None:
+                raise NotAllowed(
+                    f"The user said no to exactly this call of {tool.name}.", hint="Do not ask again; go on without it."
+                )
+            new = NewApproval(
+                bound=bound,
+                thread_id=thread_id,
+                message_id=message_id,
+                call_id=call_id,
+                tool=tool.name,
+                arguments=cast("JsonObject", self.redact.data(arguments)),
+                reasons=tuple(map(self.redact, decision.reasons)),
+                expires_at=now() + timedelta(hours=self.hours),
+            )
+            return approvals.ask(conn, new)
+
+        approval = await self.database.write(write)
+        failpoint("hub.after_ask")
+        if approval.tool != tool.name or approval.state in ("expired", "cancelled", "used"):
+            raise NotAllowed(f"The question about {tool.name} was taken back.", hint="Go on without this call.")
+        self._note("asked", tool, context, approval.id)
+        self.asked()
+        return ToolResult(text=question([approval]), trust="trusted", source="own", approval_id=approval.id)
+
+    def _note(self, what: str, tool: ToolSpec, context: CallContext, approval_id: str) -> None:
+        if self.audit is not None:
+            facts: JsonObject = {
+                "what": what,
+                "approval_id": approval_id,
+                "tool": tool.name,
+                "agent_id": context.agent_id,
+                "user_id": context.user_id,
+                "call_id": context.call_id,
+            }
+            self.audit.note("approval", facts, context.trace_id)
+
+
+def _bound(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Yes:
+    assert context.message_id is not None
+    return Yes(
+        root_id=decisions.root_of(messages.load(conn, context.message_id)),
+        user_id=context.user_id,
+        agent_id=context.agent_id or "",
+        digest=arguments_hash(tool.name, arguments),
+    )

@@ -1,0 +1,52 @@
+"""Questions that end without an answer: they run out, or what they were asked for is not wanted any more (I-28)."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from sqlalchemy import Connection
+
+from annabelle.core.events import StoredEvent, TurnEvent
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.hub.approvals.question import visible
+from annabelle.store import approvals, decisions, events, messages, parked_turns, threads, to_remember
+from annabelle.store.approvals import Approval
+
+End = Literal["expired", "cancelled"]
+_WHY: Final[dict[End, str]] = {
+    "expired": "Nobody answered in time",
+    "cancelled": "It is not wanted any more",
+}
+
+
+def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = None) -> list[StoredEvent]:
+    """End what the turn of a message asks and is not answered, say so in its thread, and let the turn go.
+
+    One yes among several questions is not enough for the turn to go on, so it ends with the others. A turn that has
+    not been delivered yet says it with its delivery.
+    """
+    message = messages.load(conn, message_id)
+    threads.touch(conn, message.thread_id, now())
+    asked = approvals.of_message(conn, message_id)
+    over = [one for one in asked if one.state in ("pending", "approved") and one.resumed_by is None]
+    if not over:
+        return []
+    approvals.end(conn, [one.id for one in over], end)
+    parked_turns.remove(conn, message_id)
+    if message.state in ("queued", "running"):
+        return []
+    root = decisions.root_message(conn, message)
+    said = messages.add_agent_message(
+        conn, message.thread_id, f"{why or _WHY[end]}, so this was not done: {_tools(over)}.", f"{message_id}:{end}",
+        reply_to=root.id, metadata={"ended": [one.id for one in over], "state": end}, trace_id=message.trace_id,
+    )  # fmt: skip
+    to_remember.add(conn, root, threads.load(conn, message.thread_id).agent_id)
+    data: JsonObject = {"message_id": said.id, "text": said.content, **said.metadata}
+    return events.append(
+        conn, message.thread_id, [TurnEvent(message_id=said.id, key="ended", type="message", data=data)]
+    )
+
+
+def _tools(asked: list[Approval]) -> str:
+    return ", ".join(f"{visible(one.tool)} ({one.id})" for one in asked)
