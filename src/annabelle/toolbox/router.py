@@ -13,6 +13,7 @@ from annabelle.toolbox.secrets.vaults import Vaults
 from annabelle.toolbox.validation import ArgumentChecker
 from annabelle.toolbox.wrappers.allowed import Allowed
 from annabelle.toolbox.wrappers.approved import Approved
+from annabelle.toolbox.wrappers.audited import Audited
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.guarded import Guarded
 from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
@@ -23,7 +24,8 @@ from annabelle.toolbox.wrappers.timed import Timed
 class Router:
     """Resolves a name and calls. The doors are put around the server anew for each call, whoever serves the tool.
 
-    So a server that was restarted, reloaded or added a minute ago can not be reached without them. The order:
+    So a server that was restarted, reloaded or added a minute ago can not be reached without them. How a call ended is
+    noted around them all (Audited). The order:
     may this caller (Allowed), do the arguments fit (Checked), does policy or the person say yes (Approved), did it
     happen already (Recorded), does it try to give orders (Guarded), how long may it take (Timed), values for handles
     of secrets (Revealed). No clock runs while a person thinks or the guardian reads, and what is recorded is what was
@@ -52,4 +54,4 @@ class Router:
         timed = Timed(revealed, offer.timeout_seconds)
         guarded = Guarded(timed, self._guard, offer.scan)
         approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
-        return Allowed(Checked(approved, self._checker), policy)
+        return Audited(Allowed(Checked(approved, self._checker), policy), self._doors.audit)
