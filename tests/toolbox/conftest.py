@@ -39,6 +39,7 @@ def config(home: Home, tmp_path: Path) -> ToolboxConfig:
         external_file=home.config / "external-mcps.json",
         manifest_folders=(),
         pace=QUICK,
+        external_need_yes=False,
         python_path=(str(TESTS),),
         preload=(*PRELOADED, "support.servers.stage"),
     )

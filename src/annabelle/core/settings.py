@@ -102,6 +102,9 @@ class Settings(BaseSettings):
         description="Package folder with more servers in the shape of the built-in ones, each with its manifest.toml",
     )
     external_mcps_path: Path | None = Field(None, description="external-mcps.json; by default beside agents.json")
+    external_servers_need_yes: bool = Field(
+        True, description="New or changed entries wait for your yes. false: they start at once; their tools stay pinned"
+    )
     tool_timeout_seconds: float = Field(30, gt=0, description="Default time a tool call may take")
     tool_result_max_bytes: int = Field(
         1_000_000, ge=1000, description="Largest tool result that is passed on; more is cut"

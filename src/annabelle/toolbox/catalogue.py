@@ -42,6 +42,7 @@ class Catalogue:
         self._by_server: dict[str, tuple[Offer, ...]] = {}
         self._foreign: set[str] = set()
         self._off: frozenset[str] = frozenset()
+        self._held: set[str] = set()
         self._by_name: dict[str, Offer] = {}
         self._lists: dict[tuple[AgentPolicy | None, Caller], ToolList] = {}
         self._on_change, self._on_hidden = on_change, on_hidden
@@ -51,10 +52,17 @@ class Catalogue:
     def offer(self, server: str, offers: Iterable[Offer], *, foreign: bool = False) -> None:
         """What this server offers from now on, instead of what it offered before. `foreign`: the user added it."""
         self._by_server[server] = tuple(offers)
+        self._held.discard(server)
         (self._foreign.add if foreign else self._foreign.discard)(server)
         self._rebuild()
 
+    def hold(self, server: str) -> None:
+        """Offer nothing of this server until it offers anew; who calls its tools is told that it is held back."""
+        self.withdraw(server)
+        self._held.add(server)
+
     def withdraw(self, server: str) -> None:
+        self._held.discard(server)
         if self._by_server.pop(server, None):
             self._rebuild()
 
@@ -66,6 +74,7 @@ class Catalogue:
         """The tool of this name. The closest names are those the caller may use; the others stay unknown to it."""
         offer = self._by_name.get(name)
         if offer is None:
+            self._refuse_held(name)
             self._refuse_switched_off(name)
             close = self._closest(name, policy, caller)
             hint = f"Did you mean {' or '.join(close)}?" if close else None
@@ -95,6 +104,14 @@ class Catalogue:
         unprefixed = [known for known in names if known.endswith(f"_{name}")]
         similar = difflib.get_close_matches(name.lower(), names, n=_CLOSEST, cutoff=0.5)
         return list(dict.fromkeys([*unprefixed, *similar]))[:_CLOSEST]
+
+    def _refuse_held(self, name: str) -> None:
+        for server in sorted(self._held):
+            if name.startswith(f"{server}_"):
+                raise SwitchedOff(
+                    f"The {server} server is held back until the owner has looked at it.",
+                    hint=f"Only they can let it in: annabelle servers diff {server}",
+                )
 
     def _refuse_switched_off(self, name: str) -> None:
         for server in sorted(self._off - self._by_server.keys()):

@@ -62,6 +62,7 @@ class ToolboxConfig:
     external_file: Path
     manifest_folders: tuple[ManifestFolder, ...]
     pace: Pace = field(default_factory=Pace)
+    external_need_yes: bool = True
     nursery: bool = True
     preload: tuple[str, ...] = PRELOADED
     python_path: tuple[str, ...] = ()
@@ -95,6 +96,7 @@ class ToolboxConfig:
                 restart_base_seconds=settings.server_restart_base_seconds,
                 max_restarts=settings.server_max_restarts,
             ),
+            external_need_yes=settings.external_servers_need_yes,
             nursery=settings.nursery_enabled,
             result_max_bytes=settings.tool_result_max_bytes,
             message_max_bytes=max(8_000_000, 4 * settings.tool_result_max_bytes),

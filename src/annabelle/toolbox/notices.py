@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-NoticeKind = Literal["startup_diff", "servers_changed", "external_config", "flapping", "server_disabled", "tool_hidden"]
+NoticeKind = Literal[
+    "startup_diff", "servers_changed", "external_config", "flapping", "server_disabled", "server_held", "tool_hidden"
+]
 
 
 @dataclass(frozen=True, slots=True)

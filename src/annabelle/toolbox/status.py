@@ -10,7 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from annabelle.core.scans import Scan
 
-ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"]
+HoldState = Literal["waiting", "quarantined", "rejected"]
+"""How an external server is held back: nobody said yes to it, it is not what was accepted, somebody said no."""
+
+ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"] | HoldState
 
 
 class ServerStatus(BaseModel):

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.protocol.rpc import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """What a server says of itself beside its tools. It is looked at for changes and never used."""
+
+    name: str = ""
+    version: str = ""
+    instructions: str = ""
+    prompts: tuple[JsonObject, ...] = ()
+    resources: tuple[JsonObject, ...] = ()
 
 
 class Connection(Protocol):
@@ -29,6 +41,8 @@ class Connection(Protocol):
     def epitaph(self) -> str | None:
         """A better reason for the end than the one it was noticed by, once it is closed."""
         ...
+
+    async def introduce(self) -> Introduction: ...
 
     async def list_tools(self) -> list[JsonObject]: ...
 

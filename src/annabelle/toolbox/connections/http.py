@@ -14,7 +14,7 @@ from typing import Protocol, cast
 
 from annabelle.core.redact import Redactor
 from annabelle.core.tools import JsonObject
-from annabelle.toolbox.connections.connection import Connect, Connection
+from annabelle.toolbox.connections.connection import Connect, Connection, Introduction
 from annabelle.toolbox.protocol.errors import ConnectionLost
 from annabelle.toolbox.protocol.rpc import Answer
 
@@ -23,6 +23,8 @@ class SdkSession(Protocol):
     """The part of the SDK we use, behind `connections/sdk.py`."""
 
     protocol: str | None
+
+    async def introduce(self) -> Introduction: ...
 
     async def list_tools(self) -> list[JsonObject]: ...
 
@@ -59,6 +61,10 @@ class HttpConnection:
     async def open(self) -> None:
         session = await self._session
         self.protocol = session.protocol
+
+    async def introduce(self) -> Introduction:
+        with self._noticed():
+            return await self._session.result().introduce()
 
     async def list_tools(self) -> list[JsonObject]:
         with self._noticed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import cast
+from typing import Protocol, cast
 
 import anyio
 import httpx2
@@ -19,9 +19,11 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from annabelle import __version__
 from annabelle.core.tools import JsonObject
+from annabelle.toolbox.connections.connection import Introduction
 from annabelle.toolbox.protocol.errors import ConnectionLost, RpcError
 
 _INTERNAL = -32603
+_MAX_PAGES = 100
 _GONE = types.CONNECTION_CLOSED
 
 
@@ -32,16 +34,23 @@ class Session:
         self._client = client
         self.protocol: str | None = client.protocol_version
 
-    async def list_tools(self) -> list[JsonObject]:
-        tools: list[JsonObject] = []
-        cursor: str | None = None
+    async def introduce(self) -> Introduction:
+        session, can, who = self._client.session, self._client.server_capabilities, self._client.server_info
+        prompts: list[JsonObject] = []
+        resources: list[JsonObject] = []
         with _translated(sent=False):
-            while True:
-                page = await self._client.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
-                tools += [tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in page.tools]
-                cursor = page.next_cursor
-                if not cursor:
-                    return tools
+            if can.prompts is not None:
+                prompts = await _pages(session.list_prompts, "prompts")
+            if can.resources is not None:
+                resources = await _pages(session.list_resources, "resources")
+                with contextlib.suppress(MCPError):  # a server need not have templates
+                    resources += await _pages(session.list_resource_templates, "resourceTemplates")
+        name, version = ("", "") if who is None else (who.name, who.version)
+        return Introduction(name, version, self._client.instructions or "", tuple(prompts), tuple(resources))
+
+    async def list_tools(self) -> list[JsonObject]:
+        with _translated(sent=False):
+            return await _pages(self._client.session.list_tools, "tools")
 
     async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> JsonObject:
         with _translated(sent=True):
@@ -56,6 +65,24 @@ class Session:
                 await self._client.session.send_discover(self.protocol)
             else:
                 await self._client.session.send_ping()
+
+
+class _List(Protocol):
+    """One of the SDK's listing requests."""
+
+    async def __call__(self, *, params: types.PaginatedRequestParams | None) -> types.PaginatedResult: ...
+
+
+async def _pages(ask: _List, what: str) -> list[JsonObject]:
+    found: list[JsonObject] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await ask(params=types.PaginatedRequestParams(cursor=cursor))
+        found += cast("list[JsonObject]", page.model_dump(by_alias=True, mode="json", exclude_none=True)[what])
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return found
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from annabelle.core.redact import Redactor
 from annabelle.core.tools import JsonObject
-from annabelle.toolbox.connections.connection import Connect, Connection
+from annabelle.toolbox.connections.connection import Connect, Connection, Introduction
 from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
 from annabelle.toolbox.protocol.errors import ConnectionLost, WireTrouble
 from annabelle.toolbox.protocol.rpc import PIPES_CLOSED, Answer, Rpc
@@ -57,6 +57,16 @@ class StdioConnection:
         """Closed pipes are mostly the first sign of an ended process, and its exit tells more."""
         by_itself = self._rpc.ended.done() and self._rpc.ended.result() == PIPES_CLOSED
         return _how_it_ended(self._child.exited.result()) if by_itself and self._child.exited.done() else None
+
+    async def introduce(self) -> Introduction:
+        session = self._session
+        return Introduction(
+            str(session.server.get("name", "")),
+            str(session.server.get("version", "")),
+            session.instructions,
+            tuple(await session.list_prompts()),
+            tuple(await session.list_resources()),
+        )
 
     async def list_tools(self) -> list[JsonObject]:
         return await self._session.list_tools()

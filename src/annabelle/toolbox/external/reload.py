@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from annabelle.core.errors import NotFound
 from annabelle.toolbox.external.entries import External, Reading, Unreadable, read_entries
 from annabelle.toolbox.notices import Notice
 
@@ -59,6 +60,21 @@ class ExternalServers:
             ]
             if parts:
                 self._notify(Notice("servers_changed", f"External servers have changed. {' '.join(parts)}"))
+
+    async def decide(self, name: str, decision: Callable[[External], bool], apply: Apply) -> None:
+        """Take a person's word on one server, and start or stop it accordingly if that changed anything."""
+        async with self._busy:
+            server = self.find(name)
+            if decision(server):
+                await apply.remove(name)
+                await apply.add(server)
+
+    def find(self, name: str) -> External:
+        """The server as the file has it; NotFound for any other, also for our own."""
+        server = self.current.get(name)
+        if server is None:
+            raise NotFound(f"There is no external server called {name}.", hint=f"See {self._path.name}.")
+        return server
 
     def _read(self, taken: frozenset[str]) -> Reading | None:
         try:

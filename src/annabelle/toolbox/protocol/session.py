@@ -47,8 +47,12 @@ class Session:
         self._meta: JsonObject = {}
         self._modern = False
         self._tools_change = False
+        self._capabilities: JsonObject = {}
         self._listening: asyncio.Future[Answer] | None = None
         self.protocol: str | None = None
+        self.server: JsonObject = {}
+        """Its name and version, as it says."""
+        self.instructions = ""
 
     async def negotiate(self) -> None:
         """Ask a modern server what it speaks; everything that is no clear answer means an older one."""
@@ -92,17 +96,33 @@ class Session:
             self._listening.add_done_callback(_looked_at)
 
     async def list_tools(self) -> list[JsonObject]:
-        tools: list[JsonObject] = []
+        return await self._pages("tools/list", "tools")
+
+    async def list_prompts(self) -> list[JsonObject]:
+        return await self._pages("prompts/list", "prompts") if "prompts" in self._capabilities else []
+
+    async def list_resources(self) -> list[JsonObject]:
+        """Resources and templates of resources; a server need not have both."""
+        if "resources" not in self._capabilities:
+            return []
+        listed = await self._pages("resources/list", "resources")
+        try:
+            return listed + await self._pages("resources/templates/list", "resourceTemplates")
+        except RpcError:
+            return listed
+
+    async def _pages(self, method: str, what: str) -> list[JsonObject]:
+        found: list[JsonObject] = []
         cursor: object = None
         for _ in range(_MAX_PAGES):
             params: JsonObject = {"cursor": cursor} if isinstance(cursor, str) else {}
-            page = await self._rpc.request("tools/list", self._params(params))
-            listed = page.get("tools")
-            tools += [_table(tool) for tool in cast("list[object]", listed)] if isinstance(listed, list) else []
+            page = await self._rpc.request(method, self._params(params))
+            listed = page.get(what)
+            found += [_table(one) for one in cast("list[object]", listed)] if isinstance(listed, list) else []
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or not cursor:
                 break
-        return tools
+        return found
 
     async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> Answer:
         number, answer = await self._rpc.send(
@@ -125,7 +145,8 @@ class Session:
 
     def _adopt_modern(self, version: str, found: JsonObject) -> None:
         self._modern, self.protocol, self._meta = True, version, _envelope(version)
-        self._tools_change = _table(_table(found.get("capabilities")).get("tools")).get("listChanged") is True
+        self._acquaint(found, _table(found.get("_meta")).get(f"{_PREFIX}serverInfo"))
+        self._tools_change = _table(self._capabilities.get("tools")).get("listChanged") is True
 
     async def _handshake(self) -> None:
         found = await self._rpc.request(
@@ -137,7 +158,13 @@ class Session:
         if version not in HANDSHAKE:
             raise NotSpeaking(f"it offers protocol revision {version}, which is not known here")
         self._modern, self.protocol, self._meta = False, str(version), {}
+        self._acquaint(found, found.get("serverInfo"))
         self._rpc.notify("notifications/initialized")
+
+    def _acquaint(self, found: JsonObject, server: object) -> None:
+        self._capabilities, self.server = _table(found.get("capabilities")), _table(server)
+        said = found.get("instructions")
+        self.instructions = said if isinstance(said, str) else ""
 
     def _params(self, params: JsonObject) -> JsonObject:
         return {**params, "_meta": self._meta} if self._meta else params

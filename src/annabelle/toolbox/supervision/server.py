@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from annabelle.core.messages import now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.config import Pace
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
+from annabelle.toolbox.external.pinning import Hold
 from annabelle.toolbox.profile import ServerProfile
 from annabelle.toolbox.protocol.convert import to_result, to_spec
 from annabelle.toolbox.protocol.errors import AnswerTooLarge, ConnectionLost, RpcError, WireTrouble
@@ -28,17 +29,38 @@ _MAX_ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Ears:
-    """Who is told what: the tools of a server are these now; a server was given up."""
+    """Who is told what: the tools of a server are these now; a server was given up, or is held back."""
 
     tools: Callable[[ManagedServer, list[ToolSpec]], None]
     given_up: Callable[[ManagedServer], None]
+    held: Callable[[ManagedServer, Hold], None]
+
+
+Inspect = Callable[[Connection, list[JsonObject]], Awaitable[Hold | None]]
+"""Looks at a server and the tools it lists before they are offered; why they may not be."""
+
+
+class HeldBack(Exception):
+    """Ends a life that an inspection did not let pass; nothing of the server runs until the person has said yes."""
+
+    def __init__(self, hold: Hold) -> None:
+        super().__init__(hold.sentence)
+        self.hold = hold
 
 
 class ManagedServer:
     """Serves calls through whatever connection lives at the moment; callers never see that it was replaced."""
 
-    def __init__(self, profile: ServerProfile, connect: Connect, pace: Pace, ears: Ears, result_max_bytes: int) -> None:
-        self.profile = profile
+    def __init__(
+        self,
+        profile: ServerProfile,
+        connect: Connect,
+        pace: Pace,
+        ears: Ears,
+        result_max_bytes: int,
+        inspect: Inspect | None = None,
+    ) -> None:
+        self.profile, self._inspect = profile, inspect
         self._connect, self._pace, self._ears = connect, pace, ears
         self._result_max_bytes = result_max_bytes
         self._patience = Patience(
@@ -79,6 +101,21 @@ class ManagedServer:
             self._restarts += 1
             await self.start()
 
+    async def nudge(self) -> None:
+        """Look now whether it answers, and start it again if not: somebody has waited for it in vain."""
+        connection = self._connection
+        if connection is None:
+            return
+        try:
+            async with asyncio.timeout(self._pace.ping_seconds):
+                await connection.ping()
+        except TimeoutError:
+            if self._connection is connection:
+                _log.warning("%s hangs and is started again", self.profile.name)
+                await self.restart()
+        except WireTrouble:
+            pass  # it ended, which its supervisor sees, or it answered
+
     def status(self) -> ServerStatus:
         connection, profile = self._connection, self.profile
         return ServerStatus(
@@ -101,21 +138,6 @@ class ManagedServer:
             started_at=self._started_at,
             last_error=self._last_error,
             missing=self._missing,
-    async def nudge(self) -> None:
-        """Look now whether it answers, and start it again if not: somebody has waited for it in vain."""
-        connection = self._connection
-        if connection is None:
-            return
-        try:
-            async with asyncio.timeout(self._pace.ping_seconds):
-                await connection.ping()
-        except TimeoutError:
-            if self._connection is connection:
-                _log.warning("%s hangs and is started again", self.profile.name)
-                await self.restart()
-        except WireTrouble:
-            pass  # it ended, which its supervisor sees, or it answered
-
         )
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
@@ -183,6 +205,10 @@ class ManagedServer:
             await self._move("down")
             _log.error("%s is given up after %d restarts: %s", self.profile.name, self._restarts, self._last_error)
             self._ears.given_up(self)
+        except HeldBack as held:
+            self._last_error = held.hold.sentence
+            await self._move(held.hold.state)
+            self._ears.held(self, held.hold)
         finally:
             self._settled.set()
 
@@ -192,7 +218,7 @@ class ManagedServer:
         try:
             async with asyncio.timeout(self._pace.start_seconds):
                 connection = await self._connect(self._changed.set)
-                self._take_tools(await connection.list_tools())
+                await self._take_tools(connection)
             await self._look_what_is_missing(connection)
             self._connection, self._started_at, self._missed = connection, now(), 0
             await self._move("ready")
@@ -204,6 +230,8 @@ class ManagedServer:
             reason = lost.reason
         except (WireTrouble, AnnabelleError, OSError) as error:
             reason = str(error)
+        except HeldBack:
+            raise
         except Exception as error:  # noqa: BLE001  the edge to a foreign program: it must stay supervised
             _log.exception("%s provoked an unexpected error", self.profile.name)
             reason = f"unexpected {type(error).__name__}: {error}"
@@ -231,7 +259,7 @@ class ManagedServer:
                     self._changed.clear()
                     changed = asyncio.create_task(self._changed.wait())
                     async with asyncio.timeout(self._pace.start_seconds):
-                        self._take_tools(await connection.list_tools())
+                        await self._take_tools(connection)
                 else:
                     ping_at = asyncio.get_running_loop().time() + self._pace.ping_every_seconds
                     if not await self._answers(connection):
@@ -257,9 +285,13 @@ class ManagedServer:
         if self._asked_for_readiness:
             self._missing = await what_is_missing(connection, self._pace.ping_seconds)
 
-    def _take_tools(self, listed: list[JsonObject]) -> None:
+    async def _take_tools(self, connection: Connection) -> None:
+        listed = await connection.list_tools()
+        hold = None if self._inspect is None else await self._inspect(connection, listed)
+        if hold is not None:
+            raise HeldBack(hold)
         specs = [spec for spec in (to_spec(self.profile, tool) for tool in listed) if spec is not None]
-        self._tools = len(specs)
+        self._tools = sum(spec.audience != "hub" for spec in specs)  # what only the hub calls is nobody's tool
         self._asked_for_readiness = answers_for_itself(specs)
         self._ears.tools(self, specs)
 

@@ -6,9 +6,9 @@ import asyncio
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 
-from annabelle.core.errors import NotFound, ServerDown
+from annabelle.core.errors import Conflict, NotFound, ServerDown
 from annabelle.core.redact import Redactor, is_secret_name
-from annabelle.core.tools import ToolSpec
+from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.connections.connection import Connect, Connection
@@ -16,12 +16,14 @@ from annabelle.toolbox.connections.http import http_connect
 from annabelle.toolbox.connections.stdio import Manners, stdio_connect
 from annabelle.toolbox.environment import builtin_environment, external_environment
 from annabelle.toolbox.external.entries import External
+from annabelle.toolbox.external.likeness import Likeness
+from annabelle.toolbox.external.pinning import Hold, Pinning
 from annabelle.toolbox.manifest import Builtin
 from annabelle.toolbox.notices import Notice
 from annabelle.toolbox.nursery.parcel import Parcel
 from annabelle.toolbox.processes.launch import Launch, Launcher
-from annabelle.toolbox.status import ServerStatus
-from annabelle.toolbox.supervision.server import Ears, ManagedServer
+from annabelle.toolbox.status import ServerState, ServerStatus
+from annabelle.toolbox.supervision.server import Ears, Inspect, ManagedServer
 
 _PROBE_SHARE = 3
 
@@ -30,14 +32,20 @@ class Supervisor:
     """Starts and stops servers and keeps the catalogue equal to what they offer."""
 
     def __init__(
-        self, config: ToolboxConfig, launcher: Launcher, catalogue: Catalogue, notify: Callable[[Notice], None]
+        self,
+        config: ToolboxConfig,
+        launcher: Launcher,
+        catalogue: Catalogue,
+        pinning: Pinning,
+        notify: Callable[[Notice], None],
     ) -> None:
         self._config, self._launcher, self._catalogue = config, launcher, catalogue
-        self._notify = notify
+        self._pinning, self._notify = pinning, notify
         self._servers: dict[str, ManagedServer] = {}
-        self._disabled: dict[str, External] = {}
+        self._idle: dict[str, ServerStatus] = {}
+        """Servers that do not run because of how they are configured, or because nobody has said yes to them."""
         self._secrets = _secrets(config.environment)
-        self._ears = Ears(tools=self._offer, given_up=self._give_up)
+        self._ears = Ears(tools=self._offer, given_up=self._give_up, held=self._hold_back)
 
     async def start(self, builtins: Iterable[Builtin], externals: Iterable[External]) -> None:
         """The guardian before all others, because it must judge what they say; then everyone at once."""
@@ -64,7 +72,12 @@ class Supervisor:
     async def add_external(self, server: External) -> None:
         config, name = self._config, server.profile.name
         if server.problem is not None:
-            self._disabled[name] = server
+            self._idle[name] = _idle(server, "disabled", server.problem)
+            return
+        hold = self._pinning.may_start(server)
+        if hold is not None:
+            self._idle[name] = _idle(server, hold.state, hold.sentence)
+            self._catalogue.hold(name)
             return
         # What the user wrote into the entry itself is in no variable of the hub's.
         redact = Redactor([*self._secrets, *_secrets(dict(server.env)), *_credentials(dict(server.headers))])
@@ -75,44 +88,32 @@ class Supervisor:
             parcel = Parcel(environment, server.argv, str(config.home.root))
             order = Launch(name, parcel, config.home.logs / f"{name}.log")
             connect = _existing(server.argv[0], environment.get("PATH"), self._stdio(order, redact))
-        await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut))
+        inspect = self._inspection(server)
+        await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut, inspect))
 
     async def remove(self, name: str) -> None:
-        self._disabled.pop(name, None)
+        self._idle.pop(name, None)
+        self._catalogue.withdraw(name)
         server = self._servers.pop(name, None)
         if server is not None:
-            self._catalogue.withdraw(name)
             await server.stop()
 
     async def restart(self, name: str) -> ServerStatus:
         server = self._servers.get(name)
+        if server is None and name in self._idle:
+            raise Conflict(f"{name} can not be started: {self._idle[name].last_error}")
         if server is None:
             raise NotFound(f"There is no running server called {name}.")
         await server.restart()
         return server.status()
 
-    def statuses(self) -> list[ServerStatus]:
-        running = [server.status() for server in self._servers.values()]
-        disabled = [
-            ServerStatus(
-                name=server.profile.name,
-                label=server.profile.label,
-                group=server.profile.group,
-                kind=server.profile.kind,
-                state="disabled",
-                available=False,
-                sensitive=server.profile.sensitive,
-                scan=server.profile.scan,
-                timeout_seconds=server.profile.timeout_seconds,
-                last_error=server.problem,
-            )
-            for server in self._disabled.values()
     def guardian(self) -> ManagedServer | None:
         """The server that scans, in whatever state it is; None when there is none."""
         return next((server for server in self._servers.values() if server.profile.role == "guardian"), None)
 
-        ]
-        return sorted((*running, *disabled), key=lambda status: status.name)
+    def statuses(self) -> list[ServerStatus]:
+        running = [server.status() for server in self._servers.values()]
+        return sorted((*running, *self._idle.values()), key=lambda status: status.name)
 
     @property
     def _cut(self) -> int:
@@ -122,6 +123,12 @@ class Supervisor:
         config = self._config
         manners = Manners(config.message_max_bytes, config.pace.start_seconds / _PROBE_SHARE, redact)
         return stdio_connect(self._launcher, order, manners)
+
+    def _inspection(self, server: External) -> Inspect:
+        async def inspect(connection: Connection, listed: list[JsonObject]) -> Hold | None:
+            return self._pinning.may_be_offered(server, Likeness.of(await connection.introduce(), listed))
+
+        return inspect
 
     async def _add(self, server: ManagedServer) -> None:
         self._servers[server.profile.name] = server
@@ -136,6 +143,10 @@ class Supervisor:
             ]
             self._catalogue.offer(profile.name, offers, foreign=profile.kind != "builtin")
 
+    def _hold_back(self, server: ManagedServer, _hold: Hold) -> None:
+        if self._servers.get(server.profile.name) is server:
+            self._catalogue.hold(server.profile.name)
+
     def _give_up(self, server: ManagedServer) -> None:
         status = server.status()
         self._catalogue.withdraw(status.name)
@@ -147,6 +158,22 @@ class Supervisor:
                 status.name,
             )
         )
+
+
+def _idle(server: External, state: ServerState, why: str) -> ServerStatus:
+    profile = server.profile
+    return ServerStatus(
+        name=profile.name,
+        label=profile.label,
+        group=profile.group,
+        kind=profile.kind,
+        state=state,
+        available=False,
+        sensitive=profile.sensitive,
+        scan=profile.scan,
+        timeout_seconds=profile.timeout_seconds,
+        last_error=why,
+    )
 
 
 def _secrets(variables: Mapping[str, str]) -> list[str]:
