@@ -17,6 +17,9 @@ FAILPOINTS = (
     "hub.after_remember",
 )
 
+APPROVAL_FAILPOINTS = ("hub.after_ask", "hub.after_park", "hub.after_decision", "hub.after_grant")
+"""Reached only in a turn that asks the person."""
+
 FORGETTING_FAILPOINTS = (
     "hub.forget_begun",
     "hub.forget_memory_done",

@@ -136,4 +136,7 @@ async def _context(hub: Hub, caller: Identity, call: ToolCall, client: str | Non
     if call.call_id is not None and not call.call_id.startswith(f"{call.message_id}:"):
         raise InvalidArguments("call_id does not belong to this message.", field="call_id")
     turn = await hub.turns.context(call.message_id, caller.agent_id)
-    return turn.model_copy(update={"call_id": call.call_id, "trace_id": current_trace()})
+    # Nobody talks with a subagent, so it can not be the one to ask.
+    askable = caller.errand is None and call.call_id is not None
+    own = {"call_id": call.call_id, "trace_id": current_trace(), "askable": askable, "judged": False}
+    return turn.model_copy(update=own)

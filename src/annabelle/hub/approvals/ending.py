@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from annabelle.core.events import StoredEvent, TurnEvent
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.hub.approvals.question import visible
+from annabelle.hub.approvals.question import headline
 from annabelle.store import approvals, decisions, events, messages, parked_turns, threads, to_remember
 from annabelle.store.approvals import Approval
 
@@ -49,4 +49,4 @@ def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = N
 
 
 def _tools(asked: list[Approval]) -> str:
-    return ", ".join(f"{visible(one.tool)} ({one.id})" for one in asked)
+    return ", ".join(map(headline, asked))

@@ -22,25 +22,34 @@ _SAID = {"approved": "Approved", "denied": "Denied"}
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """What a turn that waits leaves behind: the text the person reads, and the questions that are open."""
+    """What a turn that waits leaves behind: the text the person reads, and the questions that are open.
+
+    One that can not go on any more does not wait, and has its end in the text.
+    """
 
     text: str
     questions: tuple[Approval, ...]
+    waits: bool = True
 
 
-def park(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> Parked | None:
-    """Keep the turn of a message; None when it waits for nothing that was ever asked.
+def was_asked(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> bool:
+    """Whether the turn waits for something that was really asked in it."""
+    return bool(_asked(conn, message, turn))
 
-    Questions that are answered already, while the turn was still about to end, carry it on at once.
+
+def park(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> Parked:
+    """Keep the turn of a message until its questions are answered.
+
+    Those that were answered already, while the turn was still about to end, carry it on at once.
     """
     threads.touch(conn, message.thread_id, now())
-    named = {call.approval_id for call in turn.pending}
-    asked = [one for one in approvals.of_message(conn, message.id) if one.id in named]
-    if not asked:
-        return None
+    asked = _asked(conn, message, turn)
+    dropped = [one.id for one in approvals.of_message(conn, message.id) if one not in asked]
+    approvals.end(conn, dropped, "cancelled")  # what the turn does not wait for must not keep it waiting
     if any(one.state not in ("pending", "approved", "denied") for one in asked):
         approvals.end(conn, [one.id for one in asked], "cancelled")
-        return Parked(_OVER.format(tools=_tools(asked)), ())
+        went_on(conn, message, over=True)
+        return Parked(_OVER.format(tools=_tools(asked)), (), waits=False)
     parked_turns.keep(conn, message, decisions.root_of(message), turn.model_dump(mode="json"))
     went_on(conn, message, over=False)
     carry_on(conn, message)
@@ -100,6 +109,11 @@ def went_on(conn: Connection, message: StoredMessage, *, over: bool) -> None:
         elif over:
             approvals.end(conn, [one.id], "cancelled")
     parked_turns.remove(conn, parked_id)
+
+
+def _asked(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> list[Approval]:
+    named = {call.approval_id for call in turn.pending}
+    return [one for one in approvals.of_message(conn, message.id) if one.id in named]
 
 
 def _answers(asked: list[Approval]) -> str:

@@ -53,6 +53,11 @@ def until(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def headline(approval: Approval) -> str:
+    """The question in a few words."""
+    return f"{visible(approval.tool)} ({approval.id})"
+
+
 def _shown(value: object, approval_id: str) -> str:
     text = visible_data(value)
     if len(text) <= SHOWN_CHARS:

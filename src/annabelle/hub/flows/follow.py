@@ -22,7 +22,7 @@ _REFUSALS = 3
 _DISK_PAUSE_SECONDS = 1.0
 _FACTS = frozenset({"tool_start", "tool_complete", "usage"})
 # The hub writes these itself when it delivers, in one transaction with the answer.
-_WRITTEN_AT_DELIVERY = frozenset({"message", "error", "done"})
+_WRITTEN_AT_DELIVERY = frozenset({"message", "error", "done", "approval"})
 
 
 @dataclass(slots=True)

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from annabelle.core.contract import TurnBrief, TurnResult
+from annabelle.core.contract import Resumption, TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile, traced
 from annabelle.durable.durable import Durable
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.parking import resumption
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.deliver import Delivered, deliver
 from annabelle.hub.flows.follow import Follower, failure
+from annabelle.hub.guarding import MessageGuard
 from annabelle.hub.turns import Turns, context_of
 from annabelle.store import messages, threads
 from annabelle.store.database import Database
@@ -47,6 +49,7 @@ class FlowServices:
     tools_version: Callable[[str], str]
     rest_seconds: float | None = None
     on_delivered: Callable[[StoredMessage], None] = lambda _message: None
+    guard: MessageGuard | None = None
 
 
 class HandleMessage:
@@ -79,23 +82,27 @@ class HandleMessage:
         # Not a recorded step: it is one transaction that changes nothing the second time.
         await self._deliver(message_id, result)
         failpoint("hub.after_deliver")
+        if result.parked is not None:
+            failpoint("hub.after_park")
         return {}
 
     async def _run_turn(self, message_id: str) -> JsonObject:
         services = self._services
         await services.ready()
 
-        def load(conn: Connection) -> tuple[StoredMessage, Thread]:
+        def load(conn: Connection) -> tuple[StoredMessage, Thread, Resumption | None]:
             message = messages.load(conn, message_id)
-            return message, threads.load(conn, message.thread_id)
+            return message, threads.load(conn, message.thread_id), resumption(conn, message)
 
-        message, thread = await services.database.read(load)
+        message, thread, resume = await services.database.read(load)
         with traced(message.trace_id) as trace_id, services.turns.open(context_of(message, thread)):
             failpoint("hub.before_turn")
             services.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
             try:
+                if services.guard is not None:
+                    await services.guard.admit(message, thread.agent_id)
                 async with services.agents.turn(thread.agent_id) as runner:
-                    brief = _brief(message, trace_id, services.tools_version(thread.agent_id))
+                    brief = _brief(message, resume, trace_id, services.tools_version(thread.agent_id))
                     follower = Follower(brief, runner, services.events, lambda: services.turns.cancelled(message_id))
                     result = await follower.follow()
             except AnnabelleError as error:
@@ -129,7 +136,7 @@ class HandleMessage:
         raise AssertionError("unreachable")
 
 
-def _brief(message: StoredMessage, trace_id: str, tools_version: str) -> TurnBrief:
+def _brief(message: StoredMessage, resume: Resumption | None, trace_id: str, tools_version: str) -> TurnBrief:
     return TurnBrief(
         message_id=message.id,
         thread_id=message.thread_id,
@@ -138,7 +145,8 @@ def _brief(message: StoredMessage, trace_id: str, tools_version: str) -> TurnBri
         channel=message.channel,
         chat_id=message.chat_id,
         sender_id=message.sender_id,
-        text=message.content,
+        text=message.content if resume is None else resume.parked.text,
         sent_at=message.created_at,
         tools_version=tools_version,
+        resume=resume,
     )
