@@ -84,7 +84,10 @@ class Chain:
             if last is not None and head is None:
                 self.append([Note.own(HEAD_MISSING)])
             self.sync()
-        except OSError as error:
+        except BaseException as error:
+            self._lock.release()  # or a second try would find the first one in its way
+            if not isinstance(error, OSError):
+                raise
             raise StorageTrouble(f"The audit can not be opened: {error.strerror}.") from error
 
     def append(self, notes: Iterable[Note]) -> None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from annabelle.core.errors import StorageTrouble
+from annabelle.core.errors import AlreadyRunning, StorageTrouble
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
 from annabelle.store.audit.chain import Chain, Note, moment
@@ -40,13 +40,14 @@ class AuditWriter:
         self._writing = threading.Lock()
         self._something = threading.Event()
         self._over = threading.Event()
-        self._in_trouble = False
+        self._opened = self._in_trouble = False
         self._synced_at = 0.0
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Open the files and begin to write. Notes that were taken before are written first."""
-        self._chain.open()
+        """Open the files and begin to write; a disk that is full is waited for. Earlier notes are written first."""
+        with self._writing:
+            self._open()
         self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
         self._thread.start()
 
@@ -72,7 +73,8 @@ class AuditWriter:
             self._thread = None
             with self._writing:
                 self._write()
-                self._chain.close()
+                if self._opened:
+                    self._chain.close()
         if self._waiting:
             _log.error("%d records of the audit could not be written", len(self._waiting))
 
@@ -101,8 +103,22 @@ class AuditWriter:
             return _RETRY_SECONDS
         return _SYNC_SECONDS if self._chain.unsynced else None
 
+    def _open(self) -> bool:
+        if not self._opened:
+            try:
+                self._chain.open()
+            except AlreadyRunning:
+                raise
+            except StorageTrouble as trouble:
+                self._trouble(trouble.message.rstrip("."))
+                return False
+            self._opened = True
+        return True
+
     def _write(self) -> bool:
         """Write all that waits; whether nothing is left over."""
+        if not self._open():
+            return False
         while self._waiting or self._lost:
             batch = self._gap() + [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
             try:
