@@ -72,6 +72,6 @@ $(VENV)/.installed-run: requirements/run.txt requirements/build.txt pyproject.to
 $(VENV)/.installed-test: requirements/test.txt requirements/external.txt requirements/build.txt pyproject.toml
 	@scripts/install test
 
-# Bytecode made ahead: an import without it costs two to three times as much.
+# Bytecode made ahead: an import without it costs two to three times as much. What the servers list is made ahead, too.
 $(VENV)/.compiled: $(VENV)/.installed-run $(SOURCES)
-	@$(BIN)/python -m compileall -q src && touch $@
+	@$(BIN)/python -m compileall -q src && $(BIN)/python -m annabelle.servers.kit.prepare && touch $@

@@ -63,6 +63,11 @@ async def test_what_a_server_lacks_is_in_its_status_until_it_is_there(start: Sta
     await eventually(lambda: missing(toolbox) == SENTENCE)
 
 
+async def test_what_only_the_hub_may_call_is_not_counted_among_the_tools(start: Start) -> None:
+    [status] = (await start({})).servers()
+    assert status.tools == 1
+
+
 async def test_a_server_that_fails_to_say_what_it_lacks_works_on(start: Start) -> None:
     assert missing(await start({})) is None
 

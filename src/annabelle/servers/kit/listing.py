@@ -12,7 +12,7 @@ import logging
 import os
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from annabelle.servers.kit.server import ToolServer
 from annabelle.servers.kit.sources import Stamp, loaded_sources, unchanged
 
 _log = logging.getLogger(__name__)
-_MADE_WITH = f"1 {platform.python_implementation()} {sys.version} pydantic {pydantic.VERSION}"
+_MADE_WITH = f"2 {platform.python_implementation()} {sys.version} pydantic {pydantic.VERSION}"
 """The form of the file, and the versions of what the schemas were made with."""
 
 
@@ -42,7 +42,7 @@ class _Body(BaseModel):
     model_config = ConfigDict(frozen=True)
     name: str
     instructions: str | None
-    result: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,15 @@ class Listing:
 
     name: str
     instructions: str | None
-    _result: str
+    text: str = field(repr=False)
+
+    @classmethod
+    def of(cls, server: ToolServer) -> Listing:
+        return cls(server.name, server.instructions, server.listing().model_dump_json(by_alias=True, exclude_none=True))
 
     def result(self) -> JsonObject:
         """Read anew each time: it is asked for once in most lives, and large."""
-        return pydantic_core.from_json(self._result)
+        return pydantic_core.from_json(self.text)
 
 
 def read_listing(package: str) -> Listing | None:
@@ -68,16 +72,16 @@ def read_listing(package: str) -> Listing | None:
         body = _Body.model_validate_json(rest)
     except (OSError, ValueError):
         return None
-    return Listing(body.name, body.instructions, body.result)
+    return Listing(body.name, body.instructions, body.text)
 
 
 def write_listing(package: str, server: ToolServer) -> None:
     """Keep what this server lists. A place that can not be written costs the next start time, and nothing else."""
     sources = loaded_sources(package)
-    if sys.dont_write_bytecode or sources is None:
+    if sources is None:
         return
-    result = server.listing().model_dump_json(by_alias=True, exclude_none=True)
-    body = _Body(name=server.name, instructions=server.instructions, result=result).model_dump_json().encode()
+    listing = Listing.of(server)
+    body = _Body(name=listing.name, instructions=listing.instructions, text=listing.text).model_dump_json().encode()
     head = _Head(made_with=_MADE_WITH, sources=tuple(sources), digest=sha256(body).hexdigest())
     try:
         _replace(listing_file(package), head.model_dump_json().encode() + b"\n" + body)
@@ -96,7 +100,7 @@ def listing_file(package: str) -> Path:
 
 def _replace(file: Path, blob: bytes) -> None:
     """Whole or not at all; of two that write at once the later one stays."""
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         part.write_bytes(blob)

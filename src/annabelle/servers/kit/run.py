@@ -73,7 +73,8 @@ def _listed(package: str, config: C, readiness: Callable[[C], Readiness] | None)
     if listing is not None:
         return ListedServer(listing, build, None if readiness is None else readiness(config))
     server = build()
-    write_listing(package, server)
+    if not sys.dont_write_bytecode:
+        write_listing(package, server)
     return server
 
 
