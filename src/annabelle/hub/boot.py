@@ -41,6 +41,7 @@ from annabelle.hub.forgetting.memory import MemoryDoor
 from annabelle.hub.forgetting.places import Places
 from annabelle.hub.forgetting.snapshots import Snapshots
 from annabelle.hub.gate import Gate, GateParts
+from annabelle.hub.guarding import MessageGuard, guarding
 from annabelle.hub.journal import StoredJournal
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.listening import address
@@ -62,6 +63,7 @@ from annabelle.hub.tools.offering import offer_native_tools
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database, sqlite_url
 from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.processes.warm import WarmNursery
 
@@ -140,7 +142,8 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     booking = {LEDGER_URL: address(start.socket), LEDGER_TOKEN: identities.admit_servers()}
     start.redact.learn([booking[LEDGER_TOKEN]])
     shown = ToolboxConfig.from_settings(settings, home, environment | booking)
-    toolbox = Toolbox(shown, StoredJournal(database), start.nursery)
+    watch = guarding(settings, environment, lambda agent_id: agents.config.agent(agent_id), notices)
+    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, Doors(guarding=watch))
     turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(
         home=home,
@@ -155,7 +158,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     services = FlowServices(
         database, durable, agents, events, turns, finished, traces, progress.wait_ready,
         tools_version=lambda agent_id: toolbox.tools(agents.policy(agent_id)).version,
-        rest_seconds=memory.rest_seconds, on_delivered=memory.delivered,
+        rest_seconds=memory.rest_seconds, on_delivered=memory.delivered, guard=MessageGuard(toolbox.guard, database),
     )  # fmt: skip
     subagents = Subagents(
         SubagentParts(

@@ -10,6 +10,9 @@ from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotati
 
 NATIVE = "hub"
 
+OWN_WORDS = Scan(input=False, output=False)
+"""For tools that give back nothing but the hub's own words, or what the doors of another tool have let through."""
+
 NativeHandler = Callable[[JsonObject, CallContext], Awaitable[ToolResult]]
 
 

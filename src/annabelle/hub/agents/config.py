@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
+from annabelle.core.scans import ScanChange
 from annabelle.core.settings import Settings
 
 ProviderName = Literal[
@@ -16,6 +17,7 @@ ProviderName = Literal[
 AGENT_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 ANY_CHAT = "*"
 STRICT_TOOL_CALLS = 5
+ServerPattern = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,39})$")]
 _NO_LIMIT = 10**15  # tokens; a larger number can not be reckoned with any more
 
 
@@ -65,6 +67,16 @@ class Thinking(Entry):
         )
 
 
+class GuardianChanges(Entry):
+    """What the guardian does otherwise for this agent and its subagents (GRD-03, GRD-11)."""
+
+    fail_mode: Literal["closed", "open"] | None = Field(default=None, description="As GUARDIAN_FAIL_MODE")
+    messages: bool | None = Field(default=None, description="As GUARDIAN_SCAN_MESSAGES, for messages to it")
+    scan: dict[ServerPattern, ScanChange] = Field(
+        default_factory=dict, description="By server, `*` for every one not named: which directions are scanned"
+    )
+
+
 class Agent(Entry):
     """One agent. What is left out comes from the settings."""
 
@@ -84,7 +96,7 @@ class Agent(Entry):
     profile: Literal["standard", "strict"] = Field(default="standard", description="strict: five tool calls per turn")
     idle_timeout_minutes: float = Field(default=30, gt=0)
     cost_controls: CostControls = CostControls()
-    guardian: dict[str, object] = Field(default_factory=dict, description="Overrides for the guardian's scans")
+    guardian: GuardianChanges = Field(default=GuardianChanges(), description="Overrides for the guardian's scans")
     thinking: Thinking = Field(default=Thinking(), description="Settings of the thinking phase")
 
     def as_profile(self, settings: Settings) -> AgentProfile:

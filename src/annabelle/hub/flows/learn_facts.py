@@ -14,7 +14,15 @@ from typing import Final, cast
 from pydantic import BaseModel, ConfigDict
 
 from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
-from annabelle.core.errors import AgentPaused, AnnabelleError, OutcomeUnknown, StorageTrouble, ToolTimeout, Unavailable
+from annabelle.core.errors import (
+    AgentPaused,
+    AnnabelleError,
+    OutcomeUnknown,
+    ScannerDown,
+    StorageTrouble,
+    ToolTimeout,
+    Unavailable,
+)
 from annabelle.core.ids import new_id
 from annabelle.core.memory import Trust
 from annabelle.core.settings import Settings
@@ -33,7 +41,7 @@ TRIES: Final = 10
 FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 300.0
 # Nothing here has a second effect when it is done again, so an unknown outcome is tried again too.
-_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown)
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
 
 
 class ToLearn(BaseModel):

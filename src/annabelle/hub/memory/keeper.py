@@ -14,7 +14,16 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from annabelle.core.errors import AnnabelleError, NotFound, OutcomeUnknown, StorageTrouble, ToolTimeout, Unavailable
+from annabelle.core.errors import (
+    AnnabelleError,
+    NotFound,
+    OutcomeUnknown,
+    ScannerDown,
+    SecurityBlocked,
+    StorageTrouble,
+    ToolTimeout,
+    Unavailable,
+)
 from annabelle.core.failpoints import failpoint
 from annabelle.core.memory import Provenance
 from annabelle.core.messages import OWNER
@@ -35,7 +44,7 @@ REFUSALS: Final = 3
 STOP_SECONDS: Final = 5.0
 _Turn = tuple[Owned, DeliveredTurn]
 # Storing a turn again changes nothing, so an unknown outcome is as good as none.
-_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown)
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
 
 
 class Keeper:
@@ -122,7 +131,8 @@ class Keeper:
         except _PASSING:
             raise
         except AnnabelleError as refusal:
-            if row.attempts + 1 < REFUSALS:
+            # What the guardian found in it is found again: it is not kept, and what comes after it need not wait.
+            if row.attempts + 1 < REFUSALS and not isinstance(refusal, SecurityBlocked):
                 await self._database.write(lambda conn: to_remember.failed(conn, row.message_id))
                 raise Unavailable(refusal.message) from refusal
             _log.error("The memory refuses the turn %s, which is left out: %s", row.message_id, refusal.message)

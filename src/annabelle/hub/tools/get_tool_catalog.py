@@ -7,7 +7,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolR
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.tools.first_line import first_line
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -39,4 +39,6 @@ def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentManager) -> NativeTool:
         return ToolResult(text="\n\n".join(lines) or "There are no tools.", structured={"servers": by_server})
 
     annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-    return NativeTool("get_tool_catalog", "List the tools there are, by server.", _SCHEMA, list_tools, annotations)
+    return NativeTool(
+        "get_tool_catalog", "List the tools there are, by server.", _SCHEMA, list_tools, annotations, scan=OWN_WORDS
+    )

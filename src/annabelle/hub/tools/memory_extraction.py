@@ -11,7 +11,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolR
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.flows.learn_facts import LearnFacts, Learnt, ToLearn
 from annabelle.hub.memory.owners import whose
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SECONDS = 600.0
 _SCHEMA: JsonObject = {
@@ -62,6 +62,7 @@ def backfill_tool(learn: LearnFacts, agents: AgentManager) -> NativeTool:
         annotations,
         group="Memory",
         timeout_seconds=_SECONDS,
+        scan=OWN_WORDS,
     )
 
 

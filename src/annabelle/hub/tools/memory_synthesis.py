@@ -11,7 +11,7 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.memory.memory_tools import Tidied
 from annabelle.hub.memory.owners import whose
 from annabelle.hub.memory.tidying import NEXT, Plan, Tidying
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SECONDS = 600.0
 _SCHEMA: JsonObject = {
@@ -55,6 +55,7 @@ def synthesize_tool(tidying: Tidying, agents: AgentManager) -> NativeTool:
         annotations,
         group="Memory",
         timeout_seconds=_SECONDS,
+        scan=OWN_WORDS,
     )
 
 

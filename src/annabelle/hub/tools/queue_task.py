@@ -11,7 +11,7 @@ from annabelle.hub.subagents.brief import NEVER
 from annabelle.hub.subagents.tasks import Tasks, task_id_of
 from annabelle.store.tasks import NewTask
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -57,6 +57,7 @@ def queue_task_tool(tasks: Tasks, calls: BackgroundCalls, toolbox: Toolbox) -> N
         _SCHEMA,
         queue,
         annotations,
+        scan=OWN_WORDS,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.tools.plain_memory import PlainMemory
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -29,4 +29,5 @@ def search_memories_tool(memory: PlainMemory) -> NativeTool:
         search,
         annotations,
         group="Memory",
+        scan=OWN_WORDS,
     )

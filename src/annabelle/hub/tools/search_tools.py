@@ -13,7 +13,7 @@ from annabelle.embeddings.books import Books
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.tools.first_line import first_line
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 if TYPE_CHECKING:
     from annabelle.toolbox.ranking import ToolRanker
@@ -46,6 +46,7 @@ class ToolSearch:
             _SCHEMA,
             self.search,
             annotations,
+            scan=OWN_WORDS,
         )
 
     async def search(self, arguments: JsonObject, context: CallContext) -> ToolResult:

@@ -12,7 +12,7 @@ from annabelle.hub.events.log import EventLog, Written
 from annabelle.store import events, messages, threads
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -34,7 +34,7 @@ def send_message_tools(log: EventLog) -> list[NativeTool]:
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
 
     def tool(name: str, description: str) -> NativeTool:
-        return NativeTool(name, description, _SCHEMA, sender.send, annotations, group="Communication")
+        return NativeTool(name, description, _SCHEMA, sender.send, annotations, group="Communication", scan=OWN_WORDS)
 
     return [
         tool("send_message", "Say something to the user now, in this chat or another of their chats."),

@@ -7,7 +7,7 @@ from typing import get_args
 from annabelle.core.memory import FactCategory
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.tools.plain_memory import PlainMemory
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.native import OWN_WORDS, NativeTool
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -26,5 +26,11 @@ def store_fact_tool(memory: PlainMemory) -> NativeTool:
 
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
     return NativeTool(
-        "store_fact", "Remember a fact about the user for later.", _SCHEMA, store, annotations, group="Memory"
+        "store_fact",
+        "Remember a fact about the user for later.",
+        _SCHEMA,
+        store,
+        annotations,
+        group="Memory",
+        scan=OWN_WORDS,
     )
