@@ -74,7 +74,7 @@ class ListedModel:
 
 
 class DictTools:
-    """Tools as functions; what they return is the text, an error body makes a failure."""
+    """Tools as functions; what they return is the text or the whole result, an error makes a failure."""
 
     def __init__(self, *, read_only: tuple[str, ...] = (), **tools: Tool) -> None:
         self.functions = tools
@@ -101,7 +101,7 @@ class DictTools:
             self.running -= 1
         if isinstance(result, AnnabelleError):
             return ToolResult.failure(result.body())
-        return ToolResult(text=str(result))
+        return result if isinstance(result, ToolResult) else ToolResult(text=str(result))
 
 
 class MemoryEngine:

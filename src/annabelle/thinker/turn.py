@@ -32,7 +32,7 @@ from annabelle.thinker.loop.loop import Loop, failure
 from annabelle.thinker.loop.model_step import dump_message
 from annabelle.thinker.loop.outcome import Outcome
 from annabelle.thinker.loop.progress import Progress
-from annabelle.thinker.loop.resuming import parked_records, since_parked, told, wanted_tools
+from annabelle.thinker.loop.resuming import parked_records, selected_again, since_parked, told
 from annabelle.thinker.loop.scope import TurnScope
 from annabelle.thinker.sanitise import CleanInput, clean
 from annabelle.thinker.select.selector import Selection, SelectionAsk
@@ -128,7 +128,7 @@ class Turn:
         if selection.report is not None:
             bench.trace.write("tools.selected", selection.report.to_json())
         resume = self._brief.resume
-        return selection if resume is None else selection.with_found(wanted_tools(resume))
+        return selection if resume is None else selected_again(selection, resume)
 
     async def _remember(self, cleaned: CleanInput, prompt: Prompt, outcome: Outcome, progress: Progress) -> Outcome:
         """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""

@@ -18,6 +18,7 @@ from annabelle.thinker.loop.model_step import load_message
 from annabelle.thinker.loop.parking import counters_of
 from annabelle.thinker.loop.progress import Progress
 from annabelle.thinker.loop.repetition import Repetition
+from annabelle.thinker.select.selector import Selection
 
 DENIED = "denied"
 _CHANGED = "(The user changed the arguments of this call before they said yes.)"
@@ -82,9 +83,10 @@ def pending_calls(brief: TurnBrief, resume: Resumption) -> list[PlannedCall]:
     return calls
 
 
-def wanted_tools(resume: Resumption) -> list[str]:
-    """The tools the turn can not go on without, and those it had before."""
-    return list(dict.fromkeys((*(call.name for call in resume.parked.pending), *counters_of(resume.parked).offered)))
+def selected_again(selection: Selection, resume: Resumption) -> Selection:
+    """The tools of the turn as it was, as far as there is room; those that wait always have it."""
+    had = selection.with_found(counters_of(resume.parked).offered)
+    return had.with_found(call.name for call in resume.parked.pending)
 
 
 def parked_records(resume: Resumption) -> frozenset[str]:
