@@ -24,6 +24,7 @@ from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.wrappers.allowed import Allowed
 from annabelle.toolbox.wrappers.approved import Approved
+from annabelle.toolbox.wrappers.audited import Audited
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.guarded import Guarded
 from annabelle.toolbox.wrappers.recorded import Recorded
@@ -55,7 +56,9 @@ def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     router = Router(Catalogue(lambda version: None, lambda spec: None), journal, Doors(), guard)
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
     server, policy = Inside(), AgentPolicy()
-    way = router.way_to(Offer(spec, server, 7, scan=Scan(input=False)), policy)
+    whole = router.way_to(Offer(spec, server, 7, scan=Scan(input=False)), policy)
+    assert isinstance(whole, Audited)
+    way = whole.inner
     assert isinstance(way, Allowed)
     assert way.policy is policy
     assert isinstance(way.inner, Checked)
