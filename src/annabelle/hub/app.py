@@ -71,7 +71,7 @@ def make_app(hub: Hub) -> Door:
     app.add_exception_handler(HTTPException, _failed)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(Exception, _failed)
-    return Door(app, DoorRules.from_settings(hub.settings, hub.identities))
+    return Door(app, DoorRules.from_settings(hub.settings, hub.identities, hub.logins))
 
 
 async def _failed(_request: Request, error: Exception) -> Response:

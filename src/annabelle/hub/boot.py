@@ -29,6 +29,9 @@ from annabelle.hub.agents.config_file import AgentsFile
 from annabelle.hub.agents.launcher import Launcher, LaunchRules
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.app import make_app
+from annabelle.hub.audit.changes import note_servers, note_users
+from annabelle.hub.audit.logins import Logins
+from annabelle.hub.audit.opening import open_audit
 from annabelle.hub.costs.announcer import Announcer
 from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
@@ -52,6 +55,7 @@ from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
 from annabelle.hub.security.token import owner_token
+from annabelle.hub.security.users_file import Users
 from annabelle.hub.seed import ServerPlaybooks, seed_home
 from annabelle.hub.server import HttpServer
 from annabelle.hub.services import Hub, Progress
@@ -127,7 +131,16 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
 
     notices, fanout, finished, progress = Notices(), Fanout(), Finished(), Progress()
     quiet = Quiet()
-    people = People(home.users_file, notices, identities.know)
+    audit = open_audit(home, settings, start.redact, notices)
+    stack.push_async_callback(asyncio.to_thread, audit.stop)
+    logins = Logins(audit)
+    identities.on_admitted = logins.admitted
+
+    def know(users: Users) -> None:
+        identities.know(users)
+        note_users(users, audit)
+
+    people = People(home.users_file, notices, know)
     identities.on_stranger = people.look
     traces = TraceFile(home.traces_file, "hub", start.redact)
     events, turns = EventLog(database, fanout), Turns(database)
@@ -143,7 +156,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     start.redact.learn([booking[LEDGER_TOKEN]])
     shown = ToolboxConfig.from_settings(settings, home, environment | booking)
     watch = guarding(settings, environment, lambda agent_id: agents.config.agent(agent_id), notices)
-    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, Doors(guarding=watch))
+    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, Doors(audit=audit, guarding=watch))
     turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(
         home=home,
@@ -153,7 +166,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         warm_spare=settings.thinker_warm_spare and settings.thinker_enabled,
     )
     launcher = Launcher(rules, identities, idle=lambda: turns.running == 0)
-    agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices)
+    agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices, audit)
     memory = HubMemory(Around(settings, database, durable, toolbox, agents, traces, progress.wait_ready, quiet))
     services = FlowServices(
         database, durable, agents, events, turns, finished, traces, progress.wait_ready,
@@ -176,16 +189,17 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         ForgettingParts(
             home, Places(home, settings.memory_export_path, settings.workspace_path), database,
             Engines(home, durable, url), Snapshots(url), MemoryDoor(toolbox), agents, lanes, turns, quiet, notices,
-            close_browser=lambda: close_browser(home, toolbox),
+            close_browser=lambda: close_browser(home, toolbox), audit=audit,
         )
     )  # fmt: skip
     ledger = StoredLedger(settings, database, agents, Announcer(events, settings), notices)
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, ledger, gate, memory, people, forgetting, tasks,
+        fanout, events, turns, finished, ledger, gate, memory, people, forgetting, audit, logins, tasks,
     )  # fmt: skip
     offer_native_tools(hub, calls)
     tell_of_servers(toolbox, notices)
+    note_servers(toolbox, audit)
     server_playbooks = ServerPlaybooks(home, lambda: [server.name for server in toolbox.servers()])
     toolbox.on_change(lambda _: server_playbooks.look())
     http = HttpServer(make_app(hub), start.socket)

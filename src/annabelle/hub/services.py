@@ -12,9 +12,11 @@ from datetime import datetime
 from annabelle import __version__
 from annabelle.core.home import Home
 from annabelle.core.messages import now
+from annabelle.core.ports import Audit
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.audit.logins import Logins
 from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
 from annabelle.hub.finished import Finished
@@ -81,6 +83,8 @@ class Hub:
     memory: HubMemory
     people: People
     forgetting: Forgetting
+    audit: Audit
+    logins: Logins
     tasks: Tasks
 
     def status(self) -> HubStatus:

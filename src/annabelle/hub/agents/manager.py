@@ -13,8 +13,10 @@ from pydantic.alias_generators import to_camel
 
 from annabelle.core.errors import AgentPaused, AnnabelleError, NotFound
 from annabelle.core.messages import now
+from annabelle.core.ports import Audit
 from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext
+from annabelle.core.tools import CallContext, JsonObject
+from annabelle.core.trust import AuditKind
 from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.config import Agent, AgentsConfig, CostControls
 from annabelle.hub.agents.config_file import AgentsFile
@@ -67,10 +69,16 @@ class AgentManager:
     """Knows every agent by id. Nothing is started before its first message."""
 
     def __init__(
-        self, settings: Settings, file: AgentsFile, launcher: Launcher, database: Database, notices: Notices
+        self,
+        settings: Settings,
+        file: AgentsFile,
+        launcher: Launcher,
+        database: Database,
+        notices: Notices,
+        audit: Audit | None = None,
     ) -> None:
         self._settings, self._file, self._launcher = settings, file, launcher
-        self._database, self._notices = database, notices
+        self._database, self._notices, self._audit = database, notices, audit
         self._config: AgentsConfig | None = None
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
@@ -153,6 +161,7 @@ class AgentManager:
         async with self._pausing:
             state = await self._database.write(lambda conn: agent_states.pause(conn, agent_id, reason))
             self._paused[agent_id] = state
+        self._note("stop", {"event": "paused", "agent": agent_id})
         self._notices.add(f"agent_paused:{agent_id}", f"{agent_id} is paused: {state.reason}.", level="warning")
         return self.status(agent_id)
 
@@ -163,6 +172,7 @@ class AgentManager:
             self._paused.pop(agent_id, None)
             if reset_window:
                 self.costs.forget(agent_id)
+        self._note("stop", {"event": "unpaused", "agent": agent_id})
         self._notices.clear(f"agent_paused:{agent_id}")
         client = self.running(agent_id)
         if client is not None:
@@ -258,6 +268,8 @@ class AgentManager:
         config = self._file.changed()
         if config is not None and config != self._config:
             self._apply(config)
+            ids = [agent.agent_id for agent in config.agents]
+            self._note("config", {"event": "changed", "what": "agents", "agents": ids})
             self._notices.add("agents_reloaded", "agents.json has changed and is in force.")
         for agent_id, runner in list(self._runners.items()):
             agent = self.config.agent(agent_id)
@@ -266,6 +278,10 @@ class AgentManager:
                     await runner.stop()
             elif runner.outdated and runner.turns == 0:
                 await runner.restart()
+
+    def _note(self, kind: AuditKind, facts: JsonObject) -> None:
+        if self._audit is not None:
+            self._audit.note(kind, facts)
 
     async def _stop_idle(self) -> None:
         for runner in self._runners.values():

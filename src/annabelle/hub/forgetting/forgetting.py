@@ -15,6 +15,7 @@ from annabelle.core.errors import AnnabelleError, Conflict, StorageTrouble, Unav
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
 from annabelle.core.needle import Needle
+from annabelle.core.ports import Audit
 from annabelle.durable.lanes import Lanes
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.forgetting import audit
@@ -55,6 +56,7 @@ class ForgettingParts:
     quiet: Quiet
     notices: Notices
     close_browser: Callable[[], Awaitable[None]]
+    audit: Audit | None = None
 
 
 class Forgetting:
@@ -168,7 +170,10 @@ class Forgetting:
             raise StorageTrouble(f"It still stands in: {names}.", hint="Close what writes there, and try again.")
         failpoint("hub.forget_verified")
         places = places_of(*counts)
-        await asyncio.to_thread(audit.record, parts.home, asked, {place.name: place.count for place in places})
+        counted = {place.name: place.count for place in places}
+        hashes = await asyncio.to_thread(audit.record, parts.home, asked, counted)
+        if parts.audit is not None:
+            parts.audit.note("forget", {"user": asked.user_id, "hashes": hashes, "places": counted})
         failpoint("hub.forget_recorded")
         await asyncio.to_thread(self._marker.remove)
         parts.notices.clear(_TOPIC)

@@ -14,7 +14,9 @@ Treatment = Literal["lines", "copy", "export", "own"]
 
 _DATABASE = (".db", ".db-wal", ".db-shm", ".db-journal", ".lock")
 _COPY = (".replaced", ".damaged-", ".restored")
-_SECRETS = ("annabelle.token", "audit.key", "forgetting.json", "forgotten.jsonl")
+_SECRETS = ("annabelle.token", "forgetting.json", "forgotten.jsonl")
+# Key, head, torn lines and files of the audit. No content ever gets in, and a masked line would break its chain.
+_AUDIT = "audit"
 
 # What an agent has in hand, per thread: one JSON record in each file.
 _WORKSPACES = "workspaces"
@@ -87,6 +89,8 @@ class Places:
         if path.is_relative_to(home.agents) and path.parent.name == _WORKSPACES:
             return Found(path, "lines", "workspaces")
         if name.endswith(_DATABASE) or name in _SECRETS or name.endswith((".json", ".md", ".pid", ".sock")):
+            return None
+        if name.startswith(_AUDIT) and path.parent in (home.logs, home.data):
             return None
         if path.is_relative_to(home.agents):
             return Found(path, "lines", "sessions")

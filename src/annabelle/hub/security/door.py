@@ -13,14 +13,15 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from annabelle.core.contract import TOKEN_HEADER, TRACE_HEADER
-from annabelle.core.errors import AnnabelleError, CallerMistake
+from annabelle.core.contract import CLIENT_HEADER, TOKEN_HEADER, TRACE_HEADER
+from annabelle.core.errors import AnnabelleError, CallerMistake, Unauthorized
 from annabelle.core.settings import Settings
 from annabelle.core.trace import accept_trace, traced
+from annabelle.hub.audit.logins import Logins
 from annabelle.hub.errors import answer
 from annabelle.hub.security.addresses import Addresses
 from annabelle.hub.security.body import bounded, check_announced
-from annabelle.hub.security.identities import Identities, authorise
+from annabelle.hub.security.identities import Identities, Identity, authorise
 from annabelle.hub.security.rate import RateLimit
 
 _log = logging.getLogger(__name__)
@@ -32,10 +33,12 @@ _WANTED = frozenset(
         b"content-length",
         b"authorization",
         TOKEN_HEADER.lower().encode(),
+        CLIENT_HEADER.lower().encode(),
         TRACE_HEADER.lower().encode(),
     }
 )
 _TOKEN, _TRACE = TOKEN_HEADER.lower().encode(), TRACE_HEADER.lower().encode()
+_CLIENT = CLIENT_HEADER.lower().encode()
 _CORS = {
     "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE",
     "Access-Control-Allow-Headers": f"Authorization, Content-Type, Last-Event-ID, {TOKEN_HEADER}, {TRACE_HEADER}",
@@ -51,14 +54,16 @@ class DoorRules:
     addresses: Addresses
     rate: RateLimit
     max_body_bytes: int
+    logins: Logins | None = None
 
     @classmethod
-    def from_settings(cls, settings: Settings, identities: Identities) -> DoorRules:
+    def from_settings(cls, settings: Settings, identities: Identities, logins: Logins | None = None) -> DoorRules:
         return cls(
             identities,
             Addresses.from_settings(settings),
             RateLimit(settings.annabelle_rate_limit_per_minute),
             settings.annabelle_max_body_bytes,
+            logins,
         )
 
 
@@ -99,12 +104,25 @@ class Door:
         check_announced(headers.get(b"content-length"), rules.max_body_bytes)
         if scope["path"] in _OPEN_PATHS:
             return None
-        identity = rules.identities.recognise(_token(headers))
+        identity = self._recognise(scope, headers)
         authorise(identity, scope["path"])
         if identity.kind not in ("agent", "server"):
             rules.rate.take(identity)
         scope.setdefault("state", {})["identity"] = identity
         return None
+
+    def _recognise(self, scope: Scope, headers: dict[bytes, bytes]) -> Identity:
+        logins = self._rules.logins
+        try:
+            identity = self._rules.identities.recognise(_token(headers))
+        except Unauthorized:
+            if logins is not None:
+                client = scope.get("client")
+                logins.refused(str(client[0]) if client else "unknown", scope["path"])
+            raise
+        if logins is not None:
+            logins.accepted(identity, headers.get(_CLIENT, b"other").decode("latin-1"))
+        return identity
 
 
 def _token(headers: dict[bytes, bytes]) -> bytes:

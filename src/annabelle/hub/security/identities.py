@@ -48,6 +48,8 @@ class Identities:
         self._people: dict[bytes, Identity] = {}
         self.on_stranger: Callable[[], bool] = lambda: False
         """Asked about an unknown token: whether the people known may have changed meanwhile."""
+        self.on_admitted: Callable[[Identity], None] = lambda _identity: None
+        """Told of every process that gets a secret."""
 
     def know(self, users: Users) -> None:
         """The people beside the owner, from now on."""
@@ -56,7 +58,8 @@ class Identities:
     def admit(self, agent_id: str, errand: Errand | None = None) -> str:
         """A fresh secret for a thinker process that is about to start."""
         secret = secrets.token_urlsafe(32)
-        self._agents[secret.encode()] = Identity("agent", agent_id=agent_id, errand=errand)
+        identity = self._agents[secret.encode()] = Identity("agent", agent_id=agent_id, errand=errand)
+        self.on_admitted(identity)
         return secret
 
     def admit_servers(self) -> str:
