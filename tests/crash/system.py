@@ -47,6 +47,7 @@ class System:
             "COMPATIBLE_BASE_URL": model_url,
             "COMPATIBLE_MODEL": "scripted",
             "AGENT_RESTART_BASE_SECONDS": "0.001",
+            "EXTERNAL_SERVERS_NEED_YES": "false",
             "SERVER_RESTART_BASE_SECONDS": "0.05",
             "SERVER_MAX_RESTARTS": "100000",
             "RETRY_IMMEDIATE_SECONDS": "0.1",

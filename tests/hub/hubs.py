@@ -51,6 +51,7 @@ class HubProcess:
             "COMPATIBLE_BASE_URL": model_url,
             "COMPATIBLE_MODEL": "scripted",
             "AGENT_RESTART_BASE_SECONDS": "0.05",
+            "EXTERNAL_SERVERS_NEED_YES": "false",  # tests of the yes itself ask for it
             "RETRY_IMMEDIATE_SECONDS": "0.05",
             "RETRY_BASE_SECONDS": "0.1",
             **FEW_SERVERS,

@@ -26,6 +26,7 @@ async def main(root: Path, mode: str) -> None:
         external_file=home.config / "external-mcps.json",
         manifest_folders=(ManifestFolder(root / "manifests", "support.servers"),),
         pace=QUICK,
+        external_need_yes=False,
         python_path=(str(TESTS),),
         nursery=mode == "nursery",
     )
