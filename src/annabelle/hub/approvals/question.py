@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from annabelle.core.visible import visible, visible_data
 from annabelle.store.approvals import Approval
 
 SHOWN_CHARS: Final = 600
 """How much of one value is shown in a chat. All of it is in the question itself, over the API and in the terminal."""
-
-# What is written between the lines, turns the writing around or can not be seen at all.
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-# Blank like a space, and taken for a letter by whoever compares.
-_BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def question(approvals: Sequence[Approval]) -> str:
@@ -37,18 +31,6 @@ def _one(approval: Approval) -> str:
     return "\n".join(lines)
 
 
-def visible(text: str) -> str:
-    """The text with everything spelled out that a reader would not see or that moves what they see."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_spelled(char) if _hidden(char) else char for char in text)
-
-
-def visible_data(value: object) -> str:
-    """A value as JSON on one line, with nothing unseen in it."""
-    return visible(json.dumps(value, ensure_ascii=False))
-
-
 def until(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
@@ -66,12 +48,3 @@ def _shown(value: object, approval_id: str) -> str:
     left_out = len(text) - 2 * half
     cut = f"[… {left_out} of {len(text)} characters are left out here: annabelle approvals show {approval_id} …]"
     return f"{text[:half]} {cut} {text[-half:]}"
-
-
-def _hidden(char: str) -> bool:
-    return unicodedata.category(char) in _UNSEEN or char in _BLANK
-
-
-def _spelled(char: str) -> str:
-    number = ord(char)
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
