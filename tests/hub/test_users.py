@@ -99,6 +99,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: htt
     open_to_people = set()
     for path in document["paths"]:
         filled = path.replace("{message_id}", "msg_1").replace("{thread_id}", "thr_1").replace("{agent_id}", "x")
+        filled = filled.replace("{approval_id}", "apr_1")
         for method in document["paths"][path]:
             if path == "/events":
                 continue  # a stream without an end, of the caller's own events
@@ -108,6 +109,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: htt
         "/health", "/message", "/messages/{message_id}", "/messages/{message_id}/cancel",
         "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
         "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
+        "/approvals", "/approvals/{approval_id}",
     }  # fmt: skip
 
 

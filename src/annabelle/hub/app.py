@@ -15,6 +15,7 @@ from annabelle.core.errors import AnnabelleError
 from annabelle.core.trace import current_trace
 from annabelle.hub.api import (
     agents,
+    approvals,
     costs,
     forget,
     health,
@@ -65,7 +66,20 @@ def make_app(hub: Hub) -> Door:
     app.state.hub = hub
     # Routes are tried in order, so what a turn uses most comes first.
     app.routes[:0] = ledger.ROUTES
-    for resource in (tools, messages, threads, agents, tasks, memory, forget, servers, status, costs, health):
+    for resource in (
+        tools,
+        messages,
+        threads,
+        approvals,
+        agents,
+        tasks,
+        memory,
+        forget,
+        servers,
+        status,
+        costs,
+        health,
+    ):
         app.include_router(resource.router)
     app.add_exception_handler(AnnabelleError, _failed)
     app.add_exception_handler(HTTPException, _failed)

@@ -29,6 +29,11 @@ from annabelle.hub.agents.config_file import AgentsFile
 from annabelle.hub.agents.launcher import Launcher, LaunchRules
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.app import make_app
+from annabelle.hub.approvals.approvals import Approvals
+from annabelle.hub.approvals.deciding import Deciding, DecidingParts
+from annabelle.hub.approvals.desk import StoredDesk
+from annabelle.hub.approvals.expiring import Expiring
+from annabelle.hub.approvals.withdrawing import Withdrawing
 from annabelle.hub.audit.changes import note_servers, note_users
 from annabelle.hub.audit.logins import Logins
 from annabelle.hub.audit.opening import open_audit
@@ -156,7 +161,9 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     start.redact.learn([booking[LEDGER_TOKEN]])
     shown = ToolboxConfig.from_settings(settings, home, environment | booking)
     watch = guarding(settings, environment, lambda agent_id: agents.config.agent(agent_id), notices)
-    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, Doors(audit=audit, guarding=watch))
+    expiring = Expiring(database, events, lambda: memory.keeper.wake(), audit=audit)
+    desk = StoredDesk(database, start.redact, settings.approval_hours, audit, expiring.asked)
+    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, Doors(desk=desk, audit=audit, guarding=watch))
     turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(
         home=home,
@@ -184,7 +191,9 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     tasks = Tasks(task_parts, subagents, calls.run)
     flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
-    gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces))
+    questions = Withdrawing(database, events, audit)
+    gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces, questions))
+    deciding = Deciding(DecidingParts(database, events, lanes, agents, toolbox, expiring, audit))
     forgetting = Forgetting(
         ForgettingParts(
             home, Places(home, settings.memory_export_path, settings.workspace_path), database,
@@ -196,6 +205,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
         fanout, events, turns, finished, ledger, gate, memory, people, forgetting, audit, logins, tasks,
+        Approvals(database, deciding, expiring, questions),
     )  # fmt: skip
     offer_native_tools(hub, calls)
     tell_of_servers(toolbox, notices)
@@ -214,6 +224,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         memory.stop,
         people.stop,
         ledger.stop,
+        expiring.stop,
     ):
         stack.push_async_callback(closing)
     return Machine(hub, durable, lanes, http)
@@ -255,6 +266,7 @@ async def _bring_up(machine: Machine) -> None:
     # What is there now stays: the collector need not walk over it with every turn.
     gc.freeze()
     gc.enable()
+    await hub.approvals.expiring.start()
     await machine.lanes.resume()
     await hub.tasks.resume()
     await hub.memory.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -16,6 +17,7 @@ from annabelle.core.trace import TraceFile, current_trace
 from annabelle.durable.lanes import Lanes
 from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.withdrawing import Withdrawing
 from annabelle.hub.commands.stop import answer as stop_answer
 from annabelle.hub.commands.stop import is_stop
 from annabelle.hub.events.log import EventLog, Written
@@ -24,7 +26,10 @@ from annabelle.hub.flows.deliver import deliver
 from annabelle.hub.turns import Turns
 from annabelle.store import events, messages, threads
 from annabelle.store.messages import QueueLimits, StoredMessage
+from annabelle.store.open_questions import Where
 from annabelle.store.threads import Thread
+
+_STOPPED: Final = "You stopped it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,7 @@ class GateParts:
     turns: Turns
     finished: Finished
     traces: TraceFile
+    questions: Withdrawing
 
 
 class Gate:
@@ -54,6 +60,7 @@ class Gate:
     def __init__(self, settings: Settings, parts: GateParts) -> None:
         self._agents, self._log, self._lanes = parts.agents, parts.events, parts.lanes
         self._turns, self._finished, self._traces = parts.turns, parts.finished, parts.traces
+        self._questions = parts.questions
         self._enabled = settings.thinker_enabled
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
         self._closing = False
@@ -114,6 +121,9 @@ class Gate:
         message, thread = await self._log.transact(look)
         if message.state == "queued":
             self._finished.tell(message_id)
+        if message.state in ("done", "failed"):
+            # A turn that waits for the person is not wanted any more either.
+            await self._questions.of_message(message_id, _STOPPED)
         if message.state != "running":
             return
         self._turns.cancel(message_id)
@@ -130,14 +140,16 @@ class Gate:
         """
         chat = (message.channel, message.chat_id, message.user_id)
 
-        def look(conn: Connection) -> Written[list[str]]:
+        def look(conn: Connection) -> Written[tuple[bool, list[str]]]:
             again = messages.known_as(conn, message) is not None
-            return Written([] if again else messages.unfinished_in(conn, *chat), message.user_id)
+            return Written((again, [] if again else messages.unfinished_in(conn, *chat)), message.user_id)
 
-        wanted = await self._log.transact(look)
+        again, wanted = await self._log.transact(look)
         for message_id in wanted:
             await self.cancel(message_id, message.user_id)
-        return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted)))
+        where = Where(channel=message.channel, chat_id=message.chat_id, user_id=message.user_id)
+        taken_back = 0 if again else await self._questions.withdraw(where, _STOPPED)
+        return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted), taken_back))
 
     def _agent_for(self, message: InboundMessage) -> str:
         if message.agent_id is None:

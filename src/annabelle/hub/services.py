@@ -16,6 +16,7 @@ from annabelle.core.ports import Audit
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.approvals import Approvals
 from annabelle.hub.audit.logins import Logins
 from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
@@ -86,6 +87,7 @@ class Hub:
     audit: Audit
     logins: Logins
     tasks: Tasks
+    approvals: Approvals
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()

@@ -11,9 +11,12 @@ from sqlalchemy import Connection
 
 from annabelle.core.tools import JsonObject
 from annabelle.store.sweep import Cells, Found, Sweep
-from annabelle.store.tables import events, messages, metadata, to_remember, tool_calls
+from annabelle.store.tables import approvals, events, messages, metadata, to_remember, tool_calls
 
 T = TypeVar("T")
+
+FORGOTTEN = "forgotten"
+"""Stands where a hash was: a yes with it fits no call any more."""
 
 _BATCH = 500
 _MARKS = ("message_id", "reply_to")
@@ -80,8 +83,10 @@ def _let_go(connection: Connection, touched: set[str]) -> None:
     running = sa.select(messages.c.id).where(messages.c.state == "running")
     for some in _batches(sorted(touched)):
         ended = sa.and_(tool_calls.c.message_id.in_(some), tool_calls.c.message_id.not_in(running))
-        connection.execute(sa.update(tool_calls).where(ended).values(arguments_hash="forgotten"))
+        connection.execute(sa.update(tool_calls).where(ended).values(arguments_hash=FORGOTTEN))
         connection.execute(sa.delete(to_remember).where(to_remember.c.message_id.in_(some)))
+        asked = sa.update(approvals).where(approvals.c.message_id.in_(some))
+        connection.execute(asked.values(digest=FORGOTTEN))
 
 
 def _batches(values: list[T]) -> Iterator[list[T]]:

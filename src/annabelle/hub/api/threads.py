@@ -14,6 +14,7 @@ from annabelle.hub.events.sse import Reader, stream
 from annabelle.hub.memory.thinking import Thinking
 from annabelle.hub.services import Hub
 from annabelle.store import events, messages, threads
+from annabelle.store.open_questions import Where
 
 router = APIRouter(tags=["threads"])
 _LARGEST = 2**63 - 1
@@ -79,6 +80,8 @@ async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> Thre
     except AgentPaused as error:
         # Nothing is broken, and asking again changes nothing: first somebody has to let the agent go on.
         raise Conflict(error.message, hint=error.hint) from error
+    # A turn that went on after this would bring back what is out of mind now, without what is known of it.
+    await hub.approvals.withdrawing.withdraw(Where(thread_id=thread.id), "The thread was started afresh")
     return ThreadView.of(thread)
 
 

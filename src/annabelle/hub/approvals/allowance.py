@@ -7,7 +7,7 @@ from typing import cast
 
 from annabelle.core.redact import MASK
 from annabelle.core.tools import JsonObject, ToolSpec
-from annabelle.hub.approvals.question import visible_data
+from annabelle.core.visible import visible_data
 from annabelle.policy.rules.rule import Match, exactly, texts_of
 
 

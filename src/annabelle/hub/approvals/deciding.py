@@ -15,12 +15,13 @@ from annabelle.core.ports import Audit
 from annabelle.core.redact import MASK
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import current_trace
+from annabelle.core.visible import visible
 from annabelle.durable.lanes import Lanes
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.allowance import Allowance, allowance_for
 from annabelle.hub.approvals.expiring import Expiring
 from annabelle.hub.approvals.parking import carry_on
-from annabelle.hub.approvals.question import until, visible
+from annabelle.hub.approvals.question import until
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.store import approvals, events, messages, rules, threads
 from annabelle.store.approvals import Approval, Verdict
@@ -152,7 +153,7 @@ class Deciding:
         if audit is None:
             return
         facts: JsonObject = {
-            "what": "approved" if answer.approve else "denied",
+            "event": "approved" if answer.approve else "denied",
             "approval_id": approval.id,
             "tool": approval.tool,
             "agent_id": approval.agent_id,

@@ -86,10 +86,10 @@ class StoredDesk:
         self.asked()
         return ToolResult(text=question([approval]), trust="trusted", source="own", approval_id=approval.id)
 
-    def _note(self, what: str, tool: ToolSpec, context: CallContext, approval_id: str) -> None:
+    def _note(self, event: str, tool: ToolSpec, context: CallContext, approval_id: str) -> None:
         if self.audit is not None:
             facts: JsonObject = {
-                "what": what,
+                "event": event,
                 "approval_id": approval_id,
                 "tool": tool.name,
                 "agent_id": context.agent_id,

@@ -35,9 +35,10 @@ class Expiring:
         events: EventLog,
         ended: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = now,
+        audit: Audit | None = None,
     ) -> None:
         self._database, self._events, self._ended, self._clock = database, events, ended, clock
-        self.audit: Audit | None = None
+        self._audit = audit
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -65,8 +66,8 @@ class Expiring:
                 return Written(None, messages.load(conn, message_id).user_id, written)
 
             await self._events.transact(end)
-            if self.audit is not None:
-                self.audit.note("approval", {"what": "expired", "message_id": message_id})
+            if self._audit is not None:
+                self._audit.note("approval", {"event": "expired", "message_id": message_id})
             self._ended()
 
     async def _look(self) -> None:

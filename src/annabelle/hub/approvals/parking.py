@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from annabelle.core.contract import Answered, ParkedTurn, Resumption
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import now
-from annabelle.hub.approvals.question import question, visible
+from annabelle.core.visible import visible
+from annabelle.hub.approvals.question import question
 from annabelle.store import approvals, decisions, parked_turns, threads, tool_calls
 from annabelle.store.approvals import Approval
 from annabelle.store.stored_message import StoredMessage

@@ -11,6 +11,8 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from annabelle.core.errors import AnnabelleError, Conflict, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.home import Home
@@ -18,6 +20,7 @@ from annabelle.core.needle import Needle
 from annabelle.core.ports import Audit
 from annabelle.durable.lanes import Lanes
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.ending import end_waiting
 from annabelle.hub.forgetting import audit
 from annabelle.hub.forgetting.engines import Engines
 from annabelle.hub.forgetting.files import own_files, remains, sweep_files
@@ -29,7 +32,7 @@ from annabelle.hub.forgetting.snapshots import Snapshots
 from annabelle.hub.notices import Notices
 from annabelle.hub.quiet import Quiet
 from annabelle.hub.turns import Turns
-from annabelle.store import forgetting
+from annabelle.store import forgetting, open_questions
 from annabelle.store.database import Database
 from annabelle.store.sweep import Sweep
 from annabelle.store.tables import metadata
@@ -184,7 +187,7 @@ class Forgetting:
         sweep = Sweep(needle, apply=True, user_id=asked.user_id)
         remembered = await parts.memory.forget(asked.texts, asked.user_id, asked.agent_id)
         failpoint("hub.forget_memory_done")
-        stored = await parts.database.write(lambda conn: forgetting.forget(conn, sweep))
+        stored = await parts.database.write(lambda conn: _forget(conn, sweep))
         failpoint("hub.forget_rows_masked")
         await parts.database.compact([f'"{name}"' for name in metadata.tables])
         failpoint("hub.forget_store_done")
@@ -194,3 +197,11 @@ class Forgetting:
         files = await asyncio.to_thread(sweep_files, parts.places, needle, apply=True)
         failpoint("hub.forget_files_done")
         return [remembered.counts, stored, {"turns": turns, "backups": copies}, files], remembered
+
+
+def _forget(conn: Connection, sweep: Sweep) -> dict[str, int]:
+    """Mask the rows, and take back what was asked about them: nobody can say yes to what is masked."""
+    counts = forgetting.forget(conn, sweep)
+    for message_id in open_questions.forgotten(conn, forgetting.FORGOTTEN):
+        end_waiting(conn, message_id, "cancelled", "What it was about was forgotten")
+    return counts

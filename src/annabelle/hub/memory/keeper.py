@@ -31,8 +31,9 @@ from annabelle.core.trace import traced
 from annabelle.hub.memory.memory_tools import DeliveredTurn, MemoryTools, Owned
 from annabelle.hub.quiet import Quiet
 from annabelle.policy.provenance import trust_after
-from annabelle.store import messages, recent_turns, to_remember, tool_calls
+from annabelle.store import decisions, messages, recent_turns, to_remember, tool_calls
 from annabelle.store.database import Database
+from annabelle.store.stored_message import StoredMessage
 from annabelle.store.to_remember import ToRemember
 
 _log = logging.getLogger(__name__)
@@ -142,11 +143,12 @@ class Keeper:
 def _load(conn: Connection, row: ToRemember, owner_name: str) -> _Turn | None:
     """The turn as it was delivered; None when it is not there any more."""
     try:
-        message = messages.load(conn, row.message_id)
+        last = messages.load(conn, row.message_id)
+        message = decisions.root_message(conn, last)  # a turn that waited is what its first message asked for
     except NotFound:
         return None
-    replies = [reply for reply in messages.replies_to(conn, message) if reply.source == "agent"]
-    origins = recent_turns.untrusted_tools(conn, message.id)
+    replies = [reply for reply in messages.replies_to(conn, last) if _is_answer(reply)]
+    origins = recent_turns.untrusted_tools(conn, last.id)
     owned = Owned(
         user_id=row.user_id,
         agent_id=row.agent_id,
@@ -161,7 +163,18 @@ def _load(conn: Connection, row: ToRemember, owner_name: str) -> _Turn | None:
         answered="\n\n".join(reply.content for reply in replies),
         speaker=owner_name if owner_name and message.sender_id == OWNER else message.sender_id,
         said_at=message.created_at,
-        tools=tuple(tool_calls.used_for(conn, message.id)),
+        tools=tuple(dict.fromkeys(tool for one in _chain(conn, last) for tool in tool_calls.used_for(conn, one))),
         provenance=Provenance(trust=trust_after(origins), origins=tuple(origins)),
     )
     return owned, turn
+
+
+def _is_answer(reply: StoredMessage) -> bool:
+    """A question to the person is nothing that was said about their message."""
+    return reply.source == "agent" and "approvals" not in reply.metadata
+
+
+def _chain(conn: Connection, last: StoredMessage) -> list[str]:
+    """The messages whose turns are one turn that waited in between, the first one first."""
+    parked = decisions.resumed_by(last)
+    return [last.id] if parked is None else [*_chain(conn, messages.load(conn, parked)), last.id]

@@ -50,10 +50,10 @@ class Approved:
             )
         return await desk.ask(tool, arguments, context, decision)
 
-    def _note(self, what: str, tool: ToolSpec, context: CallContext, decision: Decision) -> None:
+    def _note(self, event: str, tool: ToolSpec, context: CallContext, decision: Decision) -> None:
         if self.doors.audit is not None:
             facts: JsonObject = {
-                "what": what,
+                "event": event,
                 "tool": tool.name,
                 "agent_id": context.agent_id,
                 "user_id": context.user_id,

@@ -1,0 +1,135 @@
+"""`/approvals`: the questions an agent asks before it does something, and your answers (POL-03)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from annabelle.core.tools import JsonObject
+from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, TheHub, body_of, failures, read_body
+from annabelle.hub.approvals.deciding import Answer as PersonsAnswer
+from annabelle.hub.approvals.question import question
+from annabelle.hub.services import Hub
+from annabelle.store.approvals import Approval, ApprovalState
+
+router = APIRouter(tags=["approvals"])
+
+ApprovalId = Annotated[str, Path(pattern=ID_SHAPE, examples=["apr_01k9zq3v7k0000000000000000"])]
+
+
+class AllowanceView(Answer):
+    """The rule that `always` would make: which calls it lets pass from then on."""
+
+    words: str
+    match: JsonObject
+
+
+class ApprovalView(Answer):
+    """One question. `arguments` is the exact call; a secret in it is masked, and stays masked."""
+
+    id: str
+    state: ApprovalState = Field(description="used: approved, and the call was made with it")
+    tool: str
+    arguments: JsonObject
+    edited: JsonObject | None = Field(description="The arguments as you changed them")
+    reasons: list[str] = Field(description="Why it is asked")
+    text: str = Field(description="The question as it is shown in the chat, with nothing unseen in it")
+    agent_id: str
+    thread_id: str
+    message_id: str = Field(description="The message whose turn asked")
+    created_at: datetime
+    expires_at: datetime
+    decided_at: datetime | None
+    decided_by: str | None
+    note: str | None
+    continued_by: str | None = Field(description="The message that carries the turn on")
+    always: AllowanceView | None = Field(description="What `always` would allow; none where no rule is narrow enough")
+
+
+class ApprovalList(Answer):
+    approvals: list[ApprovalView]
+
+
+class NewAnswer(BaseModel):
+    """Your answer to a question. A yes is for this one call, as it stands or with the arguments you give."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        json_schema_extra={"examples": [{"verdict": "approve"}, {"verdict": "deny", "note": "Not today."}]},
+    )
+
+    verdict: Literal["approve", "deny"]
+    arguments: JsonObject | None = Field(default=None, description="Make the call with these arguments instead")
+    note: str = Field(default="", max_length=2000, description="A word to the agent")
+    always: bool = Field(default=False, description="Make the rule that `always` of the question shows, too")
+
+
+class AnsweredView(Answer):
+    approval: ApprovalView
+    message_id: str | None = Field(
+        description="The message that carries the turn on; none while another question of the turn waits"
+    )
+    rule_id: str | None = Field(default=None, description="The rule that was made")
+
+
+@router.get("/approvals", operation_id="list_approvals", responses=failures(), summary="What you are asked")
+async def list_approvals(
+    hub: TheHub,
+    caller: Caller,
+    state: Annotated[ApprovalState | None, Query(description="Only those in this state")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 100,
+) -> ApprovalList:
+    """Your own questions, newest first."""
+    found = await hub.approvals.listing(caller.user_id, state, limit)
+    return ApprovalList(approvals=[_view(hub, one) for one in found])
+
+
+@router.get("/approvals/{approval_id}", operation_id="get_approval", responses=failures(404), summary="One question")
+async def get_approval(approval_id: ApprovalId, hub: TheHub, caller: Caller) -> ApprovalView:
+    """The question with all of its arguments, and what became of it."""
+    return _view(hub, await hub.approvals.get(approval_id, caller.user_id))
+
+
+@router.post(
+    "/approvals/{approval_id}",
+    operation_id="answer_approval",
+    responses=failures(404, 409),
+    openapi_extra=body_of(NewAnswer),
+    summary="Say yes or no",
+)
+async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub, caller: Caller) -> AnsweredView:
+    """The answer is on disk when this answers, and counts once. The turn goes on as soon as nothing it asked waits."""
+    new = await read_body(request, NewAnswer)
+    answer = PersonsAnswer(new.verdict == "approve", new.arguments, new.note, new.always)
+    decided = await hub.approvals.decide(approval_id, caller.user_id, answer)
+    going_on = decided.going_on.id if decided.going_on is not None else None
+    return AnsweredView(approval=_view(hub, decided.approval), message_id=going_on, rule_id=decided.rule_id)
+
+
+def _view(hub: Hub, approval: Approval) -> ApprovalView:
+    allowance = hub.approvals.allowance(approval) if approval.state == "pending" else None
+    return ApprovalView(
+        id=approval.id,
+        state=approval.state,
+        tool=approval.tool,
+        arguments=approval.arguments,
+        edited=approval.edited,
+        reasons=approval.reasons,
+        text=question([approval]),
+        agent_id=approval.agent_id,
+        thread_id=approval.thread_id,
+        message_id=approval.message_id,
+        created_at=approval.created_at,
+        expires_at=approval.expires_at,
+        decided_at=approval.decided_at,
+        decided_by=approval.decided_by,
+        note=approval.note,
+        continued_by=approval.resumed_by,
+        always=None if allowance is None else AllowanceView(words=allowance.words, match=allowance.match),
+    )

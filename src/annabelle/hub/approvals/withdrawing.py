@@ -1,0 +1,43 @@
+"""Takes questions back when what they were asked for is not wanted any more: stopped, cleared or forgotten (I-28)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from annabelle.core.ports import Audit
+from annabelle.core.trace import current_trace
+from annabelle.hub.approvals.ending import end_waiting
+from annabelle.hub.events.log import EventLog, Written
+from annabelle.store import messages, open_questions
+from annabelle.store.database import Database
+from annabelle.store.open_questions import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawing:
+    """Each turn that waits is ended in a transaction of its own, with a sentence in its thread."""
+
+    database: Database
+    events: EventLog
+    audit: Audit | None = None
+
+    async def withdraw(self, where: Where, why: str) -> int:
+        """End everything that waits there; how many turns that were."""
+        waiting = await self.database.read(lambda conn: open_questions.asking(conn, where))
+        for message_id in waiting:
+            await self.of_message(message_id, why)
+        return len(waiting)
+
+    async def of_message(self, message_id: str, why: str) -> bool:
+        """End what the turn of one message waits for; whether it waited."""
+
+        def end(conn: Connection) -> Written[bool]:
+            written = end_waiting(conn, message_id, "cancelled", why)
+            return Written(bool(written), messages.load(conn, message_id).user_id, written)
+
+        ended = await self.events.transact(end)
+        if ended and self.audit is not None:
+            self.audit.note("approval", {"event": "cancelled", "message_id": message_id}, current_trace())
+        return ended
