@@ -26,6 +26,7 @@ class Played:
     reached: bool = False
     """Whether the foreign words were read at all."""
     why: list[str] = field(default_factory=list)
+    answer: str = ""
 
 
 def play_attack(world: World, attack: Attack) -> Played:
@@ -60,9 +61,6 @@ def _rest(world: World) -> None:
 def play_task(world: World, task: Task) -> Played:
     """The person says yes to every question, so that the whole task is seen."""
     played = Played(task.id)
-    for says, steps in task.before:
-        world.script.play(steps)
-        _converse(world, says, task.id, Played(task.id), "approve")
     world.script.play(task.steps)
     _converse(world, task.says, task.id, played, "approve")
     return played
@@ -74,6 +72,9 @@ def _converse(world: World, says: str, chat: str, played: Played, verdict: Liter
     for _ in range(_MOST_QUESTIONS):
         events = http.get(f"/messages/{message}/events").json()["events"]
         asked = _take(events, played)
+        played.answer = next(
+            (str(event["data"].get("text")) for event in events if event["type"] in ("message", "error")), ""
+        )
         if not asked:
             return
         going_on: str | None = None

@@ -137,7 +137,7 @@ class World:
                 }
             )
         self.site.pages.clear()
-        self.site.pages.update(PAGES | {"": self.site.url})
+        self.site.pages.update(PAGES | {"": self.site.url, "/feed.xml": _FEED.format("The bridge is open again.")})
 
     def deliver(self, sender: str, subject: str, body: str) -> str:
         letter = EmailMessage()
