@@ -138,6 +138,7 @@ async def test_a_bad_entry_is_left_out_alone(with_servers: WithServers, start: S
     ]
 
 
+@pytest.mark.incident("I-11")
 @pytest.mark.parametrize("mode", ["nursery", "plain"])
 async def test_an_external_server_gets_its_own_environment_and_no_more(
     with_servers: WithServers, start: Start, person: CallContext, mode: str
