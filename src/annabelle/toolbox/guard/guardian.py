@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
-from typing import Final, get_args
+from typing import Final, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
@@ -77,7 +77,7 @@ class Guardian:
 
     async def scan(self, content: object, *, source: str, context: str) -> Scanned:
         try:
-            text = json.dumps(content, default=str)
+            text, content = _sendable(content)
         except RecursionError as error:
             raise ScannerDown("It is nested too deeply to be looked at.") from error
         question = (source, context, text)
@@ -116,6 +116,18 @@ class Guardian:
         """One that hangs is started again, so that not everything waits until its health checks are missed."""
         if self._nudging is None or self._nudging.done():
             self._nudging = asyncio.create_task(server.nudge())
+
+
+def _sendable(content: object) -> tuple[str, object]:
+    """The content as text and as it can be sent: a parser that refuses half a character or a number that is none would
+    leave the question without an answer."""
+    try:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
+        text.encode()
+    except ValueError:
+        text = json.dumps(content, ensure_ascii=False, default=str).encode(errors="replace").decode()
+        return text, cast("object", json.loads(text, parse_constant=str))
+    return text, content
 
 
 def _verdict(answer: ToolResult) -> Scanned:
