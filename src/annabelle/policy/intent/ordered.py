@@ -12,7 +12,9 @@ QUESTION: Final = re.compile(
     r"\W*(?:what|who|whose|why|how|when|where|which|explain|describe|was|wer|warum|wie|wann|wo|qui|pourquoi|comment|"
     r"qué|quién|cómo|co|kto|jak|dlaczego)\b[^.!?\n]*[?.!]*\s*"
 )
-_ASKED: Final = tuple({kind: re.compile(rf"\b(?:{words})\b") for kind, words in verbs.items()} for verbs in ASKED)
+_ASKED: Final[tuple[dict[ActionKind, re.Pattern[str]], ...]] = tuple(
+    {kind: re.compile(rf"\b(?:{words})\b") for kind, words in verbs.items()} for verbs in ASKED
+)
 
 
 def ordered(asked: str) -> frozenset[ActionKind]:

@@ -1,0 +1,83 @@
+"""The decision on one call of an agent. Pure: the same facts always give the same answer (POL-02, POL-04).
+
+A person's rules come first. Then one idea protects them: content gives no orders. What goes out, destroys, executes or
+changes who Annabelle is needs the person's own words behind it, this turn's order and the very name of whom or what it
+is about; else they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from annabelle.core.trust import Decision, Label, ToolClass
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.grounds import browsing, controlling, destroying, executing, sending, ways_out, writing
+from annabelle.policy.grounds.why import doubt
+from annabelle.policy.pointing import pried
+from annabelle.policy.rules.rule import Rule, RuledCall, matches
+
+_SHOWN: Final = 2
+_GROUNDS: Final[dict[ToolClass, Callable[[CallFacts, TurnFacts], Iterator[str]]]] = {
+    "destroy": destroying.doubts,
+    "execute": executing.doubts,
+    "control": controlling.doubts,
+    "write_inside": writing.doubts,
+}
+
+
+def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[Rule] = ()) -> Decision:
+    """Allow, ask or refuse, with the reasons for the person and what is known of whatever comes back."""
+    labels = labels_of(call, turn)
+    ruled = RuledCall(call.tool, call.classes, call.arguments, _about(call, turn))
+    fitting = [rule for rule in rules if matches(rule, ruled)]
+    for kind in ("never", "ask"):
+        said = [f"Your rule says: {rule.words}" for rule in fitting if rule.kind == kind]
+        if said:
+            verdict = "refuse" if kind == "never" else "ask"
+            return Decision(verdict=verdict, reasons=tuple(said[:_SHOWN]), classes=call.classes, labels=labels)
+    doubts = list(dict.fromkeys(_doubts(call, turn)))
+    allowed = not turn.suspicious and any(rule.kind == "allow" and _covers(rule, call) for rule in fitting)
+    if not doubts or allowed:
+        return Decision(classes=call.classes, labels=labels)
+    reasons = [doubt(turn, " and ".join(doubts[:_SHOWN]))]
+    return Decision(verdict="ask", reasons=tuple(reasons), classes=call.classes, labels=labels)
+
+
+def labels_of(call: CallFacts, turn: TurnFacts) -> tuple[Label, ...]:
+    """What is known of the result before it is there."""
+    found: list[Label] = []
+    if call.traits.private or "read_private" in call.classes:
+        found.append("private")
+    if pried(call, turn):
+        found.append("pried")
+    return tuple(found)
+
+
+def needs_facts(call: CallFacts) -> bool:
+    """Whether anything depends on the turn at all: a clock is asked without a look at it."""
+    return bool(call.classes or call.traits.urls or call.traits.queries)
+
+
+def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    if "send_outside" in call.classes:
+        on_a_page = call.traits.refs or call.traits.typed or call.traits.source == "web"
+        yield from (browsing if on_a_page else sending).doubts(call, turn)
+    for one in call.classes:
+        if one in _GROUNDS:
+            yield from _GROUNDS[one](call, turn)
+    yield from ways_out.doubts(call, turn)
+
+
+def _covers(rule: Rule, call: CallFacts) -> bool:
+    """Whether an allowance speaks of everyone and everything this call is about: what it leaves open is not allowed."""
+    traits = call.traits
+    telling = (*traits.to, *traits.of, *traits.paths, *traits.files, *traits.urls, *traits.code, *traits.values)
+    return bool(rule.match.tools) and all(
+        name in rule.match.arguments for name in telling if call.arguments.get(name) not in (None, "", [], {})
+    )
+
+
+def _about(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
+    things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
+    return tuple(text for thing in things for text in (thing.label, *thing.texts("to", "cc", "bcc", "attendees")))

@@ -1,0 +1,93 @@
+"""What a decision is made from: the call, and what is known of the turn it is made in. Pure data, loaded by the hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import ToolClass
+from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.intent.orders import orders
+from annabelle.policy.intent.own_words import own_words
+from annabelle.policy.naming import Said
+from annabelle.policy.rules.rule import texts_of
+from annabelle.policy.seen import Seen
+from annabelle.policy.tools.traits import Traits
+
+_SHORT: Final = 60
+# Who answers a question with nothing but yes means what they asked for before.
+_YES: Final = re.compile(
+    r"\W*(?:yes|yep|yeah|ok|okay|sure|please|go ahead|do (?:it|that|so)|sounds good|perfect|great|correct|right|"
+    r"confirmed|ja|gerne|mach das|genau|oui|d'accord|vas-y|sí|si|claro|adelante|vale|tak|dobrze|proszę|zrób to|"
+    r",|\s)+\W*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A call, and what its tool is known to do."""
+
+    tool: str
+    arguments: JsonObject
+    traits: Traits
+    classes: tuple[ToolClass, ...]
+
+    def values(self, names: tuple[str, ...]) -> Iterator[str]:
+        """Every text in these arguments."""
+        for name in names:
+            yield from (text for text in texts_of(self.arguments.get(name)) if text.strip())
+
+
+@dataclass(frozen=True)
+class TurnFacts:
+    """`words` is the message this turn answers, `earlier` what the person said before it, newest first. Nothing that
+    anybody else wrote is in them. `own` are the person's own addresses and the chat they are talking in."""
+
+    words: str = ""
+    earlier: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    suspicious: bool = False
+    pried: bool = False
+    seen: Seen = field(default_factory=Seen)
+    own: frozenset[str] = frozenset()
+
+    @property
+    def tainted(self) -> bool:
+        """Whether foreign content was seen anywhere in the conversation."""
+        return bool(self.origins)
+
+    @cached_property
+    def tainted_now(self) -> bool:
+        """Whether it was seen since the person's last message."""
+        return any(result.this_turn and not result.trusted for result in self.seen.results)
+
+    @cached_property
+    def own_words(self) -> str:
+        return own_words(self.words)
+
+    @cached_property
+    def now(self) -> Said:
+        """What the person said in this turn."""
+        return Said([self.own_words])
+
+    @cached_property
+    def said(self) -> Said:
+        """What the person said in this turn and the ones just before."""
+        return Said([self.own_words, *(own_words(text) for text in self.earlier)])
+
+    @cached_property
+    def orders(self) -> frozenset[ActionKind]:
+        if self.earlier and len(self.words) < _SHORT and _YES.fullmatch(self.words):
+            return orders(self.earlier[0])
+        return orders(self.words)
+
+    @cached_property
+    def topic(self) -> str:
+        """The words that say what the turn is about."""
+        texts = [self.own_words, *(own_words(text) for text in self.earlier[:1])]
+        return "\n".join(texts).lower()

@@ -1,0 +1,71 @@
+"""What is done to a page in the browser goes to whoever runs the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.grounds.sending import says_nothing, unnamed_files
+from annabelle.policy.grounds.why import short
+from annabelle.policy.naming import content_words, host_of
+from annabelle.policy.provenance import backed
+from annabelle.policy.tools.nouns import mentions
+
+_SECRET: Final = "secret://"  # noqa: S105  the beginning of a handle
+_KEYS: Final = re.compile(r"(?:arrow\w+|page(?:up|down)|home|end|tab|escape|enter)", re.IGNORECASE)
+_LABEL: Final = re.compile(r"\"([^\"]*)\"")
+
+
+def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """The page must be one the person sent us to, the element one they speak of, and what is typed their words."""
+    page = _current_page(turn)
+    if page is None or host_of(page) not in turn.said.hosts:
+        yield f"you did not name the page {short(page or 'that is open')}"
+    for ref in call.values(call.traits.refs):
+        label = _label_of(ref, turn)
+        named = label is not None and (_is_link(ref, turn) or content_words(label) & turn.said.words)
+        if not named and not call.traits.typed:
+            yield f"you did not speak of “{short(label or ref)}”"
+    for text in call.values(call.traits.typed):
+        if text.startswith(_SECRET):
+            if not mentions(turn.own_words, ("vault",)):
+                yield "a secret would be typed into the page"
+        elif not (_KEYS.fullmatch(text) or says_nothing(text) or backed([text], [turn.words, *turn.earlier])):
+            yield f"“{short(text)}” is not what you said"
+    yield from unnamed_files(call, turn)
+    if turn.suspicious:
+        yield "something in it looks like an attempt to give orders"
+    if turn.pried:
+        yield "private data was read that you did not speak of"
+
+
+def _current_page(turn: TurnFacts) -> str | None:
+    for result in turn.seen.results:
+        if result.tool.startswith("web_") and not result.failed:
+            for thing in result.things:
+                url = next(iter(thing.texts("url")), None)
+                if url:
+                    return url
+    return None
+
+
+def _line_of(ref: str, turn: TurnFacts) -> str | None:
+    for result in turn.seen.results:
+        if result.tool.startswith("web_") and f"[ref={ref}]" in result.whole:
+            return next(line for line in result.whole.splitlines() if f"[ref={ref}]" in line)
+    return None
+
+
+def _label_of(ref: str, turn: TurnFacts) -> str | None:
+    line = _line_of(ref, turn)
+    if line is None:
+        return None
+    found = _LABEL.search(line)
+    return found.group(1) if found else line.strip()
+
+
+def _is_link(ref: str, turn: TurnFacts) -> bool:
+    line = _line_of(ref, turn)
+    return line is not None and line.lstrip(" -").startswith("link ")

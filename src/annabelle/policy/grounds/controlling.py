@@ -1,0 +1,26 @@
+"""What Annabelle is and whom it listens to changes by the person's word alone (I-13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.people import unnamed
+from annabelle.policy.provenance import backed
+
+_WANTED: Final[tuple[ActionKind, ...]] = ("control", "update", "create", "remember", "schedule", "delete", "transfer")
+
+
+def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    traits = call.traits
+    ordered = bool(set(traits.wants or _WANTED) & turn.orders)
+    values = list(call.values(traits.values))
+    theirs = backed(values, [turn.own_words]) if values else ordered
+    if turn.tainted and (turn.tainted_now or turn.suspicious or not (ordered and theirs)):
+        yield "this would change how Annabelle works, or what it lets through"
+    elif not (ordered or (values and theirs)):
+        yield "you did not ask for this change of how Annabelle works"
+    for receiver in unnamed(call.values(traits.to), turn):
+        yield f"you did not name {receiver}"

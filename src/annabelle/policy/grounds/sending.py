@@ -1,0 +1,101 @@
+"""Sending needs no question when the person ordered it, named who gets it, and it takes nothing along unasked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from annabelle.policy.carrying import carries
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.grounds.targets import id_named, made_here, thing_named
+from annabelle.policy.grounds.why import short
+from annabelle.policy.naming import addresses_in
+from annabelle.policy.people import is_named, sender_named, unnamed
+from annabelle.policy.pointing import not_pointed_at, pointed_at
+from annabelle.policy.provenance import backed
+from annabelle.policy.seen import Thing
+
+_EVERYONE: Final = re.compile(r"\b(?:everyone|everybody|all|allen|tous|toutes|todos|wszyst\w+)\b")
+
+
+def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """Why a person should look at it before it goes out."""
+    traits = call.traits
+    if not set(traits.wants) & turn.orders:
+        yield "you did not ask for this to be sent"
+    for receiver in unnamed(call.values(traits.to), turn):
+        yield f"you did not name {short(receiver)}"
+    yield from _answered(call, turn)
+    yield from unnamed_files(call, turn)
+    if not traits.known:
+        yield from _unknown(call, turn)
+    yield from taken_along(call, turn)
+
+
+def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """What goes out beside what was ordered."""
+    if turn.suspicious:
+        yield "something in it looks like an attempt to give orders"
+    if not turn.tainted:
+        return
+    if turn.pried:
+        yield "private data was read that you did not speak of"
+    payload = list(call.values(call.traits.payload))
+    if carries(payload, not_pointed_at(turn), [turn.said.text, *pointed_at(turn)]):
+        yield "the text holds private data that you did not speak of"
+
+
+def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    for path in call.values(call.traits.files):
+        if not turn.said.path(path):
+            yield f"you did not name the file {short(path)}"
+
+
+def _answered(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """Whoever gets an answer, a draft or a change of an event is told by the thing, not by the call."""
+    for value in call.values(call.traits.of):
+        things = turn.seen.of_id(value)
+        if not things:
+            if not id_named(value, turn) or call.traits.known:
+                yield "it is not known who would get it"
+            continue
+        for receiver in dict.fromkeys(one for thing in things for one in _strangers(thing, call, turn)):
+            yield f"you did not name {short(receiver)}"
+        if _to_everyone(call) and not _EVERYONE.search(turn.own_words.lower()):
+            others = [one for thing in things for one in thing.texts("to", "cc")]
+            yield from (f"you did not name {short(one)}" for one in unnamed(others, turn))
+
+
+def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    if thing.tool == call.tool:
+        return  # what came back from sending it before
+    if "draft_id" in thing.fields:
+        yield from unnamed(thing.texts("to", "cc", "bcc"), turn)
+    elif "sender" in thing.fields:
+        if not (sender_named(thing, turn) or thing_named(thing, turn)):
+            yield thing.sender
+        sender = addresses_in(thing.sender)
+        for answer_to in thing.texts("reply_to"):
+            yield from (one for one in addresses_in(answer_to) if one not in sender and not is_named(one, turn))
+    elif not thing_named(thing, turn):
+        yield next(iter(thing.called), thing.tool)
+
+
+def _to_everyone(call: CallFacts) -> bool:
+    return any(call.arguments.get(flag) for flag in call.traits.everyone)
+
+
+def _unknown(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """A tool that nobody reviewed: what it is about must be the person's own words, and its text too in doubt."""
+    traits = call.traits
+    for value in call.values((*traits.of, *traits.urls)):
+        if not (id_named(value, turn) or turn.said.page(value) or made_here(value, turn) or says_nothing(value)):
+            yield f"you did not name {short(value)}"
+    if turn.tainted and not backed(call.values(traits.payload), [turn.words, *turn.earlier]):
+        yield "its text is not what you said"
+
+
+def says_nothing(value: str) -> bool:
+    """Flags and small numbers."""
+    return value in ("true", "false") or (value.isdigit() and len(value) < 3)

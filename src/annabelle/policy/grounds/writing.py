@@ -1,0 +1,75 @@
+"""Writing inside the house needs no question, until foreign content was seen: then it takes the person's order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from posixpath import basename
+from typing import Final
+
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.grounds.sending import unnamed_files
+from annabelle.policy.grounds.targets import id_named, made_here
+from annabelle.policy.grounds.why import short
+from annabelle.policy.people import sender_named, unnamed
+from annabelle.policy.pointing import thing_pointed_at
+from annabelle.policy.provenance import backed
+from annabelle.policy.tools.nouns import mentions
+
+_RUNS: Final = re.compile(
+    r"\.(?:sh|bash|zsh|py|js|ts|rb|pl|ps1|bat|cmd|exe|service|desktop|plist|env|toml|ini|cfg)$|^\."
+)
+_WORD: Final = re.compile(r"[^\W_]{3,}")
+
+
+def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    traits = call.traits
+    if not turn.tainted:
+        return
+    if traits.noun_is_enough and mentions(turn.topic, traits.about):
+        return
+    values = list(call.values(traits.values))
+    if values and backed(values, [turn.words, *turn.earlier]) and not traits.existing:
+        return  # nothing but what the person said
+    if not _ordered(call, turn):
+        yield "you did not ask for this to be written"
+        return
+    yield from _unnamed_paths(call, turn)
+    if traits.existing:
+        for value in call.values(traits.of):
+            if not (id_named(value, turn) or made_here(value, turn) or _spoken_of(value, turn)):
+                yield f"you did not name what it changes ({short(value)})"
+    for receiver in unnamed(call.values(traits.to), turn):
+        if not _wrote_something_named(receiver, turn):
+            yield f"you did not name {short(receiver)}"
+    yield from unnamed_files(call, turn)
+
+
+def _ordered(call: CallFacts, turn: TurnFacts) -> bool:
+    traits = call.traits
+    if not set(traits.wants) & turn.orders:
+        return False
+    named = any(turn.said.path(value) for value in call.values((*traits.paths, *traits.of)))
+    return named or bool(set(traits.enough) & turn.orders) or mentions(turn.topic, traits.about)
+
+
+def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    replaces = call.traits.existing or any(call.arguments.get(flag) for flag in call.traits.replaces)
+    for path in call.values(call.traits.paths):
+        said = turn.said
+        if said.path(path) or said.folder(f"{path}/x") or made_here(path, turn):
+            continue
+        name = basename(path.rstrip("/")).casefold()
+        elsewhere = said.files and not any(word in said.text for word in _WORD.findall(name))
+        if replaces or elsewhere or _RUNS.search(name) or ".." in path or path.startswith("/"):
+            yield f"you did not name {short(path)}"
+
+
+def _spoken_of(value: str, turn: TurnFacts) -> bool:
+    return any(thing_pointed_at(thing, turn) for thing in turn.seen.of_id(value))
+
+
+def _wrote_something_named(receiver: str, turn: TurnFacts) -> bool:
+    """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
+    things = (thing for thing in turn.seen.things() if receiver in thing.sender.casefold())
+    return any(sender_named(thing, turn) for thing in things)

@@ -1,0 +1,147 @@
+"""Verbs as people use them to give orders. `plain` ones are verbs wherever they stand; `placed` ones are nouns as
+well, and count only where a verb stands: "mail Ann" orders, "the mail from Ann" does not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from annabelle.policy.intent.kinds import ActionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Imperatives:
+    """Regular expressions by kind of action, for whole words in lower case, and words that tell the language."""
+
+    marks: str
+    plain: Mapping[ActionKind, str]
+    placed: Mapping[ActionKind, str]
+
+
+ENGLISH: Final = Imperatives(
+    marks="the a an my me and to of in is it for from with that this on at what i you please all by",
+    plain={
+        "send": r"(?:re)?send|reply|respond|forward|invite|uninvite|share|notify|inform|publish|submit|"
+        r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
+        r"write back|let [\w'’. -]{1,40} know|get back to|drop [\w'’-]+ a (?:line|note|message)|rsvp|reach out|"
+        r"accept|decline|give [\w'’-]+ a heads[- ]up|pass (?:it|this|that) on",
+        "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make",
+        "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
+        r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|check off|tick off|"
+        r"cross off|tick|complete|reopen|extend|convert",
+        "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
+        r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel",
+        "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
+        r"alarm|meeting|event|appointment|call)|pencil in|arrange|put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) "
+        r"calendar|add",
+        "remember": r"remember|memori[sz]e|save|store|keep in mind|write (?:[\w'’]+ ){0,3}?down|note (?:[\w'’]+ )?down|"
+        r"take (?:a )?notes?|make a note|keep track|add|learn",
+        "transfer": r"download|upload|install|export|import|back up|save|attach",
+        "pay": r"pay|purchase|buy|donate|wire|transfer",
+        "run": r"run|execute|launch|compute|calculate|rerun|simulate|benchmark|use (?:python|bash|node|code|a script)|"
+        r"analy[sz]e|plot|install",
+        "control": r"turn (?:[\w'’]+ ){0,4}?(?:on|off|up|down)|switch|enable|disable|activate|deactivate|follow|"
+        r"unfollow|subscribe|unsubscribe|mute|unmute|call me|call yourself|from now on|be (?:more|less)|rename|change|"
+        r"set|stop|restart|block|propose",
+    },
+    placed={
+        "send": r"e-?mail|mail|message|text|post|tell|answer|ask|dm|ping|cc|bcc|tweet|thank|congratulate|remind",
+        "create": r"add|draft|build|start|open|note|record|log|copy|list|sketch|document|export",
+        "update": r"mark|label|copy|star|tag|set|put|flag|finish|file|close|sort|merge|bump",
+        "delete": r"clear|empty|drop|clean|bin|void",
+        "schedule": r"schedule|book|plan|block|put|reserve|set",
+        "remember": r"note|record|keep|log|put|list",
+        "transfer": r"fetch|get|grab|copy",
+        "pay": r"order|book|tip",
+        "run": r"start|test|script|process|try",
+        "control": r"filter|start|route|forward",
+    },
+)
+
+GERMAN: Final = Imperatives(
+    marks="der die das den dem ein eine einen und zu von im ist mir mein meine für mit auf an bitte ich es nicht",
+    plain={
+        "send": r"sende|senden|schick|schicke|schicken|verschick\w*|antworte|antworten|beantworte|beantworten|"
+        r"leite .{1,80} weiter|weiterleiten|lade .{1,80} ein|einladen|teile? .{1,80} mit|mitteilen|informiere|"
+        r"benachrichtige\w*|veröffentliche\w*|maile|poste|schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|"
+        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid)|teile",
+        "create": r"erstell\w*|lege? .{0,80} an|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|einrichten|"
+        r"schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen",
+        "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
+        r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
+        r"füge? .{0,80} hinzu|räum(?:e)? .{0,60} auf|sortier\w*|trag(?:e)? .{0,60} ein",
+        "delete": r"lösch(?:e|en)?|entfern(?:e|en)?|stornier\w*|sage? .{1,80} ab|absagen|vergiss|leere?n?|"
+        r"wirf .{1,60} weg",
+        "schedule": r"plane?n?|buche?n?|trage? .{1,80} ein|eintragen|erinnere|verschieb(?:e|en)?|vereinbar\w*|"
+        r"füge? .{0,80} hinzu",
+        "remember": r"speicher(?:e|n)|merke? dir|merken|notier(?:e|en)?|behalte|schreib .{0,60} auf|"
+        r"halte? .{1,60} fest",
+        "transfer": r"lade? .{1,80} (?:herunter|runter|hoch)|herunterladen|hochladen|installier\w*|exportier\w*|"
+        r"importier\w*|speicher(?:e|n)",
+        "pay": r"bezahl\w*|überweis\w*|bestell(?:e|en)?|kaufe?n?",
+        "run": r"führ(?:e)? .{1,80} aus|ausführen|starte?n?|berechne\w*|rechne|analysier\w*",
+        "control": r"schalte?n?|aktivier\w*|deaktivier\w*|stoppe?n?|abonnier\w*|nenn mich|ab jetzt|folge|ändere?",
+    },
+    placed={},
+)
+
+FRENCH: Final = Imperatives(
+    marks="le la les un une des de du à et mon ma mes moi pour dans au aux avec est ce cette que je tu pas",
+    plain={
+        "send": r"envoie|envoies|envoyer|envoyez|transmets|transmettre|transfère|transférer|réponds|répondre|répondez|"
+        r"publie|publier|partage|partager|invite|inviter|préviens|prévenir|informe|informer|écris à|écrire à|dis à",
+        "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais",
+        "update": r"modifie|modifier|renomme|renommer|déplace|déplacer|change|changer|mets|mettre|corrige|corriger|"
+        r"archive|archiver|marque|marquer|remplace|remplacer|ajoute|ajouter|range|coche|copie|copier",
+        "delete": r"supprime|supprimer|supprimez|efface|effacer|annule|annuler|retire|retirer|oublie|vide|vider",
+        "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle-moi|ajoute|ajouter|mets|décale",
+        "remember": r"enregistre|enregistrer|sauvegarde|sauvegarder|mémorise|mémoriser|note|noter|retiens|retenir|"
+        r"souviens-toi",
+        "transfer": r"télécharge|télécharger|installe|installer|importe|importer|exporte|exporter|enregistre",
+        "pay": r"paie|paye|payer|commande|commander|achète|acheter",
+        "run": r"exécute|exécuter|lance|lancer|calcule|calculer|analyse|analyser",
+        "control": r"active|activer|désactive|désactiver|abonne|arrête|appelle-moi|désormais|change",
+    },
+    placed={},
+)
+
+SPANISH: Final = Imperatives(
+    marks="el la los las un una de del y a mi mis para en con es este esta que por lo le yo al",
+    plain={
+        "send": r"env[ií]a(?:le|les|r|selo|me)?|envíe|manda(?:le|les|r)?|mánda(?:le|les|selo)|responde(?:le|les|r)?|"
+        r"respónde(?:le|les)|contesta(?:le|r)?|reenv[ií]a(?:le|r)?|comparte|compartir|publica|publicar|invita|invitar|"
+        r"avisa(?:le|r)?|escríbe(?:le|les)|dile|diles",
+        "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz",
+        "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
+        r"archiva|archivar|corrige|reemplaza|añade|copia|copiar|ordena",
+        "delete": r"elimina|eliminar|borra|borrar|cancela|cancelar|quita|quitar|olvida|vacía|vaciar",
+        "schedule": r"programa|programar|reserva|reservar|agenda|agendar|recuérdame|añade|pon|planifica",
+        "remember": r"guarda|guardar|almacena|anota|anotar|recuerda|apunta|memoriza",
+        "transfer": r"descarga|descargar|sube|instala|instalar|importa|importar|exporta|exportar|guarda",
+        "pay": r"paga|pagar|compra|comprar|pide",
+        "run": r"ejecuta|ejecutar|calcula|calcular|analiza|analizar",
+        "control": r"activa|activar|desactiva|desactivar|suscribe|suscríbete|llámame|a partir de ahora|cambia",
+    },
+    placed={},
+)
+
+POLISH: Final = Imperatives(
+    marks="i w na do z ze mi mój moje moją to jest dla od się o po tę ten ta nie jutro",
+    plain={
+        "send": r"wyślij|wysłać|odpisz|odpisać|odpowiedz|prześlij|przesłać|przekaż|opublikuj|zaproś|udostępnij|"
+        r"napisz (?:do|maila|wiadomość)|powiadom|daj znać",
+        "create": r"utwórz|stwórz|dodaj|napisz|przygotuj|zrób|wygeneruj",
+        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|zarchiwizuj|dodaj|odhacz|skopiuj|uporządkuj",
+        "delete": r"usuń|usunąć|skasuj|odwołaj|zapomnij|wyczyść|wyrzuć|anuluj",
+        "schedule": r"zaplanuj|zarezerwuj|ustaw|przypomnij|dodaj|przełóż|umów",
+        "remember": r"zapisz|zapamiętaj|zanotuj",
+        "transfer": r"pobierz|zainstaluj|ściągnij|wyeksportuj|zaimportuj|zapisz",
+        "pay": r"zapłać|kup|zamów",
+        "run": r"uruchom|wykonaj|oblicz|policz|przeanalizuj",
+        "control": r"włącz|wyłącz|aktywuj|subskrybuj|mów do mnie|od teraz|zmień",
+    },
+    placed={},
+)
+
+IMPERATIVES: Final = (ENGLISH, GERMAN, FRENCH, SPANISH, POLISH)

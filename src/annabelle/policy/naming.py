@@ -1,0 +1,165 @@
+"""Whether a person named a value: an address, a path, a page, a name, a title (POL-04).
+
+A value is named only as a whole. `bob@x.com` is not named by `bob@x.com.evil.net`, nor `a.txt` by `data.txt`. Letters
+that only look alike are different letters, and a value with characters that are not seen is never named.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from posixpath import basename, normpath
+from typing import Final
+
+_ADDRESS: Final = re.compile(r"[^\s<>\"'(),;:]+@[^\s<>\"'(),;:]+\.[^\s<>\"'(),;:]*[^\s<>\"'(),;:.!?]")
+_URL: Final = re.compile(
+    r"(?:https?://|www\.)[^\s<>\"'`]+|\b(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s<>\"'`]*)?", re.IGNORECASE
+)
+_URL_END: Final = ".,;:!?)]}’'\""
+_SEPARATORS: Final = re.compile(r"[-\s]+")
+_WORD: Final = re.compile(r"[^\W_]+")
+_FILE: Final = re.compile(r"[\w~./\\-]*[\w-]+\.[a-z][a-z0-9]{0,5}\b", re.IGNORECASE)
+_SHORTEST_WORD: Final = 2
+# They stand in every order and in every title: to say one of them names nothing.
+_COMMON_WORDS: Final = """
+a an the and or of to in on at for from by with as about into that this these those it its is are was were be me my mine
+i we our us you your yours he him his she her they them their who what which where when re fwd fw aw wg all every each
+any some new old first last next latest recent today tomorrow yesterday now please mail mails email emails e message
+messages note notes file files folder folders document documents event events meeting meetings appointment appointments
+call calls calendar draft drafts label labels list lists todo todos task tasks item items contact contacts fact facts
+reminder reminders send sent reply forward delete remove cancel clear move rename update change create write read save
+tell summary summarise summarize page link site web news com org net www http https html txt md pdf csv docx png jpg
+json monday tuesday wednesday thursday friday saturday sunday january february march april june july august september
+october november december am pm der die das ein eine und von zu im mit für den dem le la les un une des de du et
+à el los las y
+"""
+_COMMON: Final = frozenset(_COMMON_WORDS.split())
+
+
+def plain(text: str) -> str:
+    """Comparable: composed, without case, quotes straightened, white space as single blanks."""
+    text = unicodedata.normalize("NFC", text).casefold().replace("’", "'").replace("`", "'")
+    return " ".join(text.split())
+
+
+def hides_something(value: str) -> bool:
+    """Whether it holds characters that are not seen, or that turn the direction of writing."""
+    return any(unicodedata.category(sign) in ("Cf", "Cc", "Cs", "Co", "Cn") and sign not in "\n\t\r" for sign in value)
+
+
+def addresses_in(value: str) -> list[str]:
+    """The mail addresses in a header or an argument, without the names around them."""
+    return [found.group().casefold() for found in _ADDRESS.finditer(value)]
+
+
+def page_key(url: str) -> str:
+    """A page's address without what makes no other page of it."""
+    key = re.sub(r"^https?://", "", url.strip().rstrip(_URL_END), flags=re.IGNORECASE).partition("#")[0]
+    host, slash, rest = key.partition("/")
+    return (host.casefold().removeprefix("www.") + slash + rest).rstrip("/")
+
+
+def host_of(url: str) -> str:
+    """The host of a page, `user@` and port included: they make it another place."""
+    return page_key(url).partition("/")[0].partition("?")[0]
+
+
+def pages_in(text: str) -> set[str]:
+    return {page_key(found.group()) for found in _URL.finditer(text)}
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The words of a title or a name that can tell it from others."""
+    words = (word for word in _WORD.findall(plain(text)) if len(word) >= _SHORTEST_WORD)
+    return frozenset(_stem(word) for word in words if word not in _COMMON)
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+class Said:
+    """What a person said, to look values up in."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.text = plain("\n".join(texts))
+        self._raw = "\n".join(texts) if isinstance(texts, Sequence) else self.text
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words that can name something."""
+        return content_words(self.text)
+
+    @cached_property
+    def pages(self) -> frozenset[str]:
+        return frozenset(pages_in(self._raw)) | frozenset(pages_in(self.text))
+
+    @cached_property
+    def hosts(self) -> frozenset[str]:
+        return frozenset(host_of(page) for page in self.pages)
+
+    @cached_property
+    def addresses(self) -> frozenset[str]:
+        return frozenset(addresses_in(self.text))
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """Names with an ending, as files have."""
+        return frozenset(basename(found.group().replace("\\", "/")) for found in _FILE.finditer(self.text))
+
+    def verbatim(self, value: str) -> bool:
+        """Whether the value stands there as a whole."""
+        wanted = plain(value)
+        if not wanted or hides_something(value):
+            return False
+        return re.search(rf"(?<![\w.@+%/\\~-]){re.escape(wanted)}(?![\w@\\/%+~-]|[.:][\w])", self.text) is not None
+
+    def address(self, value: str) -> bool:
+        """A mail address, a number, a user's name."""
+        value = value.strip()
+        if hides_something(value):
+            return False
+        if "@" in value.lstrip("@"):
+            return value.casefold() in self.addresses
+        return self.verbatim(value) or self.verbatim(value.lstrip("@")) or self._number(value)
+
+    def _number(self, value: str) -> bool:
+        digits = re.sub(r"\D", "", value)
+        if len(digits) < 6 or re.search(r"[^\d\s+()./-]", value):
+            return False
+        return digits in {re.sub(r"\D", "", run) for run in re.findall(r"\+?\d[\d\s()./-]{4,}\d", self.text)}
+
+    def path(self, value: str) -> bool:
+        """A file by its path, or by its name alone."""
+        if hides_something(value) or not value.strip(" ./\\"):
+            return False
+        wanted = normpath(value.replace("\\", "/")).removeprefix("./")
+        if wanted.startswith("..") or "/../" in wanted:
+            return False
+        name = basename(wanted)
+        return self.verbatim(wanted) or self.verbatim(f"./{wanted}") or self.verbatim(name) or self._spoken(name)
+
+    def _spoken(self, name: str) -> bool:
+        """`tax-report_2025.pdf` may be called "tax report 2025": every word of the name, one after the other."""
+        stem = name.rpartition(".")[0] or name
+        words = _WORD.findall(plain(stem))
+        if not words or not (content_words(stem) and (len(words) > 1 or len(words[0]) > 3)):
+            return False
+        run = r"[\s_.-]+".join(map(re.escape, words))
+        return re.search(rf"(?<![\w/\\.-]){run}(?![\w/\\]|[.-][\w])", self.text) is not None
+
+    def folder(self, path: str) -> bool:
+        """Whether one of the folders a file lies in was named."""
+        parts = [part for part in normpath(path.replace("\\", "/")).split("/")[:-1] if part not in (".", "..", "")]
+        if ".." in path.replace("\\", "/").split("/"):
+            return False
+        return any(self.verbatim(part) or self.verbatim(f"{part}/") or self._spoken(part) for part in parts)
+
+    def name(self, value: str) -> bool:
+        """A person's or a thing's name: one of its own words was said."""
+        return bool(content_words(value) & self.words) and not hides_something(value)
+
+    def page(self, url: str) -> bool:
+        return not hides_something(url) and page_key(url) in self.pages

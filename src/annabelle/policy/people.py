@@ -1,0 +1,73 @@
+"""Whether whoever would get something is somebody the person named (POL-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from annabelle.policy.facts import TurnFacts
+from annabelle.policy.naming import addresses_in, content_words, hides_something
+from annabelle.policy.seen import Thing
+
+# Only books the person keeps say who somebody is. The name on a mail is the sender's own choice.
+_BOOKS: Final = frozenset(
+    {"find_contact", "memory_list_contacts", "telegram_list_contacts", "telegram_list_chats", "telegram_get_chat"}
+)
+_REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
+_KEPT_IN: Final = frozenset({"memory", "telegram"})
+
+
+def receivers(value: str) -> list[str]:
+    """The addresses in an argument; what holds none is one itself."""
+    found = addresses_in(value)
+    if found:
+        rest = value.casefold()
+        for address in found:
+            rest = rest.replace(address, " ")
+        # "a@x.com" with a second @ that is no address could be read another way by whoever delivers it.
+        return found if "@" not in rest else [value]
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def unnamed(values: Iterable[str], turn: TurnFacts) -> list[str]:
+    """Those who would get something and were not named."""
+    return [one for value in values for one in receivers(value) if not is_named(one, turn)]
+
+
+def is_named(receiver: str, turn: TurnFacts) -> bool:
+    """By their address, or by a name that a book of the person's resolves to this address and no other."""
+    if hides_something(receiver):
+        return False
+    plain = receiver.casefold().strip()
+    return plain in turn.own or turn.said.address(receiver) or _resolved(plain, turn)
+
+
+def _resolved(receiver: str, turn: TurnFacts) -> bool:
+    people = [thing for thing in turn.seen.things() if _is_kept(thing)]
+    mine = [thing for thing in people if receiver.lstrip("@") in _reached(thing)]
+    best = max((_score(thing, turn) for thing in mine), default=0)
+    rivals = [thing for thing in people if not _reached(thing) & {receiver.lstrip("@")}]
+    mine_reached = {address for thing in mine for address in _reached(thing)}
+    return best > 0 and all(_score(rival, turn) < best or _reached(rival) <= mine_reached for rival in rivals)
+
+
+def _is_kept(thing: Thing) -> bool:
+    if thing.tool not in _BOOKS or not _reached(thing) or thing.fields.get("trust") == "untrusted":
+        return False
+    sources = thing.texts("sources")
+    return not sources or bool(_KEPT_IN & set(sources))
+
+
+def _reached(thing: Thing) -> frozenset[str]:
+    return frozenset(text.casefold().lstrip("@") for text in thing.texts(*_REACHED_BY))
+
+
+def _score(thing: Thing, turn: TurnFacts) -> int:
+    return len(content_words(" ".join(thing.texts("name", "title", "username"))) & turn.said.words)
+
+
+def sender_named(thing: Thing, turn: TurnFacts) -> bool:
+    """Whether who wrote this was named, by address or by the name they go by."""
+    address = next(iter(addresses_in(thing.sender)), "")
+    name = thing.sender.casefold().replace(f"<{address}>", " ").replace(address, address.partition("@")[0])
+    return turn.said.address(address) or bool(content_words(name) & turn.said.words)

@@ -1,0 +1,102 @@
+"""Whether the person's words point at what is read, or only foreign content does: then it was pried (POL-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from annabelle.core.trust import Source
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.naming import content_words, plain
+from annabelle.policy.rules.rule import texts_of
+from annabelle.policy.seen import SeenResult, Thing, best_named, siblings
+from annabelle.policy.tools.nouns import mentions, speaks_of_many
+
+_SPOKEN_OF_AS: Final[dict[Source, tuple[str, ...]]] = {
+    "mail": ("mail", "label", "attachment"),
+    "calendar": ("calendar",),
+    "chat": ("chat",),
+    "file": ("file", "note", "todo", "attachment"),
+    "memory": ("memory", "contact", "project", "mail", "chat", "calendar"),
+    "vault": ("vault",),
+    "code": ("code",),
+}
+
+
+def pried(call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether this call reads something private that nobody but foreign content has spoken of."""
+    if not turn.tainted or "read_private" not in call.classes:
+        return False
+    values = [value for value in texts_of(call.arguments) if content_words(value)]
+    if _all_said(values, turn):
+        return not values and not _spoken_of(call.traits.source, turn)
+    if not _spoken_of(call.traits.source, turn):
+        return True
+    return any(not _pointed(value, turn) for value in values)
+
+
+def _all_said(values: Iterable[str], turn: TurnFacts) -> bool:
+    return all(turn.said.path(value) or content_words(value) <= turn.said.words for value in values)
+
+
+def _spoken_of(source: Source, turn: TurnFacts) -> bool:
+    return mentions(turn.topic, _SPOKEN_OF_AS.get(source, ()))
+
+
+def _pointed(value: str, turn: TurnFacts) -> bool:
+    """An id by the thing it stands for; words by not standing in what others wrote."""
+    things = turn.seen.of_id(value)
+    if things:
+        return any(thing_pointed_at(thing, turn) for thing in things)
+    new = content_words(value) - turn.said.words
+    foreign = "\n".join(plain(result.whole) for result in turn.seen.results if not result.trusted)
+    return not any(word in foreign for word in new)
+
+
+def thing_pointed_at(thing: Thing, turn: TurnFacts) -> bool:
+    """Whether it is what the person speaks of: as one of many, or as this one rather than another."""
+    others = siblings(thing, turn.seen.things())
+    return (
+        speaks_of_many(turn.topic)
+        or best_named(thing, others, turn.said.words)
+        or not any(content_words(other.label) & turn.said.words for other in others)
+    )
+
+
+def not_pointed_at(turn: TurnFacts) -> list[str]:
+    """The private texts in what was seen that the person did not speak of."""
+    texts: list[str] = []
+    for result in turn.seen.results:
+        if result.private:
+            texts += _unspoken(result, turn)
+    return texts
+
+
+def pointed_at(turn: TurnFacts) -> list[str]:
+    """All other texts in what was seen."""
+    texts: list[str] = []
+    for result in turn.seen.results:
+        if not result.private:
+            texts.append(result.whole)
+        elif "pried" not in result.labels and _source_spoken_of(result, turn):
+            texts += [_all_of(thing) for thing in _leaves(result) if thing_pointed_at(thing, turn)]
+    return texts
+
+
+def _unspoken(result: SeenResult, turn: TurnFacts) -> list[str]:
+    if "pried" in result.labels or not _source_spoken_of(result, turn):
+        return [result.whole]
+    return [_all_of(thing) for thing in _leaves(result) if not thing_pointed_at(thing, turn)]
+
+
+def _source_spoken_of(result: SeenResult, turn: TurnFacts) -> bool:
+    return result.source is not None and _spoken_of(result.source, turn)
+
+
+def _leaves(result: SeenResult) -> list[Thing]:
+    """The things a person could speak of: those with a name of their own."""
+    return [thing for thing in result.things if thing.label.strip()]
+
+
+def _all_of(thing: Thing) -> str:
+    return "\n".join(texts_of({key: value for key, value in thing.fields.items() if not isinstance(value, dict)}))

@@ -1,0 +1,1 @@
+"""What each tool can do at worst, and what its arguments mean."""

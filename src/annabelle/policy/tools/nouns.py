@@ -1,0 +1,48 @@
+"""The words people use for the things a tool works with."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final, cast
+
+_MANY: Final = re.compile(
+    r"\b(?:all|every|everything|each|inbox|unread|mails|emails|e-mails|messages|newsletters|files|documents|notes|events|"
+    r"meetings|appointments|chats|latest|newest|recent|new|any|which|overview|digest|alle|alles|jede\w*|mails|nachrichten|"
+    r"dateien|termine|tous|toutes|tout|chaque|messages|fichiers|todos|todas|todo|cada|mensajes|archivos|wszystkie|"
+    r"wszystko|każd\w*|maile|pliki|day|week|today|tomorrow|morning)\b"
+)
+_ALL: Final = re.compile(
+    r"\b(?:all|every|everything|each|both|entire|whole|alle|alles|jede\w*|ganze\w*|tous|toutes|tout|chaque|todos|todas|"
+    r"todo|cada|wszystkie|wszystko|każd\w*|empty|clear|leere?n?|vide|vacía|wyczyść)\b"
+)
+
+
+def mentions(text: str, groups: Iterable[str]) -> bool:
+    """Whether one of these kinds of things is spoken of."""
+    return any(_mentions(text.lower(), group) for group in groups)
+
+
+@lru_cache(maxsize=1024)
+def _mentions(text: str, group: str) -> bool:
+    return _nouns()[group].search(text) is not None
+
+
+@cache
+def _nouns() -> dict[str, re.Pattern[str]]:
+    text = files(__package__ or __name__).joinpath("nouns.toml").read_text(encoding="utf-8")
+    groups = cast("dict[str, list[str]]", tomllib.loads(text))
+    return {group: re.compile(rf"(?<!\w)(?:{'|'.join(nouns)})(?!\w)") for group, nouns in groups.items()}
+
+
+def speaks_of_many(text: str) -> bool:
+    """Whether things are meant as a kind, rather than one of them: `my unread mails`, not `the mail from Ann`."""
+    return _MANY.search(text.lower()) is not None
+
+
+def says_all(text: str) -> bool:
+    """Whether all of something is meant."""
+    return _ALL.search(text.lower()) is not None
