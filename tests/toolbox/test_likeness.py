@@ -6,7 +6,7 @@ import pytest
 
 from annabelle.core.tools import JsonObject
 from annabelle.toolbox.connections.connection import Introduction
-from annabelle.toolbox.external.difference import difference, readable, unified, visible
+from annabelle.toolbox.external.difference import difference, readable, unified
 from annabelle.toolbox.external.entries import Entry
 from annabelle.toolbox.external.likeness import EntryLikeness, Likeness
 
@@ -64,9 +64,9 @@ def test_the_sentence_of_a_difference_repeats_no_word_of_the_server() -> None:
 
 @pytest.mark.parametrize("sign", ["\x1b", "\x07", "\u200b", "\u202e", "\U000e0041", "\u2028", "\ud800"])
 def test_what_a_screen_would_hide_or_obey_is_shown_by_its_number(sign: str) -> None:
-    assert visible(f"a{sign}b") == f"a<U+{ord(sign):04X}>b"
-    lines = readable(like({**TOOL, "description": f"one\ntwo{sign}"}))
-    assert f"    two<U+{ord(sign):04X}>" in lines
+    shown = "\n".join(readable(like({**TOOL, "description": f"one\ntwo{sign}"})))
+    assert "    two\\" in shown
+    assert sign not in shown
 
 
 BASE = {"command": "npx", "args": ["-y", "post@1"], "env": {"KEY": "${POST_KEY}"}}

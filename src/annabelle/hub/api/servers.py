@@ -1,13 +1,16 @@
-"""Servers: see them, and start one again, as `annabelle connect` does when an account has changed."""
+"""Servers: see them, start one again, and say yes or no to those the owner did not make (EXT-06)."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.hub.api.documented import ID_SHAPE, Answer, TheHub, failures
-from annabelle.toolbox.status import ServerStatus
+from annabelle.hub.api.documented import ID_SHAPE, Answer, TheHub, body_of, failures, read_body
+from annabelle.hub.services import Hub
+from annabelle.toolbox.external.pinning import Account
+from annabelle.toolbox.status import HoldState, ServerStatus
 
 router = APIRouter(tags=["servers"])
 ServerName = Annotated[str, Path(pattern=ID_SHAPE, examples=["telegram"])]
@@ -15,6 +18,39 @@ ServerName = Annotated[str, Path(pattern=ID_SHAPE, examples=["telegram"])]
 
 class ServerList(Answer):
     servers: list[ServerStatus]
+
+
+class Accept(BaseModel):
+    """A yes; with `digest` only to exactly what was looked at."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    digest: str | None = Field(default=None, max_length=100)
+
+
+class ServerAccount(Answer):
+    """An external server as its owner should see it before a yes. Signs that can not be seen are spelled out."""
+
+    name: str
+    held: HoldState | None = Field(description="Why it does not run; null when it does")
+    why: str | None
+    digest: str | None = Field(description="Names what a yes accepts")
+    entry: list[str] = Field(description="What the file of servers says")
+    server: list[str] = Field(description="What the server says of itself: tools, prompts, resources")
+    diff: str = Field(description="From what was accepted to what is there, as a unified diff")
+
+    @classmethod
+    def of(cls, account: Account) -> ServerAccount:
+        hold = account.hold
+        return cls(
+            name=account.name,
+            held=None if hold is None else hold.state,
+            why=None if hold is None else hold.sentence,
+            digest=None if hold is None else hold.digest,
+            entry=list(account.entry),
+            server=list(account.server),
+            diff=account.diff,
+        )
 
 
 @router.get("/servers", operation_id="list_servers", responses=failures(), summary="All servers")
@@ -33,3 +69,51 @@ async def restart_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """Answers when it is back. Calls that wait for it go on then; one it was working on may be lost."""
     await hub.progress.wait_ready()
     return await hub.toolbox.restart(name)
+
+
+@router.get(
+    "/servers/{name}",
+    operation_id="show_server",
+    responses=failures(404),
+    summary="An external server, and what changed in it",
+)
+async def show_server(name: ServerName, hub: TheHub) -> ServerAccount:
+    """What it is, what holds it back, and what changed since it was accepted."""
+    await hub.progress.wait_ready()
+    return ServerAccount.of(hub.toolbox.admission.account(name))
+
+
+@router.post(
+    "/servers/{name}/accept",
+    operation_id="accept_server",
+    responses=failures(404, 409),
+    openapi_extra=body_of(Accept, required=False),
+    summary="Say yes to an external server",
+)
+async def accept_server(name: ServerName, hub: TheHub, request: Request) -> ServerStatus:
+    """It starts at once. When what it says of itself is not what was accepted before, it is held back again."""
+    wanted = await read_body(request, Accept)
+    await hub.progress.wait_ready()
+    await hub.toolbox.admission.accept(name, wanted.digest)
+    status = _status(hub, name)
+    if status.state not in get_args(HoldState):
+        hub.notices.clear(f"server_held:{name}")
+    return status
+
+
+@router.post(
+    "/servers/{name}/reject",
+    operation_id="reject_server",
+    responses=failures(404),
+    summary="Say no to an external server",
+)
+async def reject_server(name: ServerName, hub: TheHub) -> ServerStatus:
+    """It stops, and does not start again before a yes."""
+    await hub.progress.wait_ready()
+    await hub.toolbox.admission.reject(name)
+    hub.notices.clear(f"server_held:{name}")
+    return _status(hub, name)
+
+
+def _status(hub: Hub, name: str) -> ServerStatus:
+    return next(status for status in hub.toolbox.servers() if status.name == name)

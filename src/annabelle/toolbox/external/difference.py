@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from annabelle.core.tools import JsonObject
+from annabelle.core.visible import visible
 from annabelle.toolbox.external.likeness import Likeness
 
-_HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _INDENT = "  "
 
 
@@ -73,11 +72,6 @@ def readable(server: Likeness | None) -> list[str]:
             lines.append(f"{kind} {visible(name)}")
             lines += _told(cast("object", json.loads(text)), _INDENT)
     return lines
-
-
-def visible(text: str) -> str:
-    """The text with everything shown by its number that a screen would hide, turn round or obey."""
-    return "".join(f"<U+{ord(char):04X}>" if unicodedata.category(char) in _HIDDEN else char for char in text)
 
 
 def _told(value: object, indent: str) -> Iterator[str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from annabelle.core.errors import Conflict
-from annabelle.toolbox.external.difference import difference, readable, unified, visible
+from annabelle.core.visible import visible
+from annabelle.toolbox.external.difference import difference, readable, unified
 from annabelle.toolbox.external.entries import External
 from annabelle.toolbox.external.likeness import EntryLikeness, Likeness
 from annabelle.toolbox.external.pins import DamagedPin, Pin, PinsFile
