@@ -108,6 +108,7 @@ def cli_page() -> str:
         "| 3 | the disk or the database is in trouble |",
         "| 4 | another process owns this home |",
         "| 5 | Annabelle does not run or can not be reached |",
+        "| 6 | the answer is a question that waits for your yes: `annabelle approvals` |",
         "| 130 | interrupted |",
         "",
         "`ANNABELLE_DEBUG=1` shows the traceback behind an error.",

@@ -9,7 +9,7 @@ import httpx2 as httpx
 import pytest
 
 from annabelle.cli import conversation
-from annabelle.cli.conversation import Conversation
+from annabelle.cli.conversation import Answer, Conversation
 from annabelle.cli.hub_client import HubAddress, HubClient, error_from, find_hub
 from annabelle.cli.sse import ServerEvent
 from annabelle.cli.turn_view import Ended, Failed, Sent
@@ -101,7 +101,14 @@ async def test_the_stored_reply_is_told_when_the_stream_stays_silent():
     async with Silent({"state": "done", "replies": [{"text": "Hello."}, {"text": "Again."}]}) as hub:
         told = [change async for change in Conversation(hub, "chat").say("hi")]
         assert told == [Sent("Hello."), Sent("Again."), Ended()]
-        assert await Conversation(hub, "chat").answer("hi") == "Hello.\nAgain."
+        assert await Conversation(hub, "chat").answer("hi") == Answer("Hello.\nAgain.")
+
+
+@pytest.mark.req("POL-03")
+async def test_the_questions_of_a_stored_reply_are_told_when_the_stream_stays_silent():
+    reply = {"text": "May I?", "metadata": {"approvals": ["apr_1", "apr_2"]}}
+    async with Silent({"state": "done", "replies": [reply]}) as hub:
+        assert await Conversation(hub, "chat").answer("hi") == Answer("May I?", ("apr_1", "apr_2"))
 
 
 async def test_the_stored_error_is_told_when_the_stream_stays_silent():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from annabelle.cli.turn_view import (
     Added,
+    Asked,
     Change,
     Ended,
     Failed,
@@ -126,3 +127,12 @@ def test_a_failure_says_what_is_known_of_it(data: dict[str, object], message: st
     (failed,) = changes(event("error", "error", **data))
     assert isinstance(failed, Failed)
     assert (failed.error.message, failed.error.hint) == (message, hint)
+
+
+@pytest.mark.req("POL-03")
+def test_a_call_that_waits_is_told_as_the_question_and_as_no_outcome():
+    waiting = event(
+        "tool_complete", "1:tool:0:complete", name="send", call_id="c", status="waiting", approval_id="apr_1"
+    )
+    asked = event("approval", "approval:apr_1", approval_id="apr_1", tool="send", arguments={})
+    assert changes(waiting, asked, event("message", "message", text="May I?")) == [Asked("apr_1"), Sent("May I?")]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from annabelle.cli.conversation import Conversation
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.answering import Asker
+from annabelle.cli.conversation import Answer, Conversation
+from annabelle.cli.hub_client import HubClient, find_hub
 from annabelle.cli.hub_session import hub_for_a_while
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import print_json, print_line
 from annabelle.cli.patience import Patience
+from annabelle.cli.question import WAITING_EXIT
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
+from annabelle.core.tools import JsonObject
 
 app = command_app()
 
@@ -29,21 +34,58 @@ def ask(
     agent: Agent = None,
     json: Json = False,
 ) -> None:
-    """Ask one question and print the answer. Starts Annabelle for the time of it when it does not run."""
+    """Ask one question and print the answer. Starts Annabelle for the time of it when it does not run.
+
+    When Annabelle needs your yes first, you are asked; where nobody can be asked, the question is printed and the exit
+    code is 6.
+    """
     question = sys.stdin.read() if text == ["-"] else " ".join(text)
     if not question.strip():
         raise CallerMistake("There is no question.", hint='Try: annabelle ask "What can you do?"')
     home = Home.from_environment()
-    with hub_for_a_while(home):
-        asyncio.run(_ask(home, question, new_id("chat") if new else chat, agent, json))
+    with hub_for_a_while(home), asyncio.Runner() as runner:
+        client = HubClient(find_hub(home))
+        try:
+            asking = _Asking(runner, Conversation(client, new_id("chat") if new else chat, agent))
+            settled = asking.as_json(question) if json else asking.as_text(question)
+        finally:
+            runner.run(client.__aexit__())
+    if not settled:
+        raise typer.Exit(WAITING_EXIT)
 
 
-async def _ask(home: Home, question: str, chat: str, agent: str | None, json: bool) -> None:
-    async with HubClient.of(home) as client:
-        conversation = Conversation(client, chat, agent)
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """One question on its way to an answer. Each way to print it says whether the turn is over, or waits for a yes."""
+
+    runner: asyncio.Runner
+    conversation: Conversation
+
+    def as_json(self, question: str) -> bool:
+        answer = self._patiently(self.conversation.answer(question))
+        said: JsonObject = {"answer": answer.text}
+        if answer.asked:
+            said["approvals"] = answer.asked
+        print_json({**said, "messageId": self.conversation.message_id, "threadId": self.conversation.thread_id})
+        return not answer.asked
+
+    def as_text(self, question: str) -> bool:
+        answer = self._patiently(self.conversation.answer(question))
+        if not answer.asked or not _somebody_is_there():
+            print_line(answer.text)
+            return not answer.asked
+        return Asker(self.runner, self.conversation.client).until_settled(answer.asked, self._go_on)
+
+    def _go_on(self, message_id: str) -> Sequence[str]:
+        answer = self._patiently(self.conversation.answer_of(message_id))
+        if not answer.asked:
+            print_line(answer.text)
+        return answer.asked
+
+    def _patiently(self, answering: Coroutine[object, object, Answer]) -> Answer:
         with Patience("Annabelle is thinking"):
-            answer = await conversation.answer(question)
-        if json:
-            print_json({"answer": answer, "messageId": conversation.message_id, "threadId": conversation.thread_id})
-        else:
-            print_line(answer)
+            return self.runner.run(answering)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from annabelle.cli.hub_client import HubClient, error_from
 from annabelle.cli.sse import ServerEvent
-from annabelle.cli.turn_view import Change, Ended, Failed, Sent, TurnView, failure_in
+from annabelle.cli.turn_view import Asked, Change, Ended, Failed, Sent, TurnView, failure_in
 from annabelle.core.errors import AnnabelleError, CallerMistake
 from annabelle.core.events import StoredEvent
 from annabelle.core.ids import new_id
@@ -20,6 +20,14 @@ from annabelle.core.tools import JsonObject
 
 CHANNEL, SENDER = "cli", "owner"
 LAST_WORDS_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was said, and the questions it ends with when the turn waits for the person."""
+
+    text: str
+    asked: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -51,7 +59,13 @@ class Conversation:
 
     async def say(self, text: str) -> AsyncGenerator[Change]:
         """Post the text and yield what happens until the turn is over: the last change is Ended or Failed."""
-        message_id = await self.post(text)
+        async with contextlib.aclosing(self.follow(await self.post(text))) as changes:
+            async for change in changes:
+                yield change
+
+    async def follow(self, message_id: str) -> AsyncGenerator[Change]:
+        """What happens in the turn of a message of this thread, as a turn that goes on after a yes."""
+        self.message_id = message_id
         changes: asyncio.Queue[Change] = asyncio.Queue(maxsize=1000)
         reader = asyncio.create_task(self._read(TurnView(message_id), changes))
         try:
@@ -114,16 +128,27 @@ class Conversation:
             return False
         return True
 
-    async def answer(self, text: str) -> str:
+    async def answer(self, text: str) -> Answer:
         """Post the text and wait for the whole answer; a turn that failed raises."""
-        said: list[str] = []
-        async with contextlib.aclosing(self.say(text)) as changes:
-            async for change in changes:
-                if isinstance(change, Failed):
-                    raise error_from(change.error)
-                if isinstance(change, Sent):
-                    said.append(change.text)
-        return "\n".join(said)
+        return await _whole(self.say(text))
+
+    async def answer_of(self, message_id: str) -> Answer:
+        """The whole answer of a turn that goes on."""
+        return await _whole(self.follow(message_id))
+
+
+async def _whole(changes: AsyncGenerator[Change]) -> Answer:
+    said: list[str] = []
+    asked: list[str] = []
+    async with contextlib.aclosing(changes):
+        async for change in changes:
+            if isinstance(change, Failed):
+                raise error_from(change.error)
+            if isinstance(change, Sent):
+                said.append(change.text)
+            elif isinstance(change, Asked):
+                asked.append(change.approval_id)
+    return Answer("\n".join(said), tuple(dict.fromkeys(asked)))
 
 
 def _stored(event: ServerEvent) -> StoredEvent | None:
@@ -139,5 +164,12 @@ def _closing(found: JsonObject, sent: bool) -> list[Change]:
     if found["state"] == "failed":
         last = replies[-1] if replies else JsonObject()
         return [Failed(failure_in(cast("JsonObject", last.get("metadata") or {}), str(last.get("text") or "")))]
+    asked = [Asked(one) for reply in replies for one in asked_in(reply)]
     said = [] if sent else [Sent(str(reply["text"])) for reply in replies]
-    return [*said, Ended()]
+    return [*asked, *said, Ended()]
+
+
+def asked_in(reply: JsonObject) -> list[str]:
+    """The questions a stored reply asks."""
+    asked = cast("JsonObject", reply.get("metadata") or {}).get("approvals")
+    return [str(one) for one in cast("list[object]", asked)] if isinstance(asked, list) else []

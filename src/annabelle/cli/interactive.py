@@ -6,10 +6,12 @@ import asyncio
 import importlib
 import os
 import sys
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
 
+from annabelle.cli.answering import Asker
 from annabelle.cli.conversation import Conversation
 from annabelle.cli.failure import tell
 from annabelle.cli.hub_client import HubClient, find_hub
@@ -18,8 +20,9 @@ from annabelle.cli.hub_settings import hub_settings
 from annabelle.cli.output import print_line, print_paragraph
 from annabelle.cli.patience import Patience
 from annabelle.cli.prompt import Prompt
+from annabelle.cli.question import questions
 from annabelle.cli.screen import Screen, clean
-from annabelle.cli.turn_view import Noticed
+from annabelle.cli.turn_view import Asked, Change, Noticed, Sent
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
@@ -60,7 +63,8 @@ class _Talk:
 
     def _turn(self, line: str) -> None:
         try:
-            self.runner.run(self._say(line))
+            asked = self.runner.run(self._say(line))
+            Asker(self.runner, self.conversation.client).until_settled(asked, self._go_on)
         except KeyboardInterrupt:
             sys.stdout.write("\n")
             self._stop()
@@ -68,13 +72,27 @@ class _Talk:
             sys.stdout.write("\n")
             tell(error.body())
 
-    async def _say(self, line: str) -> None:
-        self.screen.waiting()
-        async with aclosing(self.conversation.say(line)) as changes:
-            async for change in changes:
-                self.screen.show(change)
+    async def _say(self, line: str) -> Sequence[str]:
+        asked = await self._show(self.conversation.say(line))
         if not self.model_named:
             await self._name_model()
+        return asked
+
+    def _go_on(self, message_id: str) -> Sequence[str]:
+        return self.runner.run(self._show(self.conversation.follow(message_id)))
+
+    async def _show(self, changes: AsyncGenerator[Change]) -> Sequence[str]:
+        """Show a turn to its end; the questions it ends with are put to the person then."""
+        asked: list[str] = []
+        self.screen.waiting()
+        async with aclosing(changes):
+            async for change in changes:
+                if isinstance(change, Asked):
+                    asked.append(change.approval_id)
+                elif not (asked and isinstance(change, Sent)):
+                    # The question in words is not shown: the person is asked in a moment.
+                    self.screen.show(change)
+        return list(dict.fromkeys(asked))
 
     async def _name_model(self) -> None:
         """What could not be said before the first answer: which model gives it."""
@@ -117,6 +135,16 @@ def _worries(status: JsonObject) -> list[str]:
     return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
 
 
+async def _open_questions(client: HubClient) -> list[str]:
+    """A question that was put off must not be forgotten."""
+    waiting = len(await questions(client, "pending"))
+    if not waiting:
+        return []
+    return [
+        f"{'A question waits' if waiting == 1 else f'{waiting} questions wait'} for your answer: annabelle approvals"
+    ]
+
+
 def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
     """Chat until the person leaves."""
     with hub_for_a_while(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
@@ -127,7 +155,7 @@ def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
                 status = runner.run(client.get("/status"))
                 greeting = runner.run(_greeting(home, session, status, agent_id))
             print_paragraph(greeting or NOT_KNOWN_YET)
-            for text in _worries(status):
+            for text in [*_worries(status), *runner.run(_open_questions(client))]:
                 print_paragraph(f"· {text}")
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()

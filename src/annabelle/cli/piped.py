@@ -14,6 +14,7 @@ from annabelle.cli.hub_client import HubClient, find_hub
 from annabelle.cli.hub_session import hub_for_a_while
 from annabelle.cli.log_follower import LogFollower
 from annabelle.cli.output import print_json, print_line
+from annabelle.cli.question import WAITING_EXIT
 from annabelle.cli.serve import serve
 from annabelle.core.errors import AnnabelleError, HubUnreachable
 from annabelle.core.home import Home
@@ -68,7 +69,8 @@ def _answer(runner: asyncio.Runner, conversation: Conversation, line: str, json:
             tell(error.body())
         return error.exit_code
     if json:
-        print_json({"question": line, "answer": answer, "messageId": conversation.message_id})
+        waits: JsonObject = {"approvals": answer.asked} if answer.asked else {}
+        print_json({"question": line, "answer": answer.text, "messageId": conversation.message_id, **waits})
     else:
-        print_line(answer)
-    return 0
+        print_line(answer.text)
+    return WAITING_EXIT if answer.asked else 0

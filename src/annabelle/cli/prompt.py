@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,10 @@ try:
     import readline
 except ImportError:  # a Python built without it still chats
     readline = None
+try:
+    import termios
+except ImportError:  # not on every system
+    termios = None
 
 HISTORY_LINES = 1000
 
@@ -46,6 +51,26 @@ class Prompt:
             return input(self.text)
         except EOFError:
             return None
+
+
+def read_answer(question: str) -> str | None:
+    """What a person answers; None when they press Ctrl-C or Ctrl-D. It is no line of the chat's history.
+
+    What was typed before the question was shown was not meant for it, and is dropped.
+    """
+    if termios is not None:
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    if readline is not None:
+        readline.set_auto_history(False)
+    try:
+        return input(question)
+    except (EOFError, KeyboardInterrupt):
+        sys.stdout.write("\n")
+        return None
+    finally:
+        if readline is not None:
+            readline.set_auto_history(True)
 
 
 def _size(path: Path | None) -> int:

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from annabelle.cli.turn_view import (
     Added,
+    Asked,
     Change,
     Ended,
     Failed,
@@ -47,7 +48,7 @@ class Screen:
         self._waiting = True
 
     def show(self, change: Change) -> None:
-        if isinstance(change, Thinking):
+        if isinstance(change, Thinking | Asked):
             return
         self._clear_waiting()
         match change:

@@ -54,6 +54,13 @@ class Noticed:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The turn waits for the person's answer to this question; the message behind it is the question in words."""
+
+    approval_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """The message as it was delivered."""
 
@@ -70,7 +77,7 @@ class Ended:
     pass
 
 
-Change = Added | Replaced | Thinking | ToolStarted | ToolFinished | Noticed | Sent | Failed | Ended
+Change = Added | Replaced | Thinking | ToolStarted | ToolFinished | Noticed | Asked | Sent | Failed | Ended
 
 
 @dataclass(slots=True)
@@ -100,9 +107,12 @@ class TurnView:
                 known = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}
                 return [ToolStarted(_text(data, "call_id"), _text(data, "name"), known)]
             case "tool_complete":
-                return [_finished(data)]
+                # A call that waits was not made: the question says all there is to say.
+                return [] if data.get("status") == "waiting" else [_finished(data)]
             case "notice":
                 return [Noticed(_text(data, "text") or _text(data, "message"))]
+            case "approval":
+                return [Asked(_text(data, "approval_id"))] if data.get("approval_id") else []
             case "message":
                 return [Sent(_text(data, "text"))]
             case "error":

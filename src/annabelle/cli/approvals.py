@@ -1,0 +1,177 @@
+"""`annabelle approvals`: what Annabelle asks before it does something, and your answers (POL-03)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Annotated, cast
+
+import typer
+
+from annabelle.cli.answering import hand_over
+from annabelle.cli.conversation import asked_in
+from annabelle.cli.editor import edited
+from annabelle.cli.hub_client import HubClient, error_from
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
+from annabelle.cli.patience import Patience
+from annabelle.cli.question import WAITING_EXIT, Question, as_edited, found, questions, read_arguments, when
+from annabelle.cli.turn_view import failure_in
+from annabelle.core.errors import CallerMistake
+from annabelle.core.home import Home
+from annabelle.core.tools import JsonObject
+from annabelle.core.visible import visible
+
+Id = Annotated[str, typer.Argument(help="Id of the question, or a beginning or end of it that fits no other.")]
+All = Annotated[bool, typer.Option("--all", help="Those that were answered or are over, too.")]
+Note = Annotated[str, typer.Option("--note", help="A word to Annabelle about your answer.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for what Annabelle says then.")]
+
+app = command_app("See and answer what Annabelle asks before it does something.")
+
+
+@app.callback(invoke_without_command=True)
+def approvals(context: typer.Context, all_of_them: All = False, json: Json = False) -> None:
+    """See and answer what Annabelle asks before it does something. Without a command: what waits for you."""
+    if context.invoked_subcommand is None:
+        list_questions(all_of_them=all_of_them, json=json)
+
+
+@app.command("list")
+def list_questions(all_of_them: All = False, json: Json = False) -> None:
+    """List what waits for your answer, newest first."""
+    listed = asyncio.run(_listed(None if all_of_them else "pending"))
+    if json:
+        print_json({"approvals": [_data(one) for one in listed]})
+    elif listed:
+        print_table(("QUESTION", "STATE", "UNTIL", "TOOL", "ARGUMENTS"), [_row(one) for one in listed])
+    else:
+        print_paragraph("No question was asked yet." if all_of_them else "No question waits for you.")
+
+
+@app.command()
+def show(question_id: Id, json: Json = False) -> None:
+    """Show a question whole: the exact call, why it is asked, and what became of it."""
+    shown = asyncio.run(_found(question_id))
+    if json:
+        print_json(_data(shown))
+        return
+    for line in shown.call(whole=True):
+        print_line(line)
+    print_paragraph(f"Why: {shown.why}")
+    print_line(f"Id: {shown.id}")
+    print_line(f"Asked: {when(shown.created_at)} by {visible(shown.agent_id)}")
+    if shown.waits:
+        print_line(f"Waits until: {when(shown.expires_at)}")
+        if shown.always is not None:
+            print_paragraph(f"Always would mean: {visible(shown.always.words)}")
+        print_line(f"Answer with: annabelle approvals approve {shown.id} (or deny)")
+        return
+    decided = f", {when(shown.decided_at)}" if shown.decided_at is not None else ""
+    print_line(f"State: {shown.outcome}{decided}")
+    if shown.edited is not None:
+        for line in shown.model_copy(update={"arguments": shown.edited, "tool": "Changed to:"}).call(whole=True):
+            print_line(line)
+    if shown.note:
+        print_paragraph(f"Your note: {visible(shown.note)}")
+
+
+@app.command()
+def approve(
+    question_id: Id,
+    edit: Annotated[bool, typer.Option("--edit", help="Change the arguments in your editor first.")] = False,
+    arguments: Annotated[
+        str | None, typer.Option("--arguments", help="One JSON object: make the call with these arguments instead.")
+    ] = None,
+    always: Annotated[
+        bool, typer.Option("--always", help="Make the narrow rule that `show` names, so that it is not asked again.")
+    ] = False,
+    note: Note = "",
+    no_wait: NoWait = False,
+    json: Json = False,
+) -> None:
+    """Say yes: exactly this call is made, once. Then waits for what Annabelle says about it."""
+    if edit and (arguments is not None or json):
+        raise CallerMistake("--edit goes neither with --arguments nor with --json.")
+    if always and (edit or arguments is not None):
+        raise CallerMistake("--always is for the call as it was asked, and does not go with changed arguments.")
+    asked = asyncio.run(_found(question_id))
+    if always and asked.always is not None and not json:
+        print_paragraph(f"Always means: {visible(asked.always.words)}")
+        if sys.stdin.isatty() and not typer.confirm("Make this rule?", err=True):
+            sys.stderr.write("Nothing was answered.\n")
+            raise typer.Abort
+    answer: JsonObject = {"verdict": "approve", "note": note, "always": always}
+    if arguments is not None:
+        answer["arguments"] = read_arguments(arguments)
+    elif edit:
+        answer["arguments"] = read_arguments(edited(as_edited(asked.arguments), ".json"))
+    _answer(asked, answer, wait=not no_wait, json=json)
+
+
+@app.command()
+def deny(question_id: Id, note: Note = "", no_wait: NoWait = False, json: Json = False) -> None:
+    """Say no: the call is not made, and Annabelle is told so. Then waits for what it says about it."""
+    _answer(asyncio.run(_found(question_id)), {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
+
+
+def _answer(asked: Question, answer: JsonObject, *, wait: bool, json: bool) -> None:
+    said = asyncio.run(_handed_over(asked.id, answer))
+    going_on = said.get("messageId")
+    if not json:
+        print_line(f"{'Denied' if answer['verdict'] == 'deny' else 'Approved'}: {visible(asked.tool)}.")
+        if said.get("ruleId") is not None:
+            print_line("The rule is made: annabelle rules lists it.")
+    if going_on is None:
+        if json:
+            print_json(said)
+        else:
+            print_line("Annabelle goes on when its other questions are answered: annabelle approvals")
+        return
+    replies = asyncio.run(_replies(str(going_on))) if wait else []
+    if json:
+        print_json({**said, "answer": _text(replies)} if wait else said)
+    elif wait:
+        print_line(_text(replies))
+    if any(asked_in(reply) for reply in replies):
+        raise typer.Exit(WAITING_EXIT)
+
+
+def _text(replies: list[JsonObject]) -> str:
+    return "\n".join(str(reply["text"]) for reply in replies)
+
+
+async def _listed(state: str | None) -> list[Question]:
+    async with HubClient.of(Home.from_environment()) as client:
+        return await questions(client, state)
+
+
+async def _found(question_id: str) -> Question:
+    async with HubClient.of(Home.from_environment()) as client:
+        return await found(client, question_id)
+
+
+async def _handed_over(approval_id: str, answer: JsonObject) -> JsonObject:
+    async with HubClient.of(Home.from_environment()) as client:
+        return await hand_over(client, approval_id, answer)
+
+
+async def _replies(message_id: str) -> list[JsonObject]:
+    """Everything that was said in the turn that goes on; one that failed raises."""
+    async with HubClient.of(Home.from_environment()) as client:
+        with Patience("Annabelle goes on"):
+            message = await client.wait_for_message(message_id)
+    replies = cast("list[JsonObject]", message.get("replies") or [])
+    if message["state"] == "failed":
+        last = replies[-1] if replies else JsonObject()
+        metadata = cast("JsonObject", last.get("metadata") or {})
+        raise error_from(failure_in(metadata, str(last.get("text") or "")))
+    return replies
+
+
+def _row(one: Question) -> tuple[str, ...]:
+    return one.id, one.outcome, when(one.expires_at) if one.waits else "-", visible(one.tool), one.short
+
+
+def _data(one: Question) -> JsonObject:
+    return one.model_dump(mode="json", by_alias=True)
