@@ -31,6 +31,7 @@ COMMANDS = (
     Command("forget", "Forget something for good, everywhere."),
     Command("sessions", "List your conversations, or start one afresh."),
     Command("tasks", "List the work that agents handed on to subagents or to the background."),
+    Command("approvals", "See and answer what Annabelle asks before it does something."),
     Command("users", "Let other people talk to Annabelle, each with a memory of their own."),
     Command("costs", "Show what was spent, set budgets, and let a paused agent go on."),
     Command("models", "List, fetch and choose models."),
