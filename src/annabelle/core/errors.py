@@ -18,6 +18,7 @@ AnnabelleError
 ├── RetryByModel               the model: call again differently; shown to it as a tool result   HTTP 422
 ├── Unavailable                wait or retry: a part is down for now                             HTTP 503
 │   ├── AgentPaused              resume it
+│   │   └── AgentStopped           its owner stopped it
 │   ├── ServerDown               an MCP server is not running; nothing was sent
 │   └── HubUnreachable
 ├── ToolTimeout                the tool did not answer in time                                   HTTP 504
@@ -141,6 +142,10 @@ class Unavailable(AnnabelleError):
 
 class AgentPaused(Unavailable):
     code = "agent_paused"
+
+
+class AgentStopped(AgentPaused):
+    code = "agent_stopped"
 
 
 class ServerDown(Unavailable):

@@ -65,6 +65,8 @@ from annabelle.hub.seed import ServerPlaybooks, seed_home
 from annabelle.hub.server import HttpServer
 from annabelle.hub.services import Hub, Progress
 from annabelle.hub.signals import StopSignal
+from annabelle.hub.stopping.halts import Halts
+from annabelle.hub.stopping.stopper import Stopper, StopperParts
 from annabelle.hub.subagents.background import BackgroundCalls, BackgroundParts
 from annabelle.hub.subagents.subagents import SubagentParts, Subagents
 from annabelle.hub.subagents.tasks import TaskParts, Tasks
@@ -172,8 +174,9 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         start_seconds=settings.agent_start_timeout_seconds,
         warm_spare=settings.thinker_warm_spare and settings.thinker_enabled,
     )
+    halts = Halts(home.halts_file)
     launcher = Launcher(rules, identities, idle=lambda: turns.running == 0)
-    agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices, audit)
+    agents = AgentManager(settings, AgentsFile(home, settings, notices), launcher, database, notices, audit, halts)
     memory = HubMemory(Around(settings, database, durable, toolbox, agents, traces, progress.wait_ready, quiet))
     services = FlowServices(
         database, durable, agents, events, turns, finished, traces, progress.wait_ready,
@@ -192,7 +195,9 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
     questions = Withdrawing(database, events, audit)
-    gate = Gate(settings, GateParts(agents, events, lanes, turns, finished, traces, questions))
+    stopper = Stopper(StopperParts(agents, turns, toolbox, finished, questions, halts, notices, audit))
+    agents.on_thinker = stopper.settle
+    gate = Gate(settings, GateParts(agents, events, lanes, stopper, finished, traces, questions))
     deciding = Deciding(DecidingParts(database, events, lanes, agents, toolbox, expiring, audit))
     forgetting = Forgetting(
         ForgettingParts(
@@ -204,7 +209,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     ledger = StoredLedger(settings, database, agents, Announcer(events, settings), notices)
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
-        fanout, events, turns, finished, ledger, gate, memory, people, forgetting, audit, logins, tasks,
+        fanout, events, turns, finished, ledger, gate, memory, people, forgetting, audit, logins, stopper, tasks,
         Approvals(database, deciding, expiring, questions),
     )  # fmt: skip
     offer_native_tools(hub, calls)
@@ -220,6 +225,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         toolbox.stop,
         tasks.stop,
         agents.close,
+        stopper.close,
         durable.close,
         memory.stop,
         people.stop,
@@ -262,6 +268,7 @@ async def _bring_up(machine: Machine) -> None:
     hub.progress.ready()
     status = hub.status()
     _log.info("The hub is ready at %s", hub.address)
+    hub.stopper.start()
     hub.notices.startup(__version__, status.tool_count, len(status.servers))
     # What is there now stays: the collector need not walk over it with every turn.
     gc.freeze()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +14,6 @@ from annabelle.core.messages import InboundMessage
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile, current_trace
 from annabelle.durable.lanes import Lanes
-from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.withdrawing import Withdrawing
 from annabelle.hub.commands.stop import answer as stop_answer
@@ -23,7 +21,7 @@ from annabelle.hub.commands.stop import is_stop
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.turns import Turns
+from annabelle.hub.stopping.stopper import Stopper
 from annabelle.store import events, messages, threads
 from annabelle.store.messages import QueueLimits, StoredMessage
 from annabelle.store.open_questions import Where
@@ -48,7 +46,7 @@ class GateParts:
     agents: AgentManager
     events: EventLog
     lanes: Lanes
-    turns: Turns
+    stopper: Stopper
     finished: Finished
     traces: TraceFile
     questions: Withdrawing
@@ -59,7 +57,7 @@ class Gate:
 
     def __init__(self, settings: Settings, parts: GateParts) -> None:
         self._agents, self._log, self._lanes = parts.agents, parts.events, parts.lanes
-        self._turns, self._finished, self._traces = parts.turns, parts.finished, parts.traces
+        self._stopper, self._finished, self._traces = parts.stopper, parts.finished, parts.traces
         self._questions = parts.questions
         self._enabled = settings.thinker_enabled
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
@@ -126,12 +124,7 @@ class Gate:
             await self._questions.of_message(message_id, _STOPPED)
         if message.state != "running":
             return
-        self._turns.cancel(message_id)
-        client = self._agents.running(thread.agent_id)
-        if client is not None:
-            # A thinker that does not know the turn yet, or is gone, is told by whoever follows the turn.
-            with contextlib.suppress(ThinkerGone, ThinkerRefused):
-                await client.cancel(message_id)
+        await self._stopper.end_turn(message_id, thread.agent_id)
 
     async def _stop(self, message: InboundMessage) -> TurnResult:
         """Stop what runs and waits in the chat of a `/stop`, which is answered here and costs no model call.

@@ -29,6 +29,7 @@ from annabelle.hub.notices import Notices
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
 from annabelle.hub.status import HubStatus, Phase
+from annabelle.hub.stopping.stopper import Stopper
 from annabelle.hub.subagents.tasks import Tasks
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database
@@ -86,6 +87,7 @@ class Hub:
     forgetting: Forgetting
     audit: Audit
     logins: Logins
+    stopper: Stopper
     tasks: Tasks
     approvals: Approvals
 

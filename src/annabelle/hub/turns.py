@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Coroutine, Generator
 
 from sqlalchemy import Connection
 
+from annabelle.core.contract import TurnResult
 from annabelle.core.errors import NotAllowed, NotFound
 from annabelle.core.tools import CallContext
 from annabelle.store import messages, threads
@@ -37,6 +38,8 @@ class Turns:
         self._database = database
         self._contexts: dict[str, CallContext] = {}
         self._cancelled: set[str] = set()
+        self._abandoned: dict[str, asyncio.Event] = {}
+        self._left: set[asyncio.Task[TurnResult]] = set()
         self._on_cancel: list[Callable[[str], None]] = []
         self._busy = 0
         self._changed = asyncio.Event()
@@ -60,10 +63,12 @@ class Turns:
     def open(self, context: CallContext) -> Generator[None]:
         assert context.message_id is not None
         self._contexts[context.message_id] = context
+        self._abandoned[context.message_id] = asyncio.Event()
         try:
             yield
         finally:
             del self._contexts[context.message_id]
+            del self._abandoned[context.message_id]
             self._cancelled.discard(context.message_id)
 
     @contextlib.contextmanager
@@ -81,6 +86,42 @@ class Turns:
         for listener in self._on_cancel:
             listener(message_id)
 
+    def abandon(self, message_id: str) -> None:
+        """Wait no longer for the thinker of a turn; one that is not open any more, or not yet, is left alone."""
+        event = self._abandoned.get(message_id)
+        if event is not None:
+            event.set()
+
+    async def unless_abandoned(self, message_id: str, work: Coroutine[None, None, TurnResult]) -> TurnResult | None:
+        """Do the work of an open turn; None as soon as nobody wants to wait for it any more."""
+        working = asyncio.create_task(work)
+        leaving = asyncio.create_task(self._abandoned[message_id].wait())
+        try:
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return await working if working.done() else None
+        finally:
+            leaving.cancel()
+            if not working.done():
+                # Not waited for: whatever hangs below may keep it from ending.
+                working.cancel()
+                self._left.add(working)
+                working.add_done_callback(self._forget)
+
+    def _forget(self, left: asyncio.Task[TurnResult]) -> None:
+        self._left.discard(left)
+        if not left.cancelled():
+            left.exception()  # looked at: nobody waits for it
+
+    def of(self, agents: Collection[str]) -> dict[str, str]:
+        """The messages these agents work on now, and which agent works on each."""
+        open_turns = ((turn, context.agent_id) for turn, context in self._contexts.items() if turn in self._abandoned)
+        return {turn: agent_id for turn, agent_id in open_turns if agent_id is not None and agent_id in agents}
+
+    def lent_to(self, agents: Collection[str]) -> set[str]:
+        """The messages for which subagents of these agents are at work, answered or not."""
+        lent = (context for turn, context in self._contexts.items() if turn not in self._abandoned)
+        return {context.message_id for context in lent if context.message_id and context.agent_id in agents}
+
     def on_cancel(self, listener: Callable[[str], None]) -> None:
         """Be told of every message that is not wanted any more."""
         self._on_cancel.append(listener)
@@ -93,6 +134,8 @@ class Turns:
         context = self._contexts.get(message_id) or await self._stored(message_id)
         if context is None or context.agent_id != agent_id:
             raise NotAllowed("This is not a running turn of this agent.")
+        if context.message_id in self._cancelled:
+            raise NotAllowed("The turn was stopped.")
         return context
 
     async def _stored(self, message_id: str) -> CallContext | None:

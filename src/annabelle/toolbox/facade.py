@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from annabelle.core.contract import ToolList
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
@@ -31,6 +31,7 @@ from annabelle.toolbox.processes.plain import PlainLauncher
 from annabelle.toolbox.processes.warm import WarmNursery, nursery_possible
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.status import ServerStatus
+from annabelle.toolbox.supervision.moves import ServerMoves
 from annabelle.toolbox.supervision.supervisor import Supervisor
 
 _log = logging.getLogger(__name__)
@@ -60,7 +61,8 @@ class Toolbox:
         self._launcher = _launcher(config, warm)
         pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
         pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told)
-        self._supervisor = Supervisor(config, self._launcher, self._catalogue, pinning, self._notify)
+        moved = ServerMoves(doors.audit)
+        self._supervisor = Supervisor(config, self._launcher, self._catalogue, pinning, self._notify, moved)
         self._apply = Apply(add=self._supervisor.add_external, remove=self._supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.pace.call_seconds, self._notify
@@ -118,6 +120,18 @@ class Toolbox:
     def give_up(self, message_id: str) -> None:
         """Stop every call that is under way for a message, at the servers too."""
         self._router.recorder.give_up(message_id)
+
+    def give_up_for(self, agents: Collection[str]) -> None:
+        """Stop every call that is under way for these agents, at the servers too."""
+        self._router.recorder.give_up_for(agents)
+
+    def at_work(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
+        """The servers with calls under way for one of these messages or agents."""
+        return self._router.recorder.at_work(messages, agents)
+
+    async def end_hung(self, servers: Collection[str], seconds: float) -> list[str]:
+        """Kill those of these servers that do not answer within so long; they are started again. Which those were."""
+        return await self._supervisor.end_hung(servers, seconds)
 
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""

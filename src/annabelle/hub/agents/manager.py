@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +26,7 @@ from annabelle.hub.agents.runner import AgentRunner, RunnerPlan, RunnerState
 from annabelle.hub.costs.monitor import CostMonitor, CostWindow
 from annabelle.hub.notices import Notices
 from annabelle.hub.seed import seed_agent
+from annabelle.hub.stopping.halts import Halts
 from annabelle.policy.costs.worst_case import worst_case_model_calls
 from annabelle.store import agent_states, recent_calls
 from annabelle.store.agent_states import AgentState
@@ -36,6 +37,9 @@ _log = logging.getLogger(__name__)
 _RELOAD_SECONDS = 1.0
 
 
+async def _nothing(_agent_id: str, _client: ThinkerClient) -> None: ...
+
+
 class AgentStatus(BaseModel):
     """One agent at this moment. A stopped one is available: its next message starts it."""
 
@@ -44,6 +48,7 @@ class AgentStatus(BaseModel):
     agent_id: str = Field(examples=["annabelle"])
     enabled: bool
     available: bool
+    stopped: bool = Field(default=False, description="Its owner stopped it; only resuming ends that")
     state: RunnerState
     paused: bool
     pause_reason: str | None
@@ -76,9 +81,12 @@ class AgentManager:
         database: Database,
         notices: Notices,
         audit: Audit | None = None,
+        halts: Halts | None = None,
     ) -> None:
         self._settings, self._file, self._launcher = settings, file, launcher
-        self._database, self._notices, self._audit = database, notices, audit
+        self._database, self._notices, self._audit, self._halts = database, notices, audit, halts
+        self.on_thinker: Callable[[str, ThinkerClient], Coroutine[None, None, None]] = _nothing
+        """Told of every thinker that has started."""
         self._config: AgentsConfig | None = None
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
@@ -137,13 +145,18 @@ class AgentManager:
         return agent_id in self._paused
 
     def check_paused(self, agent_id: str) -> None:
-        """Raise the reason when the agent is paused (AGT-05)."""
+        """Raise the reason when the agent is paused or stopped (AGT-05, TRU-06)."""
+        self._check_stopped(agent_id)
         state = self._paused.get(agent_id)
         if state is not None:
             raise AgentPaused(
                 f"The agent {agent_id} is paused: {state.reason or 'no reason was given'}.",
                 hint=f"Let it go on with: annabelle costs resume {agent_id}",
             )
+
+    def _check_stopped(self, agent_id: str) -> None:
+        if self._halts is not None:
+            self._halts.check(agent_id)
 
     @contextlib.asynccontextmanager
     async def turn(self, agent_id: str) -> AsyncGenerator[AgentRunner]:
@@ -190,6 +203,12 @@ class AgentManager:
         await self._runners[agent_id].restart()
         return self.status(agent_id)
 
+    async def end_process(self, agent_id: str) -> None:
+        """Kill the agent's process now, with everything it started; turns it still has go on in a new one."""
+        runner = self._runners.get(agent_id)
+        if runner is not None:
+            await runner.end_now()
+
     @contextlib.asynccontextmanager
     async def all_stopped(self) -> AsyncGenerator[None]:
         """While inside, no agent has a process; the next message starts it again."""
@@ -201,10 +220,12 @@ class AgentManager:
     def status(self, agent_id: str) -> AgentStatus:
         agent, runner, paused = self.agent(agent_id), self._runners[agent_id], self._paused.get(agent_id)
         profile = runner.plan.profile
+        stopped = self._halts is not None and self._halts.of(agent_id) is not None
         return AgentStatus(
             agent_id=agent_id,
             enabled=agent.enabled,
-            available=agent.enabled and paused is None,
+            available=agent.enabled and paused is None and not stopped,
+            stopped=stopped,
             state=runner.state,
             paused=paused is not None,
             pause_reason=paused.reason if paused is not None else None,
@@ -262,7 +283,10 @@ class AgentManager:
                 f"agent_flapping:{agent_id}", f"The agent {agent_id} keeps dying; see its log.", level="error"
             )
 
-        return AgentRunner(plan, self._launcher, Restarts(self._settings.agent_restart_base_seconds), flapping)
+        runner = AgentRunner(plan, self._launcher, Restarts(self._settings.agent_restart_base_seconds), flapping)
+        runner.may_start = lambda: self._check_stopped(agent_id)
+        runner.on_started = lambda client: self.on_thinker(agent_id, client)
+        return runner
 
     async def _reload(self) -> None:
         config = self._file.changed()

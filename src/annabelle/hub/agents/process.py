@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import os
-import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Coroutine, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from annabelle.core.contract import ThinkerBoot
 from annabelle.core.errors import ErrorBody, OperatorMistake, Unavailable
+from annabelle.toolbox.processes.tree import kill_tree
 
 _log = logging.getLogger(__name__)
 _PORT_LINE = b"LISTENING_PORT="
@@ -162,8 +162,7 @@ class ThinkerProcess:
     async def kill(self) -> None:
         """End the process and whatever it started."""
         if self.alive:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            kill_tree(self._process.pid)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
         await self._close()

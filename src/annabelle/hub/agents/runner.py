@@ -23,6 +23,9 @@ _DYING_SECONDS = 1.0
 RunnerState = Literal["stopped", "starting", "running", "stopping"]
 
 
+async def _nothing(_client: ThinkerClient) -> None: ...
+
+
 class Launching(Protocol):
     """What a runner needs to get a process."""
 
@@ -73,6 +76,10 @@ class AgentRunner:
         self._changing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
+        self.may_start: Callable[[], None] = lambda: None
+        """Raises when no process may be started."""
+        self.on_started: Callable[[ThinkerClient], Coroutine[None, None, None]] = _nothing
+        """Told of every process that is ready."""
 
     @property
     def agent_id(self) -> str:
@@ -148,6 +155,17 @@ class AgentRunner:
                 await self._end(self._life)
             yield
 
+    async def end_now(self) -> None:
+        """Kill the process with everything it started, whatever it does; the next work may start another."""
+        for task in self._background:
+            task.cancel()
+        life = self._life
+        if life is not None:
+            self._life, self.state = None, "stopped"  # first, or its death would look like one to come back from
+            self._launcher.dismiss(life.secret)
+            life.client.close()
+            await life.process.kill()
+
     async def kill(self) -> None:
         """Stop for good and at once, with everything the process started."""
         self._closed = True  # or its death would look like one to come back from
@@ -175,6 +193,7 @@ class AgentRunner:
     async def _start(self) -> _Life:
         if self._closed:
             raise Unavailable("Annabelle is shutting down.")
+        self.may_start()
         self.state = "starting"
         secret = self._launcher.admit(self.agent_id)
         try:
@@ -193,6 +212,7 @@ class AgentRunner:
         life = _Life(process, client, secret, self.plan)
         life.watching = asyncio.create_task(self._watch(life))
         self._life, self.state = life, "running"
+        self._later(self.on_started(client))
         self._touch()
         return life
 

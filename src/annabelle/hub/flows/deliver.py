@@ -24,7 +24,9 @@ from annabelle.store.messages import StoredMessage
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
 _UNASKED = ErrorBody(code="internal_error", message="The turn waits for the answer to a question nobody was asked.")
-_UNRETRYABLE = frozenset({"provider_refused", "bad_config", "agent_paused", "cancelled", "security_blocked"})
+_UNRETRYABLE = frozenset(
+    {"provider_refused", "bad_config", "agent_paused", "agent_stopped", "cancelled", "security_blocked"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from annabelle.core.contract import Resumption, TurnBrief, TurnResult
-from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
+from annabelle.core.errors import AnnabelleError, StorageTrouble, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile, traced
@@ -98,17 +98,24 @@ class HandleMessage:
         with traced(message.trace_id) as trace_id, services.turns.open(context_of(message, thread)):
             failpoint("hub.before_turn")
             services.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
+            brief = _brief(message, resume, trace_id, services.tools_version(thread.agent_id))
             try:
-                if services.guard is not None:
-                    await services.guard.admit(message, thread.agent_id)
-                async with services.agents.turn(thread.agent_id) as runner:
-                    brief = _brief(message, resume, trace_id, services.tools_version(thread.agent_id))
-                    follower = Follower(brief, runner, services.events, lambda: services.turns.cancelled(message_id))
-                    result = await follower.follow()
+                turn = self._turn(message, thread, brief)
+                result = await services.turns.unless_abandoned(message_id, turn)
             except AnnabelleError as error:
                 result = failure(message_id, error)
+            if result is None:
+                result = failure(message_id, TurnCancelled("The turn was stopped."))
             services.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
             return result.model_dump(mode="json")
+
+    async def _turn(self, message: StoredMessage, thread: Thread, brief: TurnBrief) -> TurnResult:
+        services = self._services
+        if services.guard is not None:
+            await services.guard.admit(message, thread.agent_id)
+        async with services.agents.turn(thread.agent_id) as runner:
+            follower = Follower(brief, runner, services.events, lambda: services.turns.cancelled(message.id))
+            return await follower.follow()
 
     async def _deliver(self, message_id: str, result: TurnResult) -> None:
         services = self._services

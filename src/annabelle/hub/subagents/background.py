@@ -46,6 +46,8 @@ class BackgroundCalls:
         await self._parts.ready()
         for attempt in range(_MOST_STOPS):
             try:
+                if context.caller == "agent":
+                    self._parts.agents.check_paused(context.agent_id or "")
                 return await self._call(task, context.model_copy(update={"call_id": f"{task.id}:{attempt}"}))
             except TurnCancelled:
                 # A hub that stopped politely cancelled it, which is only said of calls that can be made again.

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from annabelle.core.errors import AgentPaused, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
+from annabelle.core.errors import AgentPaused, AgentStopped, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, traced
@@ -139,6 +139,8 @@ class Tasks:
         while task.kind == "tool_call" and task.agent_id is not None:
             try:
                 self._parts.agents.check_paused(task.agent_id)
+            except AgentStopped:
+                return  # it ends with that sentence: what was stopped must not begin on its own, long after
             except AgentPaused:
                 await asyncio.sleep(_PAUSE_SECONDS)
             else:

@@ -15,6 +15,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.config import Pace
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
 from annabelle.toolbox.external.pinning import Hold
+from annabelle.toolbox.processes.tree import kill_tree
 from annabelle.toolbox.profile import ServerProfile
 from annabelle.toolbox.protocol.convert import to_result, to_spec
 from annabelle.toolbox.protocol.errors import AnswerTooLarge, ConnectionLost, RpcError, WireTrouble
@@ -29,11 +30,12 @@ _MAX_ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Ears:
-    """Who is told what: the tools of a server are these now; a server was given up, or is held back."""
+    """Who is told what: the tools of a server are these now; it was given up, is held back, or moved on in its life."""
 
     tools: Callable[[ManagedServer, list[ToolSpec]], None]
     given_up: Callable[[ManagedServer], None]
     held: Callable[[ManagedServer, Hold], None]
+    moved: Callable[[str, ServerState], None]
 
 
 Inspect = Callable[[Connection, list[JsonObject]], Awaitable[Hold | None]]
@@ -168,6 +170,23 @@ class ManagedServer:
                 return to_result(answer, tool, self._result_max_bytes, labelled=self.profile.provenance)
         raise ServerDown(f"{self.profile.label} keeps ending before it can be called.", hint=self._last_error)
 
+    async def end_if_hung(self, seconds: float) -> bool:
+        """Kill the process, with everything it started, when it does not answer a ping; it is started again."""
+        connection = self._connection
+        if connection is None:
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                await connection.ping()
+        except (TimeoutError, AnswerTooLarge):
+            _log.warning("%s does not answer and is killed", self.profile.name)
+            if connection.pid is not None:
+                kill_tree(connection.pid)
+            return True
+        except WireTrouble:
+            pass  # it answered, or has just ended
+        return False
+
     async def _wait_until_ready(self) -> Connection:
         def decided() -> bool:
             return self._state not in ("starting", "restarting")
@@ -189,6 +208,7 @@ class ManagedServer:
         async with self._moved:
             self._state = state
             self._moved.notify_all()
+        self._ears.moved(self.profile.name, state)
 
     async def _live(self) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from annabelle.core.errors import Conflict, NotFound, ServerDown
 from annabelle.core.redact import Redactor, is_secret_name
@@ -38,6 +38,7 @@ class Supervisor:
         catalogue: Catalogue,
         pinning: Pinning,
         notify: Callable[[Notice], None],
+        moved: Callable[[str, ServerState], None] = lambda _name, _state: None,
     ) -> None:
         self._config, self._launcher, self._catalogue = config, launcher, catalogue
         self._pinning, self._notify = pinning, notify
@@ -45,7 +46,7 @@ class Supervisor:
         self._idle: dict[str, ServerStatus] = {}
         """Servers that do not run because of how they are configured, or because nobody has said yes to them."""
         self._secrets = _secrets(config.environment)
-        self._ears = Ears(tools=self._offer, given_up=self._give_up, held=self._hold_back)
+        self._ears = Ears(tools=self._offer, given_up=self._give_up, held=self._hold_back, moved=moved)
 
     async def start(self, builtins: Iterable[Builtin], externals: Iterable[External]) -> None:
         """The guardian before all others, because it must judge what they say; then everyone at once."""
@@ -110,6 +111,11 @@ class Supervisor:
     def guardian(self) -> ManagedServer | None:
         """The server that scans, in whatever state it is; None when there is none."""
         return next((server for server in self._servers.values() if server.profile.role == "guardian"), None)
+
+    async def end_hung(self, names: Collection[str], seconds: float) -> list[str]:
+        servers = [server for name, server in self._servers.items() if name in names]
+        ended = await asyncio.gather(*(server.end_if_hung(seconds) for server in servers))
+        return [server.profile.name for server, hung in zip(servers, ended, strict=True) if hung]
 
     def statuses(self) -> list[ServerStatus]:
         running = [server.status() for server in self._servers.values()]

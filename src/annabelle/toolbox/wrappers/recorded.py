@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 
 from annabelle.core.errors import (
@@ -36,7 +36,8 @@ _RAISED_AGAIN: dict[str, type[AnnabelleError]] = {
 class _Flight:
     digest: str
     task: asyncio.Task[ToolResult]
-    message_id: str | None
+    server: str
+    context: CallContext
 
 
 class Recorder:
@@ -57,7 +58,7 @@ class Recorder:
             return (await asyncio.shield(flight.task)).model_copy(update={"replayed": True})
         record = JournalledCall(call_id, tool.name, digest, context)
         task = asyncio.create_task(self._once(record, inner, tool, arguments))
-        self._flights[call_id] = _Flight(digest, task, context.message_id)
+        self._flights[call_id] = _Flight(digest, task, tool.server, context)
         task.add_done_callback(lambda done: self._landed(call_id, done))
         return await asyncio.shield(task)
 
@@ -76,8 +77,22 @@ class Recorder:
     def give_up(self, message_id: str) -> None:
         """Stop every call made for a message, its subagents' included: nobody wants what comes of them."""
         for flight in self._flights.values():
-            if flight.message_id == message_id:
+            if flight.context.message_id == message_id:
                 flight.task.cancel()
+
+    def give_up_for(self, agents: Collection[str]) -> None:
+        """Stop every call these agents have made, those in the background included."""
+        for flight in self._flights.values():
+            if flight.context.caller == "agent" and flight.context.agent_id in agents:
+                flight.task.cancel()
+
+    def at_work(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
+        """The servers that have calls under way for one of these messages or agents."""
+        return {
+            flight.server
+            for flight in self._flights.values()
+            if flight.context.message_id in messages or flight.context.agent_id in agents
+        }
 
     async def drain(self, seconds: float) -> None:
         """Let calls under way end; those that do not in time are cancelled and written down as such."""
