@@ -52,10 +52,11 @@ for name in sys.argv[1:]:
     if os.fork() == 0:
         import importlib
         importlib.import_module(f"annabelle.servers.{{name}}.__main__")
+        early = ["its tools"] if f"annabelle.servers.{{name}}.server" in sys.modules else []
         server = importlib.import_module(f"annabelle.servers.{{name}}.server").build()
         [tool.input_schema() for tool in server.tools.values()]
         loaded = sorted({{module.partition(".")[0] for module in sys.modules}} & set(heavy))
-        os.write(write, json.dumps(loaded).encode())
+        os.write(write, json.dumps(early + loaded).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as answer:
@@ -66,7 +67,10 @@ for name in sys.argv[1:]:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """The heavy modules each server has loaded once it is built, each forked from one process as in the nursery."""
+    """What each server has loaded too early: its tools before they are called, heavy modules before they are used.
+
+    Each is forked from one process, as in the nursery.
+    """
     home = tmp_path_factory.mktemp("lean")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "ANNABELLE_HOME": str(home / "home")}
     done = subprocess.run(
