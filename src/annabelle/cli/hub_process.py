@@ -131,18 +131,20 @@ def _failure(hub: HubProcess) -> AnnabelleError:
 def stop_hub(home: Home, grace: float) -> bool:
     """Stop the hub of this home; False when none runs. One that is not gone in time is killed, which loses nothing."""
     note = read_hub_file(home)
-    if note is None or not (_answers(note) or _is_hub(note.pid)):
+    if note is None or not (_answers(note) or is_hub(note.pid)):
         return False
     stop_process(note.pid, grace)
     return True
 
 
-def _is_hub(pid: int) -> bool:
+def is_hub(pid: int) -> bool:
     """Whether a process that does not answer is a hub at all, and not one that got an old number."""
-    try:
-        return b"annabelle.hub" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            return b"annabelle.hub" in Path(f"/proc/{pid}/cmdline").read_bytes()
         return False
+    shown = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, check=False, timeout=5)
+    return b"annabelle.hub" in shown.stdout
 
 
 def stop_process(pid: int, grace: float, reap: subprocess.Popen[bytes] | None = None) -> None:

@@ -80,6 +80,8 @@ def _age(seconds: object) -> str:
 
 def _state_of(agent: JsonObject) -> str:
     """An agent without a process is no trouble, and must not look like one."""
+    if agent.get("stopped"):
+        return "stopped, until: annabelle resume"
     if agent.get("paused"):
         return f"paused: {_text(agent, 'pauseReason')}"
     if not agent.get("enabled", True):

@@ -16,6 +16,7 @@ from annabelle.core.trace import current_trace
 from annabelle.hub.api import (
     agents,
     approvals,
+    audit,
     costs,
     forget,
     health,
@@ -24,6 +25,7 @@ from annabelle.hub.api import (
     messages,
     servers,
     status,
+    stop,
     tasks,
     threads,
     tools,
@@ -77,6 +79,8 @@ def make_app(hub: Hub) -> Door:
         forget,
         servers,
         status,
+        stop,
+        audit,
         costs,
         health,
     ):

@@ -59,6 +59,10 @@ class Stopper:
         self._parts = parts
         self._cleaning: set[asyncio.Task[None]] = set()
 
+    @property
+    def halts(self) -> Halts:
+        return self._parts.halts
+
     def start(self) -> None:
         """Say again what an earlier hub was told to stop."""
         self._tell()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from io import BufferedReader
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.core.messages import now
 from annabelle.store.audit.places import AuditPlaces
 from annabelle.store.audit.record import Record, parse
 
@@ -27,19 +26,29 @@ class Wanted:
     kind: str | None = None
     since: datetime | None = None
 
+    def __post_init__(self) -> None:
+        if self.since is not None and self.since.tzinfo is None:
+            object.__setattr__(self, "since", self.since.astimezone())  # said without a zone, it is meant here
+
 
 def latest(places: AuditPlaces, wanted: Wanted) -> list[Record]:
     """The newest records that are wanted, oldest first. What can not be read is passed over; `verify` names it."""
-    found: deque[Record] = deque(maxlen=wanted.last)
+    found: list[Record] = []
     with opened(places) as files:
-        for _path, file in files:
-            for line in file:
-                if wanted.kind is not None and f'"kind":"{wanted.kind}"'.encode() not in line:
-                    continue
-                record = parse(line)
-                if record is not None and _fits(record, wanted):
-                    found.append(record)
-    return list(found)
+        for _path, file in reversed(files):
+            found = [*deque(_wanted(file, wanted), maxlen=wanted.last - len(found)), *found]
+            if len(found) >= wanted.last:
+                break
+    return found
+
+
+def _wanted(file: BufferedReader, wanted: Wanted) -> Iterator[Record]:
+    mark = f'"kind":"{wanted.kind}"'.encode() if wanted.kind is not None else b""
+    for line in file:
+        # Most lines need not be parsed to know that they are of another kind.
+        record = parse(line) if mark in line else None
+        if record is not None and _fits(record, wanted):
+            yield record
 
 
 @contextlib.contextmanager
@@ -66,11 +75,4 @@ def _opened_at_once(places: AuditPlaces, stack: contextlib.ExitStack) -> list[tu
 def _fits(record: Record, wanted: Wanted) -> bool:
     if wanted.kind is not None and record.kind != wanted.kind:
         return False
-    return wanted.since is None or _moment(record.at) >= wanted.since
-
-
-def _moment(at: str) -> datetime:
-    try:
-        return datetime.fromisoformat(at)
-    except ValueError:
-        return now()
+    return wanted.since is None or datetime.fromisoformat(record.at) >= wanted.since

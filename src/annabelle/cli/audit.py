@@ -1,0 +1,94 @@
+"""`annabelle audit`: what was done and decided, and whether anybody changed the record of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from annabelle.cli.options import Json, command_app
+from annabelle.cli.output import print_json, print_paragraph, print_table
+from annabelle.cli.screen import clean
+from annabelle.core.errors import InvalidArguments, StorageTrouble
+from annabelle.core.home import Home
+from annabelle.core.tools import JsonObject
+from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.reading import Wanted, latest
+from annabelle.store.audit.record import Record
+from annabelle.store.audit.verify import verify as verify_files
+
+app = command_app("See what was done and decided, and check that nobody changed the record of it.")
+
+
+@app.callback(invoke_without_command=True)
+def audit(context: typer.Context, json: Json = False) -> None:
+    """See what was done and decided, and check that nobody changed the record of it."""
+    if context.invoked_subcommand is None:
+        show(json=json)
+
+
+@app.command()
+def verify(json: Json = False) -> None:
+    """Check every record, from the files alone; a hub may run meanwhile. Exit code 3 names the first that is wrong."""
+    verdict = verify_files(AuditPlaces.of(Home.from_environment()))
+    if json:
+        print_json({"good": verdict.good, **asdict(verdict)})
+        if not verdict.good:
+            raise typer.Exit(StorageTrouble.exit_code)
+        return
+    if verdict.problem is not None:
+        raise StorageTrouble(verdict.problem.text, hint="What stands before it is whole.")
+    if verdict.last is None:
+        print_paragraph("Nothing was recorded yet.")
+        return
+    dropped = f" Records up to {verdict.dropped} were dropped by rotation." if verdict.dropped else ""
+    torn = (
+        f" A line of {verdict.torn} bytes is being written, or was when Annabelle was killed." if verdict.torn else ""
+    )
+    print_paragraph(
+        f"The audit is whole: {verdict.records} records, {verdict.first} to {verdict.last.n}.{dropped}{torn}"
+        f" The last one's hash is {verdict.last.hash}"
+    )
+
+
+@app.command()
+def show(
+    last: Annotated[int, typer.Option("-n", "--last", min=1, help="How many of the newest.")] = 50,
+    kind: Annotated[
+        str | None, typer.Option(help="Only of this kind: tool, scan, approval, rule, config, login, stop, server …")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only from this day or moment on: 2026-11-15, or with a time.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show the newest records. They hold names, numbers and fingerprints, never content."""
+    found = latest(AuditPlaces.of(Home.from_environment()), Wanted(last, kind, _moment(since)))
+    if json:
+        print_json({"records": [asdict(record) for record in found]})
+    elif found:
+        print_table(("N", "TIME", "KIND", "FACTS"), [_row(record) for record in found])
+    else:
+        print_paragraph("There is no such record.")
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidArguments(
+            f"{text!r} is no day or moment.", hint="Write it as 2026-11-15 or 2026-11-15T08:30.", field="since"
+        ) from error
+
+
+def _row(record: Record) -> tuple[str, str, str, str]:
+    at = datetime.fromisoformat(record.at).astimezone()
+    return str(record.n), f"{at:%Y-%m-%d %H:%M:%S}", record.kind, clean(_facts(record.facts))
+
+
+def _facts(facts: JsonObject) -> str:
+    return " ".join(f"{name}={value}" for name, value in facts.items() if value is not None)
