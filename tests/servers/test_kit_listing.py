@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import subprocess
@@ -283,6 +284,23 @@ async def test_what_is_missing_is_told_before_the_tools_are_put_together(in_memo
         await client.call_tool("echo", {"text": "it"})
         answer = await client.call_tool("readiness", {})
     assert answer.structured_content["missing"] == "It was refused."
+
+
+async def test_a_server_of_every_message_is_put_together_without_a_call(in_memory: Connect) -> None:
+    built = asyncio.Event()
+    troubles = [ImportError("not yet")]
+
+    def put() -> ToolServer:
+        built.set()
+        if troubles:
+            raise troubles.pop()
+        return sample()
+
+    async with in_memory(ListedServer(SAMPLE, put, None, soon_seconds=0)) as client:
+        assert not built.is_set()
+        await client.list_tools()
+        await asyncio.wait_for(built.wait(), 30)
+        assert not (await client.call_tool("echo", {"text": "it"})).is_error, "what failed before is tried again"
 
 
 async def test_a_server_that_can_not_be_put_together_says_so_to_every_call(in_memory: Connect) -> None:

@@ -5,7 +5,7 @@ from annabelle.servers.kit import run_listed
 
 
 def main() -> None:
-    run_listed("annabelle.servers.guardian", GuardianConfig.from_environment)
+    run_listed("annabelle.servers.guardian", GuardianConfig.from_environment, in_every_message=True)
 
 
 if __name__ == "__main__":

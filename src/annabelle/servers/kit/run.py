@@ -26,6 +26,9 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 C = TypeVar("C")
 
+SOON_SECONDS = 2.0
+"""After so long a start is over, and its servers have the machine for themselves."""
+
 CLOSE_SECONDS = 10.0
 """How long a server may take to let go of what it holds; whoever stops it may have less patience."""
 
@@ -55,23 +58,31 @@ def run(build: Callable[[], Served]) -> None:
         asyncio.run(serve(server))
 
 
-def run_listed(package: str, settings: Callable[[], C], readiness: Callable[[C], Readiness] | None = None) -> None:
+def run_listed(
+    package: str,
+    settings: Callable[[], C],
+    readiness: Callable[[C], Readiness] | None = None,
+    *,
+    in_every_message: bool = False,
+) -> None:
     """The same for a server whose package is in the usual shape: its tools are put together when one is called.
 
     `settings` is read at the start, so what is wrong with them is said then, and handed to `build` in the package's
-    `server` module. `readiness` answers until the tools are there; it and `settings` should import little.
+    `server` module. `readiness` answers until the tools are there; it and `settings` should import little. A server
+    that is part of every message does not wait for the first one, only for the start to be over.
     """
-    run(lambda: _listed(package, settings(), readiness))
+    run(lambda: _listed(package, settings(), readiness, SOON_SECONDS if in_every_message else None))
 
 
-def _listed(package: str, config: C, readiness: Callable[[C], Readiness] | None) -> Served:
+def _listed(package: str, config: C, readiness: Callable[[C], Readiness] | None, soon_seconds: float | None) -> Served:
     def build() -> ToolServer:
         made = cast("Callable[[C], ToolServer]", importlib.import_module(f"{package}.server").build)
         return made(config)
 
     listing = read_listing(package)
     if listing is not None:
-        return ListedServer(listing, build, None if readiness is None else readiness(config))
+        ask = None if readiness is None else readiness(config)
+        return ListedServer(listing, build, ask, soon_seconds=soon_seconds)
     server = build()
     if not sys.dont_write_bytecode:
         write_listing(package, server)

@@ -5,7 +5,7 @@ from annabelle.servers.memory.config import MemoryConfig
 
 
 def main() -> None:
-    run_listed("annabelle.servers.memory", MemoryConfig.from_environment)
+    run_listed("annabelle.servers.memory", MemoryConfig.from_environment, in_every_message=True)
 
 
 if __name__ == "__main__":
