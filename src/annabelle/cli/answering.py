@@ -19,7 +19,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.visible import visible
 
 Key = Literal["y", "n", "e", "a", "s", "l"]
-LATER: Final = "Nothing is done until you answer: annabelle approvals"
+LATER: Final = "Nothing is done until you answer: annabelle approvals, or /approvals in a chat"
 _WORDS: Final[dict[str, Key]] = {
     "y": "y", "yes": "y", "n": "n", "no": "n", "e": "e", "edit": "e", "a": "a", "always": "a", "s": "s", "show": "s",
     "l": "l", "later": "l",

@@ -6,9 +6,11 @@ import asyncio
 import importlib
 import os
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import cast
 
 from annabelle.cli.answering import Asker
@@ -29,6 +31,7 @@ from annabelle.core.settings import load_settings
 from annabelle.core.tools import JsonObject
 
 NOT_KNOWN_YET = "Annabelle runs with settings of its own; which model answers is shown with the first answer."
+OPEN_QUESTIONS = "/approvals"
 LEAVE_HINT = "Ctrl-C once more, or Ctrl-D, leaves."
 
 
@@ -58,13 +61,33 @@ class _Talk:
                 continue
             if line is None or line.strip() in ("/quit", "/exit"):
                 return
-            if line.strip():
-                self._turn(line)
+            if line.strip() == OPEN_QUESTIONS:
+                self._do(self._open_questions)
+            elif line.strip():
+                self._do(partial(self._turn, line))
 
     def _turn(self, line: str) -> None:
+        asked = self.runner.run(self._say(line))
+        Asker(self.runner, self.conversation.client).until_settled(asked, self._go_on)
+
+    def _open_questions(self) -> None:
+        """Ask what was put off, also in other chats; what follows is shown here."""
+        here = self.conversation
+        waiting = self.runner.run(questions(here.client, "pending"))
+        if not waiting:
+            print_line("No question waits for you.")
+        for (thread_id, _), asked in groupby(reversed(waiting), key=lambda one: (one.thread_id, one.message_id)):
+            if thread_id != here.thread_id:
+                self.conversation = Conversation(here.client, here.chat_id, here.agent_id, thread_id)
+            try:
+                if not Asker(self.runner, here.client).until_settled([one.id for one in asked], self._go_on):
+                    return
+            finally:
+                self.conversation = here
+
+    def _do(self, what: Callable[[], None]) -> None:
         try:
-            asked = self.runner.run(self._say(line))
-            Asker(self.runner, self.conversation.client).until_settled(asked, self._go_on)
+            what()
         except KeyboardInterrupt:
             sys.stdout.write("\n")
             self._stop()
@@ -135,14 +158,13 @@ def _worries(status: JsonObject) -> list[str]:
     return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
 
 
-async def _open_questions(client: HubClient) -> list[str]:
+async def _put_off(client: HubClient) -> list[str]:
     """A question that was put off must not be forgotten."""
     waiting = len(await questions(client, "pending"))
     if not waiting:
         return []
-    return [
-        f"{'A question waits' if waiting == 1 else f'{waiting} questions wait'} for your answer: annabelle approvals"
-    ]
+    what = "A question waits" if waiting == 1 else f"{waiting} questions wait"
+    return [f"{what} for your answer: {OPEN_QUESTIONS}"]
 
 
 def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
@@ -155,7 +177,7 @@ def talk(home: Home, chat_id: str, agent_id: str | None) -> None:
                 status = runner.run(client.get("/status"))
                 greeting = runner.run(_greeting(home, session, status, agent_id))
             print_paragraph(greeting or NOT_KNOWN_YET)
-            for text in [*_worries(status), *runner.run(_open_questions(client))]:
+            for text in [*_worries(status), *runner.run(_put_off(client))]:
                 print_paragraph(f"· {text}")
             print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
             prompt.open()

@@ -44,6 +44,7 @@ class Question(BaseModel):
     reasons: list[str] = []
     agent_id: str = ""
     thread_id: str = ""
+    message_id: str = ""
     created_at: datetime
     expires_at: datetime
     decided_at: datetime | None = None
