@@ -101,8 +101,12 @@ class StoredDesk:
 
 def _bound(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Yes:
     assert context.message_id is not None
+    message = messages.load(conn, context.message_id)
+    if message.state != "running":
+        # It was stopped while the call was on its way: nobody waits for a question, and no yes holds any more.
+        raise NotAllowed("The turn is over.")
     return Yes(
-        root_id=decisions.root_of(messages.load(conn, context.message_id)),
+        root_id=decisions.root_of(message),
         user_id=context.user_id,
         agent_id=context.agent_id or "",
         digest=arguments_hash(tool.name, arguments),
