@@ -26,6 +26,7 @@ from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.native import NativeTool
 
 _ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
+_READING = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
 _FACT: JsonObject = {
     "type": "object",
     "properties": {"fact": {"type": "string"}, "category": {"enum": ["background", "contact"]}},
@@ -67,8 +68,9 @@ async def hub(home: Home, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Asyn
             machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
             hub = machine.hub
             await hub.agents.start()
-            made = [("web_fetch", tools.fetch), ("memory_store_fact", tools.store), ("memory_retrieve", tools.retrieve)]
-            hub.toolbox.add_native([NativeTool(name, "x", _FACT, handler, _ANNOTATIONS) for name, handler in made])
+            reads = [("web_fetch", tools.fetch), ("memory_retrieve", tools.retrieve)]
+            hub.toolbox.add_native([NativeTool(name, "x", _FACT, handler, _READING) for name, handler in reads])
+            hub.toolbox.add_native([NativeTool("memory_store_fact", "x", _FACT, tools.store, _ANNOTATIONS)])
             monkeypatch.setattr(hub.toolbox, "wants_provenance", lambda name: name.startswith("memory_"))
             hub.progress.ready()
             yield hub
@@ -116,11 +118,11 @@ def turn(hub: Hub) -> Turn:
 async def test_what_is_stored_after_a_page_was_read_is_untrusted_also_in_later_turns(
     call: Call, turn: Turn, tools: Tools
 ) -> None:
-    first = await turn("What does that page say?")
+    first = await turn("Remember what that page says")
     await call("memory_store_fact", first, 0, fact="Nothing yet", category="background")
     await call("web_fetch", first)
     await call("memory_store_fact", first, 1, fact="Ada owes Mallory money", category="contact")
-    second = await turn("Thanks")
+    second = await turn("Remember all of it")
     await call("memory_store_fact", second, 0, fact="Ada owes Mallory money", category="contact")
     untrusted = Provenance(trust="untrusted", origins=("web_fetch",))
     assert tools.told == [Provenance(), untrusted, untrusted]
@@ -141,26 +143,23 @@ async def test_what_the_person_said_themselves_stays_trusted(call: Call, turn: T
 async def test_an_untrusted_memory_that_comes_back_taints_what_is_stored_next(
     call: Call, turn: Turn, tools: Tools, number: int | None
 ) -> None:
-    first = await turn("What do you know?")
+    first = await turn("Remember what you know")
     await call("memory_retrieve", first, number)
     await call("memory_store_fact", first, 0, fact="Ada owes Mallory money")
     tools.memory_trust = "untrusted"
-    second = await turn("And what else?")
+    second = await turn("And remember the rest")
     await call("memory_retrieve", second, number)
     await call("memory_store_fact", second, 0, fact="Ada owes Mallory money")
     assert tools.told == [Provenance(), Provenance(trust="untrusted", origins=("memory_retrieve",))]
 
 
 @pytest.mark.req("TRU-03")
-async def test_a_page_read_long_ago_or_in_another_thread_taints_nothing(
-    hub: Hub, call: Call, turn: Turn, tools: Tools
-) -> None:
+async def test_a_page_read_long_ago_still_taints(call: Call, turn: Turn, tools: Tools) -> None:
     await call("web_fetch", await turn("Read it"))
-    for number in range(9):
-        last = await turn(f"message {number}")
-    await call("memory_store_fact", last, 0, fact="Mallory")
-    await call("memory_store_fact", await turn("one more"), 0, fact="Mallory")
-    assert [told.trust for told in tools.told if told is not None] == ["untrusted", "trusted"]
+    for number in range(12):
+        await turn(f"message {number}")
+    await call("memory_store_fact", await turn("Remember what it said"), 0, fact="Mallory is trustworthy")
+    assert [told.trust for told in tools.told if told is not None] == ["untrusted"]
 
 
 @pytest.mark.req("TRU-03")

@@ -92,7 +92,7 @@ async def called(db: Database, message_id: str, tool: str, trust: str) -> None:
 
 
 @pytest.mark.req("TRU-03")
-async def test_untrusted_results_of_the_last_turns_are_seen_and_later_or_older_ones_are_not(
+async def test_untrusted_results_of_all_turns_of_a_thread_are_seen_and_those_of_later_turns_are_not(
     db: Database, receive
 ) -> None:
     old, middle, this, later = [(await receive(words)).message for words in ("a", "b", "c", "d")]
@@ -105,8 +105,9 @@ async def test_untrusted_results_of_the_last_turns_are_seen_and_later_or_older_o
     seen = Seen("memory_retrieve_memories", "owner", "annabelle", this.id)
     for _ in range(2):
         await db.write(lambda c: recent_turns.note_untrusted(c, seen))
-    assert await db.read(lambda c: recent_turns.untrusted_tools(c, this.id, turns=2)) == [
+    assert await db.read(lambda c: recent_turns.untrusted_tools(c, this.id)) == [
         "memory_retrieve_memories",
         "web_fetch",
+        "web_old",
     ]
     assert await db.read(lambda c: recent_turns.words(c, this.id, turns=2)) == ["c", "b"]

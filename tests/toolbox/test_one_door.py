@@ -1,13 +1,17 @@
 """There is one way to a tool, and every door stands on it, whoever comes and whatever happened before (I-07)."""
 
+import ast
+import asyncio
 import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+import annabelle
 from annabelle.core.errors import InvalidArguments, NotAllowed, UnknownTool
 from annabelle.core.memory import Provenance
 from annabelle.core.scans import Scan
@@ -18,7 +22,7 @@ from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.guard.rules import GuardRules
+from annabelle.toolbox.guard.rules import Guarding, GuardRules
 from annabelle.toolbox.native import NativeTool
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
@@ -27,6 +31,8 @@ from annabelle.toolbox.wrappers.approved import Approved
 from annabelle.toolbox.wrappers.audited import Audited
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.guarded import Guarded
+from annabelle.toolbox.wrappers.labelled import Labelled
+from annabelle.toolbox.wrappers.labelled import Labelled
 from annabelle.toolbox.wrappers.recorded import Recorded
 from annabelle.toolbox.wrappers.revealed import Revealed
 from annabelle.toolbox.wrappers.timed import Timed
@@ -73,8 +79,10 @@ def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     timed = guarded.inner
     assert isinstance(timed, Timed)
     assert timed.seconds == 7
-    assert isinstance(timed.inner, Revealed)
-    assert (timed.inner.takes_secrets, timed.inner.inner) == (False, server)
+    labelled = timed.inner
+    assert isinstance(labelled, Labelled)
+    assert isinstance(labelled.inner, Revealed)
+    assert (labelled.inner.takes_secrets, labelled.inner.inner) == (False, server)
 
 
 async def expect_doors(toolbox: Toolbox, tool: str, arguments: JsonObject) -> None:
@@ -129,6 +137,95 @@ async def test_every_way_to_a_tool_has_every_door_also_after_a_restart_and_a_rel
     assert len(native.heard) == 3, "only the good calls reached it"
 
 
+@pytest.mark.req("GRD-02", "EXT-05")
+@pytest.mark.incident("I-07")
+async def test_every_way_to_a_tool_is_guarded_also_after_a_restart_and_a_reload(
+    with_servers: WithServers, journal: MemoryJournal, tmp_path: Path
+) -> None:
+    config = with_servers("watchman", "witness")
+    entry = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
+    write_external(config, {"outside": entry})
+    guarding = Guarding(lambda agent_id: GuardRules())
+    toolbox = Toolbox(config, journal, doors=Doors(guarding=guarding))
+    heard: list[object] = []
+
+    async def speak(arguments: JsonObject, context: CallContext) -> ToolResult:
+        heard.append(arguments["text"])
+        return ToolResult(text=f"It said {arguments['text']}.")
+
+    ways: list[tuple[str, str]] = [("witness_act", "word"), ("outside_say", "text")]
+    callers = [AGENT, *(AGENT.model_copy(update={"caller": caller}) for caller in ("api", "cli", "hub"))]
+
+    async def all_ways() -> None:
+        for context in callers:
+            for tool, name in ways:
+                blocked = await toolbox.call(tool, {name: "EVIL"}, context, AgentPolicy())
+                assert (blocked.error and blocked.error.code, "was not called" in blocked.text) == (
+                    "security_blocked",
+                    True,
+                ), f"{context.caller} reached {tool} past the guard"
+                assert not (await toolbox.call(tool, {name: "good"}, context, AgentPolicy())).is_error
+            withheld = await toolbox.call("speak", {"text": "EVIL"}, context, AgentPolicy())
+            assert withheld.error is not None
+            assert "EVIL" not in withheld.model_dump_json(), "a tool of the hub's own may pass on foreign words"
+
+    try:
+        await asyncio.wait_for(toolbox.start(), 60)
+        toolbox.add_native([NativeTool("speak", "Speak.", TEXT, speak, ToolAnnotations(idempotent=True))])
+        await all_ways()
+        for status in toolbox.servers():
+            assert status.pid is not None
+            os.kill(status.pid, signal.SIGKILL)
+        await eventually(lambda: all(status.restarts == 1 and status.available for status in toolbox.servers()))
+        await all_ways()
+        await toolbox.restart("witness")
+        await toolbox.restart("watchman")
+        write_external(config, {"outside": {**entry, "sensitive": True}, "later": entry})
+        ways.append(("later_say", "text"))
+        await eventually(lambda: len(toolbox.servers()) == 4 and all(one.available for one in toolbox.servers()))
+        await all_ways()
+    finally:
+        await toolbox.stop()
+    acted = (tmp_path / "witness.txt").read_text().splitlines()
+    assert "EVIL" not in acted
+    assert acted.count("good") == heard.count("EVIL") == 3 * len(callers)
+
+
+def test_nobody_reaches_a_server_but_through_the_router() -> None:
+    """A second way would be one without doors. Whoever adds a line here has to say why it needs none."""
+    past_the_doors = {
+        "toolbox/router.py": "the one way",
+        "toolbox/secrets/vaults.py": "asks the vault for the value of a handle, right before the server that gets it",
+        "toolbox/guard/guardian.py": "asks the guardian itself",
+        "toolbox/supervision/readiness.py": "asks a server of ours what it lacks",
+        "toolbox/supervision/server.py": "is the server's life: whoever calls it is one of these",
+        "toolbox/supervision/supervisor.py": "starts and stops servers",
+    }
+    root = Path(annabelle.__file__).parent
+    reaching = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if not path.is_relative_to(root / "toolbox" / "connections")
+        and not path.is_relative_to(root / "toolbox" / "protocol")
+        and _reaches_a_server(path.read_text())
+    }
+    assert reaching == past_the_doors.keys()
+
+
+def _reaches_a_server(code: str) -> bool:
+    """Whether code calls a tool on a connection, takes the client out of an offer, or knows a server by its class."""
+    if not any(word in code for word in ("call_tool", ".client", "ManagedServer")):
+        return False
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Attribute) and (node.attr == "call_tool" or ast.unparse(node) == "offer.client"):
+            return True
+        if isinstance(node, ast.ImportFrom) and any(name.name == "ManagedServer" for name in node.names):
+            return True
+        if isinstance(node, ast.ClassDef) and node.name == "ManagedServer":
+            return True
+    return False
+
+
 @pytest.mark.req("POL-01")
 async def test_a_tool_for_people_or_for_the_hub_is_neither_shown_to_others_nor_let_through(
     config: ToolboxConfig, start: Start
@@ -180,12 +277,9 @@ async def test_an_external_server_is_told_no_more_than_it_always_was(with_server
     write_external(config, {"outside": entry})
     toolbox = await start(config)
     always = {"trace_id": "tr_1", "agent_id": "a", "user_id": "owner", "chat_id": "c", "message_id": "msg_1"}
-    context = CallContext(
-        caller="hub",
-        thread_id="thr_1",
-        channel="cli",
-        provenance=Provenance(trust="untrusted", origins=("web_fetch",)),
-        **always,
+    told = Provenance(trust="untrusted", origins=("web_fetch",))
+    context = CallContext.model_validate(
+        always | {"caller": "hub", "thread_id": "thr_1", "channel": "cli", "provenance": told}
     )
     ours = (await toolbox.call("echo_surroundings", {}, context)).structured
     theirs = (await toolbox.call("outside_surroundings", {}, context)).structured

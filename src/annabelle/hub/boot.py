@@ -56,6 +56,7 @@ from annabelle.hub.listening import address
 from annabelle.hub.memory.service import Around, HubMemory
 from annabelle.hub.notices import Notices, tell_of_servers
 from annabelle.hub.quiet import Quiet
+from annabelle.hub.rules.book import StoredRuleBook
 from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
@@ -71,6 +72,8 @@ from annabelle.hub.subagents.background import BackgroundCalls, BackgroundParts
 from annabelle.hub.subagents.subagents import SubagentParts, Subagents
 from annabelle.hub.subagents.tasks import TaskParts, Tasks
 from annabelle.hub.tools.offering import offer_native_tools
+from annabelle.hub.trust.judge import JudgeParts, TrustJudge
+from annabelle.hub.trust.own_addresses import own_addresses
 from annabelle.hub.turns import Turns
 from annabelle.store.database import Database, sqlite_url
 from annabelle.toolbox.config import ToolboxConfig
@@ -165,7 +168,14 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     watch = guarding(settings, environment, lambda agent_id: agents.config.agent(agent_id), notices)
     expiring = Expiring(database, events, lambda: memory.keeper.wake(), audit=audit)
     desk = StoredDesk(database, start.redact, settings.approval_hours, audit, expiring.asked)
-    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, Doors(desk=desk, audit=audit, guarding=watch))
+    judge = TrustJudge(
+        JudgeParts(
+            database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda server: toolbox.is_ours(server),
+            own_addresses(home),
+        )
+    )  # fmt: skip
+    doors = Doors(judge, desk, audit, watch)
+    toolbox = Toolbox(shown, StoredJournal(database), start.nursery, doors)
     turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(
         home=home,

@@ -47,7 +47,7 @@ class StoredJournal:
 
     async def finish(self, call_id: str, result: ToolResult) -> None:
         kept = result.model_dump(mode="json", exclude_defaults=True)
-        await self._database.write(lambda conn: tool_calls.finish(conn, call_id, kept, result.trust))
+        await self._database.write(lambda conn: tool_calls.finish(conn, call_id, kept, result.trust, result.labels))
         failpoint("hub.after_call")
 
     async def mark_unknown(self, call_id: str) -> None:

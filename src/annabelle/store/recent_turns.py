@@ -1,20 +1,31 @@
-"""The last turns of a thread: what the person said in them, and what foreign content the agent has seen (TRU-03)."""
+"""The turns of a thread: what the person said in them, and what foreign content the agent has seen (TRU-03).
+
+Foreign content taints for as long as it is there: what was read may be in the agent's mind, in a summary or in its
+archive, however many turns ago it came.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
 from annabelle.store.statements import InsertNew
 from annabelle.store.tables import messages, tool_calls
 
 TURNS = 10
+"""Turns whose words back what an agent writes down, and whose warnings make policy more careful."""
+_EARLIER = 2
+_RESULTS = 80
+_RESULT_CHARS = 200_000
 
 _this = messages.alias("this")
-_recent = (
-    select(messages.c.id, messages.c.content, messages.c.position)
+_before = (
+    select(messages.c.id, messages.c.content, messages.c.position, messages.c.source, messages.c.metadata)
     .join(_this, _this.c.id == bindparam("message_id"))
     .where(
         messages.c.thread_id == _this.c.thread_id,
@@ -22,15 +33,34 @@ _recent = (
         messages.c.kind == "inbound",
     )
     .order_by(messages.c.position.desc())
-    .limit(bindparam("turns"))
 )
-_ids = _recent.subquery()
+_recent = _before.limit(bindparam("turns"))
+_said = _before.where(messages.c.source == "user").limit(bindparam("turns"))
+_seen_there = (
+    tool_calls.join(messages, messages.c.id == tool_calls.c.message_id)
+    .join(_this, _this.c.id == bindparam("message_id"))
+)  # fmt: skip
+_in_the_thread = (messages.c.thread_id == _this.c.thread_id, messages.c.position <= _this.c.position)
 _untrusted = (
     select(tool_calls.c.tool)
     .distinct()
-    .where(tool_calls.c.message_id.in_(select(_ids.c.id)), tool_calls.c.trust == "untrusted")
+    .select_from(_seen_there)
+    .where(*_in_the_thread, tool_calls.c.trust == "untrusted")
     .order_by(tool_calls.c.tool)
 )
+_any_untrusted = (
+    select(tool_calls.c.call_id).select_from(_seen_there).where(*_in_the_thread, tool_calls.c.trust == "untrusted")
+).limit(1)
+_results = (
+    select(
+        tool_calls.c.tool, tool_calls.c.result, tool_calls.c.trust, tool_calls.c.labels, tool_calls.c.message_id,
+        messages.c.position,
+    )
+    .select_from(_seen_there)
+    .where(*_in_the_thread, tool_calls.c.state == "finished")
+    .order_by(messages.c.position.desc(), tool_calls.c.finished_at.desc())
+    .limit(_RESULTS)
+)  # fmt: skip
 _insert = InsertNew(tool_calls, ["call_id"])
 
 
@@ -44,16 +74,87 @@ class Seen:
     message_id: str
 
 
-def untrusted_tools(connection: Connection, message_id: str, turns: int = TURNS) -> list[str]:
-    """The tools whose untrusted results were seen in the turn of this message or the ones before it."""
-    rows = connection.execute(_untrusted, {"message_id": message_id, "turns": turns})
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """A result as the journal has it. `this_turn`: it came back since the person's last message."""
+
+    tool: str
+    result: JsonObject
+    trusted: bool
+    labels: tuple[str, ...]
+    this_turn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """What is known of a turn: the person's words, those before it, and what was seen in the whole thread."""
+
+    words: str
+    earlier: tuple[str, ...]
+    untrusted: tuple[str, ...]
+    warnings: frozenset[str]
+    results: tuple[KeptResult, ...]
+
+
+def untrusted_tools(connection: Connection, message_id: str) -> list[str]:
+    """The tools whose untrusted results were seen in the thread, up to the turn of this message."""
+    rows = connection.execute(_untrusted, {"message_id": message_id})
     return [str(row[0]) for row in rows]
 
 
+def is_tainted(connection: Connection, message_id: str) -> bool:
+    """Whether there are any."""
+    return connection.execute(_any_untrusted, {"message_id": message_id}).first() is not None
+
+
 def words(connection: Connection, message_id: str, turns: int = TURNS) -> list[str]:
-    """What the person said, this message first and the ones before it after."""
-    rows = connection.execute(_recent, {"message_id": message_id, "turns": turns})
+    """What the person said, this message first and the ones before it after. Our own notes are not among it."""
+    rows = connection.execute(_said, {"message_id": message_id, "turns": turns})
     return [str(row.content) for row in rows]
+
+
+def record(connection: Connection, message_id: str) -> TurnRecord:
+    """All that policy needs to know of a turn, also when it is one that was parked and goes on."""
+    recent = connection.execute(_recent, {"message_id": message_id, "turns": TURNS}).mappings().all()
+    root = next((_root(row) for row in recent if row["id"] == message_id), message_id)
+    said = connection.execute(_said, {"message_id": root, "turns": 1 + _EARLIER}).mappings().all()
+    own = bool(said) and said[0]["id"] == root  # a turn that no person began is nobody's order
+    results, warned = _kept(connection, message_id, recent, root)
+    return TurnRecord(
+        words=str(said[0]["content"]) if own else "",
+        earlier=tuple(str(row["content"]) for row in said[1:]) if own else (),
+        untrusted=tuple(untrusted_tools(connection, message_id)),
+        warnings=frozenset(warned | {label for row in recent for label in _labels(row["metadata"].get("labels"))}),
+        results=results,
+    )
+
+
+def _kept(
+    connection: Connection, message_id: str, recent: Sequence[RowMapping], root: str
+) -> tuple[tuple[KeptResult, ...], set[str]]:
+    """The newest results, as many as are looked at, and the labels of those of the last turns."""
+    turn = {message_id, root} | {str(row["id"]) for row in recent if _root(row) == root}
+    window = {str(row["id"]) for row in recent}
+    kept: list[KeptResult] = []
+    warned: set[str] = set()
+    left = _RESULT_CHARS
+    for row in connection.execute(_results, {"message_id": message_id}).mappings():
+        labels = _labels(row["labels"])
+        warned |= set(labels) if row["message_id"] in window else set()
+        result = cast("JsonObject", row["result"] or {})
+        left -= len(str(result))
+        if left > 0 and result:
+            kept.append(KeptResult(row["tool"], result, row["trust"] == "trusted", labels, row["message_id"] in turn))
+    return tuple(kept), warned
+
+
+def _root(row: RowMapping) -> str:
+    """The person's message behind a message: a continuation names it, and only the hub writes continuations."""
+    return str(row["metadata"]["root"]) if row["source"] == "decision" else str(row["id"])
+
+
+def _labels(value: object) -> tuple[str, ...]:
+    return tuple(str(label) for label in cast("list[object]", value)) if isinstance(value, list) else ()
 
 
 def note_untrusted(connection: Connection, seen: Seen) -> None:

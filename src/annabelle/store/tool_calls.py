@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -11,6 +12,7 @@ from annabelle.core.errors import Conflict, NotFound
 from annabelle.core.memory import Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Label
 from annabelle.store.statements import InsertNew
 from annabelle.store.tables import tool_calls
 
@@ -24,6 +26,7 @@ _finish = (
         result=bindparam("new_result"),
         finished_at=bindparam("at"),
         trust=bindparam("new_trust"),
+        labels=bindparam("new_labels"),
     )
 )
 # What was only looked at on the agent's behalf has no arguments, and was not used by it.
@@ -78,22 +81,28 @@ def begin(connection: Connection, call: NewCall) -> Begun:
     return Begun("finished", cast("JsonObject | None", row["result"]))
 
 
-def finish(connection: Connection, call_id: str, result: JsonObject, trust: Trust = "untrusted") -> None:
-    """Keep the result and how far it may be trusted; the first one stays."""
-    _end(connection, call_id, "finished", result, trust)
+def finish(
+    connection: Connection, call_id: str, result: JsonObject, trust: Trust = "untrusted", labels: Sequence[Label] = ()
+) -> None:
+    """Keep the result, how far it may be trusted and what else is known of it; the first one stays."""
+    _end(connection, call_id, "finished", result, (trust, labels))
 
 
 def mark_unknown(connection: Connection, call_id: str, result: JsonObject) -> None:
     """Keep that nobody knows whether the call happened, with the result that says so: our own words."""
-    _end(connection, call_id, "unknown", result, "trusted")
+    _end(connection, call_id, "unknown", result, ("trusted", ()))
 
 
-def _end(connection: Connection, call_id: str, state: str, result: JsonObject, trust: Trust) -> None:
+def _end(
+    connection: Connection, call_id: str, state: str, result: JsonObject, known: tuple[Trust, Sequence[Label]]
+) -> None:
+    trust, labels = known
     change: JsonObject = {
         "call": call_id,
         "new_state": state,
         "new_result": result,
         "new_trust": trust,
+        "new_labels": list(labels) or None,
         "at": now(),
     }
     if connection.execute(_finish, change).rowcount == 1:

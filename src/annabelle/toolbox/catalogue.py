@@ -86,6 +86,10 @@ class Catalogue:
         offer = self._by_name.get(name)
         return offer is not None and offer.provenance
 
+    def is_ours(self, server: str) -> bool:
+        """Whether a server came with us, rather than being added by the user under whatever name."""
+        return server not in self._foreign
+
     def listing(self, policy: AgentPolicy | None, caller: Caller = "agent") -> ToolList:
         if (policy, caller) not in self._lists:
             specs = self._usable(policy, caller)

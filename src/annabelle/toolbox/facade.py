@@ -103,6 +103,14 @@ class Toolbox:
         """Whether a call of this tool has to say where its content may come from (`CallContext.provenance`)."""
         return self._catalogue.wants_provenance(name)
 
+    def spec(self, name: str) -> ToolSpec | None:
+        """The tool of this name, whoever may use it."""
+        return next((tool for tool in self._catalogue.listing(None, "hub").tools if tool.name == name), None)
+
+    def is_ours(self, server: str) -> bool:
+        """Whether a server came with us, rather than being added by the user under whatever name."""
+        return self._catalogue.is_ours(server)
+
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None = None
     ) -> ToolResult:

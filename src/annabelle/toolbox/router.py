@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.guard.guard import Guard
@@ -16,6 +17,7 @@ from annabelle.toolbox.wrappers.approved import Approved
 from annabelle.toolbox.wrappers.audited import Audited
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.guarded import Guarded
+from annabelle.toolbox.wrappers.labelled import Labelled
 from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
 from annabelle.toolbox.wrappers.revealed import Revealed
 from annabelle.toolbox.wrappers.timed import Timed
@@ -27,9 +29,9 @@ class Router:
     So a server that was restarted, reloaded or added a minute ago can not be reached without them. How a call ended is
     noted around them all (Audited). The order:
     may this caller (Allowed), do the arguments fit (Checked), does policy or the person say yes (Approved), did it
-    happen already (Recorded), does it try to give orders (Guarded), how long may it take (Timed), values for handles
-    of secrets (Revealed). No clock runs while a person thinks or the guardian reads, and what is recorded is what was
-    scanned, without a secret in it.
+    happen already (Recorded), does it try to give orders (Guarded), how long may it take (Timed), where does it come
+    from (Labelled), values for handles of secrets (Revealed). No clock runs while a person thinks or the guardian
+    reads, and what is recorded is what was scanned, without a secret in it.
     """
 
     def __init__(self, catalogue: Catalogue, journal: CallJournal, doors: Doors, guard: Guard) -> None:
@@ -51,7 +53,8 @@ class Router:
 
     def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:
         revealed = Revealed(offer.client, offer.takes_secrets, self._vaults)
-        timed = Timed(revealed, offer.timeout_seconds)
+        traits = reviewed_tools().get(offer.spec.name) if self._catalogue.is_ours(offer.spec.server) else None
+        timed = Timed(Labelled(revealed, traits), offer.timeout_seconds)
         guarded = Guarded(timed, self._guard, offer.scan)
         approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
         return Audited(Allowed(Checked(approved, self._checker), policy), self._doors.audit)

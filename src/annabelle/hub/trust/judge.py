@@ -1,0 +1,92 @@
+"""Asked before every call of an agent: what is the call, what is known of its turn, what does policy say (POL-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlalchemy import Connection
+
+from annabelle.core.tools import CallContext, JsonObject, ToolSpec
+from annabelle.core.trust import Decision
+from annabelle.hub.trust.turn_facts import turn_facts
+from annabelle.policy.decide import decide, needs_facts
+from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.rules.rule import RuleBook
+from annabelle.policy.tools.guess import guessed
+from annabelle.policy.tools.reviewed import HUB, reviewed_tools
+from annabelle.store import recent_turns
+from annabelle.store.database import Database
+
+_READING: Final = frozenset({"read_private", "read_untrusted"})
+_QUEUE: Final = "queue_task"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeParts:
+    """What the judge looks things up in. `tool` is the spec of a name, `is_ours` says whose server it is."""
+
+    database: Database
+    rules: RuleBook
+    tool: Callable[[str], ToolSpec | None]
+    is_ours: Callable[[str], bool]
+    own_addresses: Callable[[], frozenset[str]] = frozenset
+
+
+class TrustJudge:
+    """Decides from stored facts alone: nothing a model, a thinker or a server says of itself has a part in it."""
+
+    def __init__(self, parts: JudgeParts) -> None:
+        self._parts = parts
+
+    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
+        if tool.name == _QUEUE and tool.server == HUB:
+            return await self._queued(arguments, context)
+        return await self._decide(tool, arguments, context)
+
+    async def _decide(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
+        parts, own = self._parts, _own_chat(context)
+        call = self._call(tool, arguments, own)
+        if not needs_facts(call):
+            return decide(call, TurnFacts())
+        rules = await parts.rules.for_call(context.user_id, context.agent_id)
+        message_id = context.message_id
+        if message_id is None:
+            return decide(call, TurnFacts(), rules)
+        # Before foreign content was seen, reading depends on nothing: the rest of the facts is not loaded.
+        if not rules and set(call.classes) <= _READING and not await self._tainted(message_id):
+            return decide(call, TurnFacts())
+
+        def load(conn: Connection) -> TurnFacts:
+            return turn_facts(conn, message_id, own | parts.own_addresses())
+
+        return decide(call, await parts.database.read(load), rules)
+
+    async def _tainted(self, message_id: str) -> bool:
+        return await self._parts.database.read(lambda conn: recent_turns.is_tainted(conn, message_id))
+
+    def _call(self, tool: ToolSpec, arguments: JsonObject, own: frozenset[str]) -> CallFacts:
+        reviewed = reviewed_tools().get(tool.name) if self._parts.is_ours(tool.server) else None
+        traits = reviewed or guessed(tool)
+        call = CallFacts(tool.name, arguments, traits, traits.classes_of(arguments))
+        if tool.server == HUB and traits.to and all(one.casefold() in own for one in call.values(traits.to)):
+            return CallFacts(tool.name, arguments, traits, traits.classes)  # said to whom the agent talks with anyway
+        return call
+
+    async def _queued(self, arguments: JsonObject, context: CallContext) -> Decision:
+        """A call that goes on in the background is judged as the call it is; nobody can be asked about it there."""
+        action = cast("JsonObject", arguments.get("action") or {})
+        name, handed = str(action.get("toolName") or ""), action.get("parameters")
+        tool = self._parts.tool(name)
+        if tool is None:
+            return Decision()  # the queue says itself that there is no such tool
+        inner = await self._decide(tool, cast("JsonObject", handed if isinstance(handed, dict) else {}), context)
+        if inner.verdict != "ask":
+            return inner.model_copy(update={"labels": ()})
+        why = f"{name} needs the user's yes, so it can not be queued: call it yourself, and they are asked."
+        return inner.model_copy(update={"verdict": "refuse", "reasons": (why, *inner.reasons), "labels": ()})
+
+
+def _own_chat(context: CallContext) -> frozenset[str]:
+    return frozenset(one.casefold() for one in (context.chat_id, context.channel) if one) | {"me"}
