@@ -32,7 +32,6 @@ from annabelle.toolbox.wrappers.audited import Audited
 from annabelle.toolbox.wrappers.checked import Checked
 from annabelle.toolbox.wrappers.guarded import Guarded
 from annabelle.toolbox.wrappers.labelled import Labelled
-from annabelle.toolbox.wrappers.labelled import Labelled
 from annabelle.toolbox.wrappers.recorded import Recorded
 from annabelle.toolbox.wrappers.revealed import Revealed
 from annabelle.toolbox.wrappers.timed import Timed
