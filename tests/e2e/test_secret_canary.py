@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from e2e.days import MakeHub, ready, reply
-from servers.onepassword.stand_in import StandIn
 from support.canary import Canary
+from support.op_stand_in import StandIn
 from support.scripted_model import ScriptedServer, plan_text
 
 SECRET = Canary("Velmora-7731-Quist!")

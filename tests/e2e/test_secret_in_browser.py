@@ -15,9 +15,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from e2e.days import MakeHub, ready, reply
-from servers.onepassword.stand_in import StandIn
 from support.canary import Canary
 from support.few_servers import only
+from support.op_stand_in import StandIn
 from support.scripted_model import ScriptedServer, plan_text
 
 SECRET = Canary("Ostrander-4482-Wimple!")
