@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from dataclasses import dataclass
 from typing import Literal
 
 import httpx2 as httpx
 
 from annabelle.cli.hub_client import HubClient, read_hub_file
-from annabelle.cli.hub_process import is_hub
+from annabelle.cli.hub_process import POLL_SECONDS, alive, is_hub
 from annabelle.core.errors import HubUnreachable, NotFound, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.redact import Redactor
@@ -28,6 +29,7 @@ from annabelle.toolbox.processes.tree import kill_tree
 
 ANSWER_SECONDS = 1.0
 STOPPING_SECONDS = 6.0
+GONE_SECONDS = 5.0
 _BY = "owner, at the terminal"
 
 How = Literal["asked", "killed", "written"]
@@ -61,7 +63,7 @@ class Halting:
                 return self._asked("/stop", target)
         self._write(target, stop=True)
         if hub is not None:
-            kill_tree(hub.pid)
+            _kill(hub.pid)
         self._note("stopped", target, killed=hub is not None)
         resume = RESUME if target == ALL else f"{RESUME} {target}"
         what = "Everything" if target == ALL else target
@@ -123,6 +125,14 @@ class Halting:
                 chain.append([Note("stop", facts, moment())])
             finally:
                 chain.close()
+
+
+def _kill(pid: int) -> None:
+    """Kill a hub with all below it, and wait until it is gone: what it held is free then."""
+    kill_tree(pid)
+    deadline = time.monotonic() + GONE_SECONDS
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
 
 
 def _holder(home: Home) -> int | None:

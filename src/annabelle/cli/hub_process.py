@@ -158,12 +158,13 @@ def stop_process(pid: int, grace: float, reap: subprocess.Popen[bytes] | None = 
         while time.monotonic() < deadline:
             if reap is not None:
                 reap.poll()
-            if not _alive(pid):
+            if not alive(pid):
                 return
             time.sleep(POLL_SECONDS)
 
 
-def _alive(pid: int) -> bool:
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be collected does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

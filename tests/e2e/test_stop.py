@@ -1,0 +1,171 @@
+"""Stop stops: with a thinker, a server or the whole hub hanging, for good, and nothing but what was meant."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+
+import psutil
+import pytest
+
+from annabelle.core.home import Home
+from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.reading import Wanted, latest
+from annabelle.store.audit.verify import verify
+from cli.terminal import ANNABELLE
+from e2e.days import MakeHub, plan, reply
+from hub.hubs import HubProcess, wait_for
+from support.few_servers import only
+from support.scripted_model import Reply, Rule, ScriptedServer
+
+
+def annabelle(hub: HubProcess, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([ANNABELLE, *words], env=hub.environment, capture_output=True, text=True, timeout=60)
+
+
+def thinker(hub: HubProcess) -> int:
+    return int(hub.http.get("/agents").json()["agents"][0]["pid"])
+
+
+def server(hub: HubProcess, name: str) -> int:
+    return next(int(one["pid"]) for one in hub.http.get("/status").json()["servers"] if one["name"] == name)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def sleeping(seconds: str) -> list[int]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cmdline()[:2] == ["sleep", seconds] and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def state(hub: HubProcess, message: dict[str, str]) -> dict[str, object]:
+    return hub.http.get(f"/messages/{message['messageId']}").json()
+
+
+def code(answer: dict[str, object]) -> object:
+    return answer["reply"]["metadata"]["error"]["code"]  # type: ignore[index]
+
+
+@pytest.mark.req("TRU-06", "LOOP-09", "TRU-08")
+@pytest.mark.incident("I-27", "I-14")
+def test_everything_stops_though_thinker_and_server_hang_and_stays_stopped_after_a_kill(
+    make_hub: MakeHub, home: Home
+) -> None:
+    hub = make_hub(**only("codexec", "memory")).start()
+    endless = {"language": "bash", "code": "sleep 73.25", "timeout_ms": 100_000}
+    begun = hub.http.post("/message", json={"text": plan("never said", ("codexec_execute_code", endless))}).json()
+    wait_for(lambda: sleeping("73.25"), "the code to run", 60)
+    hung = [thinker(hub), server(hub, "codexec")]
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+
+    stopped = hub.http.post("/stop").json()
+    assert stopped["halted"] == {"all": True, "agents": []}
+    assert stopped["turns"] == 1
+    ended = state(hub, begun)
+    assert (ended["state"], code(ended)) == ("failed", "cancelled")
+    wait_for(lambda: not sleeping("73.25"), "the end of the code", 5)
+    wait_for(lambda: all(gone(pid) for pid in hung), "the end of what hung", 5)
+    refused = hub.say("and now?", chatId="later")
+    assert code(refused) == "agent_stopped"
+    assert reply(refused) == "Everything was stopped by the owner. Let it go on with: annabelle resume"
+
+    hub.kill()
+    hub.start()
+    again = hub.say("still?", chatId="later")
+    assert code(again) == "agent_stopped"
+    about = hub.http.get("/status").json()
+    assert [(one["stopped"], one["available"], one["pid"]) for one in about["agents"]] == [(True, False, None)]
+    assert any("Everything is stopped" in notice["text"] for notice in about["notices"])
+
+    resumed = annabelle(hub, "resume")
+    assert (resumed.returncode, resumed.stdout) == (0, "Everything goes on.\n"), resumed.stderr
+    assert reply(hub.say(plan("here again"), chatId="later")) == "here again"
+    assert state(hub, begun) == ended, "what was ended is not taken up again"
+    hub.stop()
+    events = [(record.kind, record.facts.get("event")) for record in latest(AuditPlaces.of(home), Wanted(last=500))]
+    assert ("stop", "stopped") in events
+    assert ("stop", "resumed") in events
+    assert verify(AuditPlaces.of(home)).good
+
+
+@pytest.mark.req("TRU-06", "LOOP-09")
+@pytest.mark.incident("I-27")
+def test_a_cancelled_turn_ends_though_its_thinker_hangs_and_another_thread_goes_on(
+    make_hub: MakeHub, rules: ScriptedServer
+) -> None:
+    rules.rules(
+        Rule(match="for ever", reply=Reply(hang=True)),
+        Rule(match="for a while", reply=Reply(hang=True), times=1),
+        Rule(match="for a while", reply=Reply(text="done in the end")),
+    )
+    hub = make_hub().start()
+    unwanted = hub.http.post("/message", json={"text": "think for ever", "chatId": "one"}).json()
+    wanted = hub.http.post("/message", json={"text": "think for a while", "chatId": "other"}).json()
+
+    def asked(words: str) -> int:
+        return sum(words in json.dumps(request.body) for request in rules.requests)
+
+    wait_for(lambda: asked("for ever") and asked("for a while"), "both to be thought about")
+    hung = thinker(hub)
+    os.kill(hung, signal.SIGSTOP)
+
+    cancelled = hub.http.post(f"/messages/{unwanted['messageId']}/cancel", params={"wait": 20}).json()
+    assert (cancelled["state"], code(cancelled)) == ("failed", "cancelled")
+    wait_for(lambda: gone(hung), "the end of the thinker", 5)
+    went_on = hub.http.get(f"/messages/{wanted['messageId']}", params={"wait": 40}).json()
+    assert reply(went_on) == "done in the end"
+    owed = hub.home.halts_file
+    wait_for(lambda: json.loads(owed.read_text())["owed"] == {}, "the new thinker to be told")
+    times = asked("for ever")
+    assert reply(hub.say("think for a while again", chatId="one")) == "done in the end"
+    assert asked("for ever") <= times + 1, "the stopped turn is history now, and nothing more"
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.incident("I-27")
+def test_one_agent_is_stopped_alone_and_a_hub_that_hangs_is_ended(make_hub: MakeHub, home: Home) -> None:
+    agents = {"agents": [{"agentId": "annabelle"}, {"agentId": "other"}]}
+    home.agents_file.write_text(json.dumps(agents))
+    hub = make_hub(**only("memory")).start()
+    alone = annabelle(hub, "stop", "other")
+    assert alone.stdout == "other is stopped. It stays so until: annabelle resume other\n", alone.stderr
+    stopped = hub.say("anybody?", agentId="other", chatId="theirs")
+    assert reply(stopped) == "The agent other was stopped by the owner. Let it go on with: annabelle resume other"
+    assert reply(hub.say(plan("me"), chatId="mine")) == "me"
+    unknown = annabelle(hub, "stop", "nobody")
+    assert unknown.returncode != 0
+    assert unknown.stderr.startswith("There is no agent nobody.")
+
+    below = [process.pid for process in hub.children()]
+    hub.signal(signal.SIGSTOP)
+    ended = annabelle(hub, "stop")
+    assert ended.stdout.startswith("Annabelle did not answer, so it was ended."), ended.stderr
+    assert hub.wait() == -signal.SIGKILL
+    wait_for(lambda: all(gone(pid) for pid in below), "everything below to end", 10)
+    assert verify(AuditPlaces.of(home)).good
+    last = latest(AuditPlaces.of(home), Wanted(last=1, kind="stop"))[0].facts
+    assert (last["event"], last["target"], last["hub_killed"]) == ("stopped", "all", True)
+
+    hub.start()
+    assert code(hub.say("anybody?", chatId="mine")) == "agent_stopped"
+    conflict = annabelle(hub, "resume", "other")
+    assert conflict.returncode != 0
+    assert "Everything is stopped" in conflict.stderr
+    hub.stop()
+    offline = annabelle(hub, "resume")
+    assert offline.stdout == "Everything goes on when Annabelle starts.\n", offline.stderr
+    hub.start()
+    assert reply(hub.say(plan("back"), agentId="other", chatId="theirs-too")) == "back"
