@@ -6,14 +6,15 @@ What is not understood is said, never guessed: a rule that seems to hold and doe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal
 
 from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.own_words import own_words
 from annabelle.policy.rules.lexicon import (
     ACTING,
+    AFTER_WHICH_NAMES_BEND,
     BOOKING,
     CALLED,
     CLASSES,
@@ -23,24 +24,22 @@ from annabelle.policy.rules.lexicon import (
     LEADING_TO_A_NAME,
     NOT_A_NAME,
     PAYING,
+    POLISH_CASES,
     SAYING,
     THINGS,
     TOOLS,
     Deed,
+    K,
     Thing,
 )
 from annabelle.policy.rules.phrases import Phrase, phrase_of
 from annabelle.policy.rules.rule import Match
-
-K = TypeVar("K", bound=str)
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+|;\s")
 _LITERAL: Final = re.compile(
     r"[\"“„«‘']\s*(?P<quoted>[^\"“”„«»‘']{1,120}?)\s*[\"”“»’'](?!\w)"
     r"|(?P<plain>[\w.+%-]*@[\w.-]+\w|(?:https?://|www\.)\S+\w|(?:~|\.{1,2})?/[^\s,;]+|\w+(?:/[\w.-]+)+|\w+\.\w{2,4}\b)"
 )
-_DEEDS: Final = {deed: re.compile(rf"\b(?:{forms})\b", re.IGNORECASE) for deed, forms in DEEDS.items()}
-_THINGS: Final = {thing: re.compile(rf"\b(?:{forms})\b", re.IGNORECASE) for thing, forms in THINGS.items()}
 _WORD: Final = re.compile(r"[\w'@.+-]+")
 _GAP: Final = "\x00"
 
@@ -93,22 +92,21 @@ class _About:
 
     @classmethod
     def of(cls, rest: str) -> _About:
-        literals = [next(filter(None, match.groups())).strip() for match in _LITERAL.finditer(rest)]
+        literals = [next(filter(None, match.groups())).strip(" .,;:!") for match in _LITERAL.finditer(rest)]
         text = _LITERAL.sub(f" {_GAP} ", rest)
-        deeds, text = _taken(_DEEDS, text, most=3)
-        things, text = _taken(_THINGS, text, most=3)
+        deeds, text = _taken(DEEDS, text, most=3)
+        things, text = _taken(THINGS, text, most=3)
         names = [*literals, *_names(text)]
-        if not deeds and "mail" in things:
-            deeds, things = ("send",), ("mail",)  # "never mail Bob"
-        if not deeds and "money" in things:
-            deeds = ("pay",)
+        deeds, things = (deeds, things) if deeds else _nouns_as_verbs(things)
         if not deeds:
             raise NotUnderstood("It does not say what is to be done or left: delete, send, change, run, buy …")
         return cls(deeds, things, tuple(dict.fromkeys(names)))
 
     def match(self) -> Match:
-        classes = {one for deed in self.deeds for one in CLASSES[deed]}
+        classes: set[ToolClass] = {one for deed in self.deeds for one in CLASSES[deed]}
         if "pay" in self.deeds or "book" in self.deeds:
+            if set(self.deeds) - {"pay", "book"}:
+                raise NotUnderstood("Spending and something else in one rule: say them as two.")
             return Match(
                 tools=BOOKING if "book" in self.deeds else PAYING, classes=_ordered(classes), mentions=self.names
             )
@@ -116,9 +114,11 @@ class _About:
             return Match(classes=("control",), mentions=self.names)
         if "read" in self.deeds:
             return Match(tools=self._tools(), mentions=self.names) if self.things or self.names else _too_wide()
+        if set(self.things) & {"money", "travel"}:
+            raise NotUnderstood("Which tools that would be is not known. Say it as “ask me before you pay” or “book”.")
         if self.names and set(self.things) <= {"file"}:
             # A file can also be sent or reached by a script, and a person by a filter that forwards.
-            wider: set[ToolClass] = {"control"} if "send" in self.deeds else set()
+            wider: set[ToolClass] = {"control"} if set(self.deeds) & {"send", "write"} else set()
             wider |= {"execute", "send_outside"} if "change" in self.deeds and self.things else set()
             return Match(classes=_ordered(classes | wider), mentions=self.names)
         if classes == {"send_outside"} and set(self.things) & {"file", "note", "contact", "memory", "code"}:
@@ -135,12 +135,11 @@ def _too_wide() -> Match:
     raise NotUnderstood("It does not say what must not be opened.")
 
 
-def _taken(forms: dict[K, re.Pattern[str]], text: str, *, most: int) -> tuple[tuple[K, ...], str]:
+def _taken(forms: Mapping[K, re.Pattern[str]], text: str, *, most: int) -> tuple[tuple[K, ...], str]:
     """The words of a lexicon in the text, and the text without them."""
     found: list[K] = []
     for name, pattern in forms.items():
-        # A name may look like a word of ours: what is written large in the middle is a name.
-        hits = [hit for hit in pattern.finditer(text) if _is_word(text, hit)]
+        hits = list(pattern.finditer(text))
         if hits and len(found) < most:
             found.append(name)
             for hit in reversed(hits):
@@ -148,15 +147,20 @@ def _taken(forms: dict[K, re.Pattern[str]], text: str, *, most: int) -> tuple[tu
     return tuple(found), text
 
 
-def _is_word(_text: str, hit: re.Match[str]) -> bool:
-    return _GAP not in hit.group()
+def _nouns_as_verbs(things: tuple[Thing, ...]) -> tuple[tuple[Deed, ...], tuple[Thing, ...]]:
+    """ "Never mail Bob", "never contact Bob", "no purchases": the noun says what is done."""
+    if "mail" in things:
+        return ("send",), ("mail",)
+    if "chat" in things or "contact" in things:
+        return ("send",), ()
+    return (("pay",), ()) if "money" in things else ((), things)
 
 
 def _names(text: str) -> list[str]:
     """What is left when all known words are gone: names, or something that was not understood."""
     names: list[str] = []
     run: list[str] = []
-    led = False
+    led = ""
     for word in [*_WORD.findall(text.replace(_GAP, " . ")), "."]:
         bare = word.strip("'.")
         low = bare.lower()
@@ -164,21 +168,23 @@ def _names(text: str) -> list[str]:
             raise NotUnderstood(f"The condition “{bare}” can not be held; a rule holds always.")
         if not bare or low in FILLERS or low in LEADING_TO_A_NAME:
             if run:
-                names.append(_name(run, led=led))
+                names += _name(run, led)
                 run = []
-            led = low in LEADING_TO_A_NAME or not bare
+            led = low if low in LEADING_TO_A_NAME else "" if bare else _GAP
             continue
         run.append(bare)
     return names
 
 
-def _name(words: list[str], *, led: bool) -> str:
+def _name(words: list[str], led: str) -> list[str]:
+    """A name as it may stand in a call; `led` is the word that leads to it, which a name in small letters needs."""
     name = " ".join(words)
     if any(word.lower() in NOT_A_NAME for word in words):
         raise NotUnderstood(f"Who or what “{name}” is can not be seen in a call. Say the name or the address.")
     if not led and not any(word[0].isupper() or word[0].isdigit() for word in words):
         raise NotUnderstood(f"“{name}” is not understood. Put a name in quotes if it is one.")
-    return name
+    bent = led in AFTER_WHICH_NAMES_BEND and name[0].isupper() and len(name) > 3
+    return [name, *(name.removesuffix(end) for end in POLISH_CASES if bent and name.endswith(end))]
 
 
 def _ordered(classes: Iterable[ToolClass]) -> tuple[ToolClass, ...]:

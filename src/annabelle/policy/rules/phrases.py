@@ -15,7 +15,7 @@ _LEAD: Final = re.compile(
     r"^[\s\W]*(?P<lead>(?:(?:please|from now on|in (?:the )?future|ok(?:ay)?|hey|annabelle|remember|new rule|rule|note|"
     r"important|and|also|but|so|listen|just|bitte|ab (?:jetzt|sofort)|künftig|in zukunft|merk(?:e)? dir|wichtig|regel|"
     r"und|aber|s'il te plaît|s'il vous plaît|à partir de maintenant|désormais|dorénavant|règle|et|mais|por favor|"
-    r"a partir de ahora|de ahora en adelante|regla|y|pero|proszę|od teraz|od dziś|zasada|i|ale)\b[\s,:!.–-]*)*)",
+    r"a partir de ahora|de ahora en adelante|regla|y|pero|proszę|od teraz|od dziś|zasada|ale)\b[\s,:!.–-]*)*)",
     re.IGNORECASE,
 )
 _FROM_NOW_ON: Final = re.compile(
@@ -27,19 +27,21 @@ _FROM_NOW_ON: Final = re.compile(
 _PERMISSION: Final = r"(?:permission|approval|consent|okay|ok|confirmation|agreement|go-?ahead|say-?so)"
 _ASK: Final = (
     # English
-    r"(?:you (?:must|should|have to|need to) )?(?:please )?(?:always )?(?:first )?(?:ask|check with|confirm with|consult)"
+    r"(?:you (?:must|should|have to|need to) )?(?:please )?(?:always )?(?:first )?"
+    r"(?:ask|check with|confirm with|consult)"
     rf"(?: me)?(?: first| for (?:my )?{_PERMISSION})*,? (?:always )?before (?:you )?(?:ever )?(?P<rest>.+)",
     rf"(?:always )?get my {_PERMISSION} before (?:you )?(?P<rest>.+)",
     r"i (?:always )?(?:want|would like|'d like) to be asked (?:first )?before (?:you )?(?P<rest>.+)",
     r"(?:always )?before (?:you )?(?P<rest>.+?),? (?:please )?(?:you (?:must|should) )?(?:always )?"
     r"(?:ask|check with|confirm with) me(?: first)?",
     r"(?:you (?:must|may) )?(?:never|do not ever|don't ever|do not|don't|not) (?:ever )?(?P<rest>.+?),? "
-    rf"(?:without (?:first )?(?:asking|checking with|confirming with|my|having)(?: {_PERMISSION}| me| asked)*(?: first)?|"
+    r"(?:without (?:first )?(?:asking|checking with|confirming with|my|having)"
+    rf"(?: {_PERMISSION}| me| asked)*(?: first)?|"
     r"(?:unless|until|before) i(?:'ve| have)? (?:say|said|confirm|confirmed|approve|approved|agree|agreed|ok)"
     r"(?: so| it)?|unless you ask(?:ed)?(?: me)?(?: first)?)",
     # German
-    r"(?:immer )?(?:frag|frage|fragen|nachfragen)(?: mich)?(?: bitte| immer| stets| jedes mal| zuerst| vorher| erst| nach)*"
-    r",? (?:immer )?bevor du (?P<rest>.+)",
+    r"(?:immer )?(?:frag|frage|fragen|nachfragen)(?: mich)?"
+    r"(?: bitte| immer| stets| jedes mal| zuerst| vorher| erst| nach)*,? (?:immer )?bevor du (?P<rest>.+)",
     r"bevor du (?P<rest>.+?),? (?:frag|frage)(?: mich)?(?: bitte| immer| stets| zuerst| vorher| erst| nach)*",
     r"vor (?:dem |der |jedem |jeder )?(?P<rest>.+?) (?:immer |stets |bitte )*(?:mich )?(?:fragen|nachfragen|frag mich|"
     r"frage mich)",
@@ -62,19 +64,21 @@ _ASK: Final = (
     r"(?:zawsze )?(?:pytaj|zapytaj|spytaj)(?: mnie)?(?: zawsze| najpierw| o zgodę)*,? (?:zanim|przed tym,? jak|przed) "
     r"(?P<rest>.+)",
     r"zanim (?P<rest>.+?),? (?:zawsze )?(?:pytaj|zapytaj|spytaj)(?: mnie)?(?: najpierw| o zgodę)?",
-    r"(?:nigdy )?nie (?P<rest>.+?) bez (?:pytania|zapytania|mojej zgody|mojego pozwolenia|mojego potwierdzenia)(?: mnie)?",
+    r"(?:nigdy )?nie (?P<rest>.+?) bez (?:pytania|zapytania|mojej zgody|mojego pozwolenia|mojego potwierdzenia)"
+    r"(?: mnie)?",
 )
 _NEVER: Final = (
     r"(?:you (?:must|may|should|can|are to) )?(?:never(?: ever)?|don't ever|do not ever|under no circumstances) "
     r"(?!mind\b)(?P<rest>.+)",
     r"(?:du (?:darfst|sollst) )?(?P<rest>(?!ich\b|wir\b|er\b|sie\b|es\b).*\b(?:nie|niemals|auf keinen fall|"
     r"unter keinen umständen)\b.*)",
-    r"(?P<rest>(?:ne |n').*\bjamais\b.*|jamais .+)",
+    r"(?P<rest>(?:ne |n').*\bjamais\b.*|jamais .+|\w+ jamais .+)",
     r"(?:nunca|jamás) (?P<rest>.+)",
     r"nigdy(?: więcej)?(?: nie)? (?P<rest>.+)",
 )
 _NOT: Final = (
-    r"(?:do not|don't|you (?:must|may|should|can) not|you (?:mustn't|can't|shouldn't)|you are not allowed to) (?P<rest>.+)",
+    r"(?:do not|don't|you (?:must|may|should|can) not|you (?:mustn't|can't|shouldn't)|you are not allowed to) "
+    r"(?P<rest>.+)",
     r"(?P<rest>(?:stay|keep) (?:away from|out of|off) .+|(?:keep your )?hands off .+|leave .+ alone)",
     r"(?:du (?:darfst|sollst) )?(?P<rest>(?!ich\b|wir\b|er\b|sie\b|es\b).*\b(?:nicht|nichts|keine?[mnrs]?)\b.*)",
     r"(?P<rest>(?:ne |n').*\b(?:pas|rien|aucune?|personne)\b.*)",
@@ -85,6 +89,16 @@ _OF_ONESELF: Final = re.compile(
     r"^\W*(?:i|we|he|she|they|it|you)\b(?!'d like to be asked| want to be asked| would like to be asked|"
     r" always want to be asked| must| should| may| have to| need to| can(?:not|'t)?| are not allowed| are to|"
     r" mustn't| shouldn't)|^\W*(?:ich|wir|je|j'|nous|il|elle|yo|nosotros|ja|my)\b",
+    re.IGNORECASE,
+)
+# Who says "it", "this" or "now" speaks of what lies on the table, not of all days.
+_AT_HAND: Final = re.compile(
+    r"\b(?:it|this|that|these|those|them|yet|now|today|jetzt|noch|heute|ça|cela|maintenant|eso|esto|ahora|tego|teraz)\b",
+    re.IGNORECASE,
+)
+_REASON: Final = re.compile(
+    r",? (?:because|since|as i|it's|it is|it matters|that's|weil|denn|da ich|parce que|car|porque|ya que|bo|"
+    r"ponieważ)\b.*$",
     re.IGNORECASE,
 )
 _LONGEST: Final = 300
@@ -111,6 +125,7 @@ def phrase_of(sentence: str) -> Phrase | None:
     text = re.sub(r"\s+", " ", sentence.replace("’", "'")).strip()
     if len(text) > _LONGEST or text.endswith("?"):
         return None
+    text = _REASON.sub("", text)
     lead = _LEAD.match(text)
     for_good = lead is not None and _FROM_NOW_ON.search(lead["lead"]) is not None
     text = text if lead is None else text[lead.end() :]
@@ -122,8 +137,8 @@ def phrase_of(sentence: str) -> Phrase | None:
 def _readings(text: str, *, for_good: bool) -> Iterator[Phrase]:
     for pattern in _ASK_FIRST:
         if match := pattern.fullmatch(text):
-            yield Phrase("ask", match["rest"], standing=True)
+            yield Phrase("ask", match["rest"], standing=not _AT_HAND.search(match["rest"]))
     for patterns, standing in ((_NEVER_EVER, True), (_NOT_NOW, for_good)):
         for pattern in patterns:
             if match := pattern.fullmatch(text):
-                yield Phrase("never", match["rest"], standing=standing)
+                yield Phrase("never", match["rest"], standing=standing and not _AT_HAND.search(match["rest"]))
