@@ -9,6 +9,10 @@ from annabelle.core.redact import MASK
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.core.visible import visible_data
 from annabelle.policy.rules.rule import Match, exactly, texts_of
+from annabelle.policy.tools.traits import Traits
+
+_NEVER = frozenset({"execute", "control"})
+"""What such a call does depends on more than its arguments, or changes what is allowed at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +23,23 @@ class Allowance:
     match: JsonObject
 
 
-def allowance_for(tool: ToolSpec, arguments: JsonObject, agent_id: str) -> Allowance | None:
+def allowance_for(tool: ToolSpec, traits: Traits, arguments: JsonObject, agent_id: str) -> Allowance | None:
     """The rule for calls like this one: where it goes and what it touches stay exactly so, what it says is free.
 
-    What was not given must not be given either: a hidden copy to somebody else is another call.
+    What was not given must not be given either: a hidden copy to somebody else is another call. Of a tool that nobody
+    reviewed everything stays exactly so.
     """
-    free = _free(tool)
+    if _NEVER & set(traits.classes_of(arguments)):
+        return None
     known = cast("JsonObject", tool.input_schema.get("properties", {}))
+    free = set(traits.payload) & known.keys() if traits.known else set[str]()
     fixed = {name: arguments.get(name) for name in {**known, **arguments} if name not in free}
     if not any(texts_of(value) for value in fixed.values()) or not all(map(_plain, fixed.values())):
         return None
     globs = {name: tuple(map(exactly, texts_of(value))) for name, value in fixed.items()}
     given = [f"{name} = {visible_data(value)}" for name, value in fixed.items() if texts_of(value)]
-    words = f"Always let {agent_id} call {tool.name} with {', '.join(given)}"
-    free_ones = sorted(free & known.keys())
-    words += f"; {', '.join(free_ones)} may be anything." if free_ones else ", and nothing else."
+    rest = f"; {', '.join(sorted(free))} may be anything." if free else ", and nothing else."
+    words = f"Always let {agent_id} call {tool.name} with {', '.join(given)}{rest}"
     return Allowance(words, Match(tools=(exactly(tool.name),), arguments=globs).model_dump(mode="json"))
 
 
@@ -44,8 +50,3 @@ def _plain(value: object) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_plain, cast("list[object]", value)))
     return MASK not in str(value)
-
-
-def _free(tool: ToolSpec) -> frozenset[str]:
-    """The arguments that only carry content."""
-    return frozenset()

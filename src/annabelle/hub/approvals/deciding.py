@@ -23,6 +23,8 @@ from annabelle.hub.approvals.expiring import Expiring
 from annabelle.hub.approvals.parking import carry_on
 from annabelle.hub.approvals.question import until
 from annabelle.hub.events.log import EventLog, Written
+from annabelle.policy.tools.guess import guessed
+from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.store import approvals, events, messages, rules, threads
 from annabelle.store.approvals import Approval, Verdict
 from annabelle.store.database import Database
@@ -79,8 +81,7 @@ class Deciding:
 
     def allowance(self, approval: Approval) -> Allowance | None:
         """The rule that `always` would make, to be shown before it is made; none where there is no narrow one."""
-        spec = next((tool for tool in self._parts.toolbox.tools().tools if tool.name == approval.tool), None)
-        return None if spec is None else allowance_for(spec, approval.edited or approval.arguments, approval.agent_id)
+        return self._allowance(approval, approval.arguments)
 
     async def decide(self, approval_id: str, user_id: str, answer: Answer) -> Decided:
         """Write the answer down and go on with the turn once nothing it asked is open."""
@@ -137,9 +138,7 @@ class Deciding:
     def _always(self, asked: Approval, answer: Answer) -> Allowance | None:
         if not answer.always:
             return None
-        spec = next((tool for tool in self._parts.toolbox.tools().tools if tool.name == asked.tool), None)
-        arguments = asked.arguments if answer.arguments is None else answer.arguments
-        allowance = None if spec is None else allowance_for(spec, arguments, asked.agent_id)
+        allowance = self._allowance(asked, asked.arguments if answer.arguments is None else answer.arguments)
         if allowance is None:
             raise InvalidArguments(
                 f"There is no narrow rule for {asked.tool}, so it can not always be allowed.",
@@ -147,6 +146,14 @@ class Deciding:
                 field="always",
             )
         return allowance
+
+    def _allowance(self, asked: Approval, arguments: JsonObject) -> Allowance | None:
+        tools = self._parts.toolbox.tools(caller="agent").tools
+        spec = next((tool for tool in tools if tool.name == asked.tool), None)
+        if spec is None:
+            return None
+        reviewed = reviewed_tools().get(spec.name) if self._parts.toolbox.is_ours(spec.server) else None
+        return allowance_for(spec, reviewed or guessed(spec), arguments, asked.agent_id)
 
     def _note(self, decided: Decided, answer: Answer) -> None:
         audit, approval = self._parts.audit, decided.approval
