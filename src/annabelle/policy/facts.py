@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -11,11 +11,12 @@ from typing import Final
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.intent.orders import orders
+from annabelle.policy.intent.orders import Order, orders_in
 from annabelle.policy.intent.own_words import own_words
 from annabelle.policy.naming import Said
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import Seen
+from annabelle.policy.tools.nouns import mentions
 from annabelle.policy.tools.traits import Traits
 
 _SHORT: Final = 60
@@ -81,10 +82,21 @@ class TurnFacts:
         return Said([self.own_words, *(own_words(text) for text in self.earlier)])
 
     @cached_property
-    def orders(self) -> frozenset[ActionKind]:
+    def ordered(self) -> tuple[Order, ...]:
+        """What the person orders in this turn."""
         if self.earlier and len(self.words) < _SHORT and _YES.fullmatch(self.words):
-            return orders(self.earlier[0])
-        return orders(self.words)
+            return orders_in(self.earlier[0])
+        return orders_in(self.words)
+
+    @cached_property
+    def orders(self) -> frozenset[ActionKind]:
+        """The kinds of it."""
+        return frozenset(kind for order in self.ordered for kind in order.kinds)
+
+    def wants(self, kinds: Iterable[ActionKind], nouns: Iterable[str]) -> bool:
+        """Whether an order of one of these kinds is about one of these things."""
+        wanted, things = frozenset(kinds), tuple(nouns)
+        return any(order.kinds & wanted and mentions(order.objects, things) for order in self.ordered)
 
     @cached_property
     def topic(self) -> str:

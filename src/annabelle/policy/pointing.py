@@ -10,7 +10,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.naming import content_words, plain
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import SeenResult, Thing, best_named, siblings
-from annabelle.policy.tools.nouns import mentions, speaks_of_many
+from annabelle.policy.tools.nouns import mentions, speaks_of_many, speaks_of_news
 
 _SPOKEN_OF_AS: Final[dict[Source, tuple[str, ...]]] = {
     "mail": ("mail", "label", "attachment"),
@@ -58,6 +58,7 @@ def thing_pointed_at(thing: Thing, turn: TurnFacts) -> bool:
     others = siblings(thing, turn.seen.things())
     return (
         speaks_of_many(turn.topic)
+        or speaks_of_news(turn.topic)
         or best_named(thing, others, turn.said.words)
         or not any(content_words(other.label) & turn.said.words for other in others)
     )

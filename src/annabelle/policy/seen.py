@@ -30,7 +30,7 @@ class Thing:
     this_turn: bool
 
     def has_id(self, value: str) -> bool:
-        return any(value in _texts(self.fields.get(key)) for key in _ID)
+        return any(value in _plain_texts(self.fields.get(key)) for key in _ID)
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -107,6 +107,12 @@ def best_named(thing: Thing, others: Sequence[Thing], words: frozenset[str]) -> 
     """Whether what was said fits this thing, and none of the others better."""
     score = len(content_words(thing.label) & words)
     return score > 0 and all(len(content_words(other.label) & words) <= score for other in others)
+
+
+def _plain_texts(value: object) -> tuple[str, ...]:
+    """What stands in a field itself, rather than in objects inside of it."""
+    values = cast("list[object]", value) if isinstance(value, list) else [value]
+    return tuple(text for one in values if not isinstance(one, (dict, list)) for text in _texts(one))
 
 
 def _objects(value: object, depth: int = 0) -> Iterator[JsonObject]:

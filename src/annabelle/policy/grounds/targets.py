@@ -10,7 +10,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import content_words
 from annabelle.policy.seen import Thing, best_named, siblings
-from annabelle.policy.tools.nouns import says_all
+from annabelle.policy.tools.nouns import says_all, speaks_of_many
 
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
 
@@ -38,6 +38,15 @@ def thing_named(thing: Thing, turn: TurnFacts) -> bool:
 def made_here(value: str, turn: TurnFacts) -> bool:
     """Whether it was made in this conversation."""
     return any(_MAKING.search(thing.tool) for thing in turn.seen.of_id(value))
+
+
+def one_of_many(value: str, turn: TurnFacts) -> bool:
+    """Whether all of such things are meant, and none of them by its name: `mark my unread mails as read`."""
+    if not speaks_of_many(turn.own_words):
+        return False
+    things = turn.seen.of_id(value)
+    others = (other for thing in things for other in siblings(thing, turn.seen.things()))
+    return bool(things) and not any(content_words(other.label) & turn.said.words for other in others)
 
 
 def path_named(path: str, turn: TurnFacts) -> bool:

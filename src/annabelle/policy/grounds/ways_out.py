@@ -12,10 +12,17 @@ from annabelle.policy.naming import content_words, hides_something, host_of, pag
 from annabelle.policy.seen import SeenResult
 from annabelle.policy.tools.nouns import mentions
 
-_LINKS: Final = re.compile(
-    r"\b(?:links?|follow|click|each|sources?|references?|results?|subpages?|linked|liens?|enlaces?|verlink\w*|link\w*)\b"
+# Words with which a person sends us on, from what was read to where it leads.
+_ON: Final = re.compile(
+    r"\b(?:links?|linked|follow|click|each|sources?|references?|results?|subpages?|further|liens?|enlaces?|verlink\w*|"
+    r"quellen?|linki|odnośnik\w*)\b"
 )
-_SEARCHES: Final = re.compile(r"(?:search|feed|news)")
+_AROUND: Final = re.compile(
+    r"\b(?:sites?|websites?|pages?|online|browse|explore|documentation|docs|seiten?|webseiten?|pages|páginas?|sitio|"
+    r"stron\w*|shop|store|blog|articles?)\b"
+)
+_OPEN: Final = re.compile(r"\b(?:open|visit|fetch|load|öffne|besuche|ouvre|visite|abre|visita|otwórz|odwiedź)\b")
+_SEARCHES: Final = re.compile(r"_search$")
 _LONGEST: Final = 160
 _TELLING: Final = re.compile(r"\S*(?:\d\S*){4,}|\S+@\S+|\S{24,}")
 
@@ -42,12 +49,16 @@ def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
 
 
 def _led_there(url: str, result: SeenResult, turn: TurnFacts) -> bool:
+    """Whether the person lets us go from this result to that address."""
+    words = turn.topic
+    if _ON.search(words):
+        return True
+    pages = [page for thing in result.things for page in thing.texts("url", "final_url", "link")]
     if result.source == "web" and _SEARCHES.search(result.tool):
-        return True
-    own_pages = {host_of(page) for thing in result.things for page in thing.texts("url", "final_url")}
-    if result.source == "web" and host_of(url) in own_pages | turn.said.hosts:
-        return True
-    return _LINKS.search(turn.topic) is not None or (result.private and mentions(turn.topic, ("web",)))
+        return page_key(url) in {page_key(page) for page in pages}
+    if result.source == "web":
+        return _AROUND.search(words) is not None and host_of(url) in {host_of(page) for page in pages}
+    return _OPEN.search(words) is not None
 
 
 def _tells(query: str, call: CallFacts, turn: TurnFacts) -> bool:

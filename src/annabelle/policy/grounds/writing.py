@@ -9,10 +9,10 @@ from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import unnamed_files
-from annabelle.policy.grounds.targets import id_named, made_here
+from annabelle.policy.grounds.targets import id_named, made_here, one_of_many
 from annabelle.policy.grounds.why import short
+from annabelle.policy.naming import plain
 from annabelle.policy.people import sender_named, unnamed
-from annabelle.policy.pointing import thing_pointed_at
 from annabelle.policy.provenance import backed
 from annabelle.policy.tools.nouns import mentions
 
@@ -37,7 +37,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     yield from _unnamed_paths(call, turn)
     if traits.existing:
         for value in call.values(traits.of):
-            if not (id_named(value, turn) or made_here(value, turn) or _spoken_of(value, turn)):
+            if not (id_named(value, turn) or made_here(value, turn) or one_of_many(value, turn)):
                 yield f"you did not name what it changes ({short(value)})"
     for receiver in unnamed(call.values(traits.to), turn):
         if not _wrote_something_named(receiver, turn):
@@ -48,9 +48,20 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 def _ordered(call: CallFacts, turn: TurnFacts) -> bool:
     traits = call.traits
     if not set(traits.wants) & turn.orders:
-        return False
+        return any(_put_into(path, turn) for path in call.values(traits.paths)) and not traits.existing
     named = any(turn.said.path(value) for value in call.values((*traits.paths, *traits.of)))
-    return named or bool(set(traits.enough) & turn.orders) or mentions(turn.topic, traits.about)
+    return named or bool(set(traits.enough) & turn.orders) or turn.wants(traits.wants, traits.about)
+
+
+def _put_into(path: str, turn: TurnFacts) -> bool:
+    """`Summarise a.md into b.md` orders a file without a verb for it."""
+    wanted = re.escape(plain(path))
+    return (
+        re.search(
+            rf"\b(?:into|as|to|under|als|nach|unter|in|dans|sous|como|en|jako|do|w) {wanted}(?![\w/])", turn.now.text
+        )
+        is not None
+    )
 
 
 def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
@@ -63,10 +74,6 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         elsewhere = said.files and not any(word in said.text for word in _WORD.findall(name))
         if replaces or elsewhere or _RUNS.search(name) or ".." in path or path.startswith("/"):
             yield f"you did not name {short(path)}"
-
-
-def _spoken_of(value: str, turn: TurnFacts) -> bool:
-    return any(thing_pointed_at(thing, turn) for thing in turn.seen.of_id(value))
 
 
 def _wrote_something_named(receiver: str, turn: TurnFacts) -> bool:

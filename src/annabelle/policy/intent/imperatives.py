@@ -26,18 +26,19 @@ ENGLISH: Final = Imperatives(
         r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
         r"write back|let [\w'’. -]{1,40} know|get back to|drop [\w'’-]+ a (?:line|note|message)|rsvp|reach out|"
         r"accept|decline|give [\w'’-]+ a heads[- ]up|pass (?:it|this|that) on",
-        "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make",
+        "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
+        r"take (?:a )?notes?|save|store|keep track|start a|"
+        r"summari[sz]e (?:[^.]{1,80} )?(?:into|in|to|as)|turn [^.]{1,60} into",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|check off|tick off|"
         r"cross off|tick|complete|reopen|extend|convert",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
         r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel",
         "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
-        r"alarm|meeting|event|appointment|call)|pencil in|arrange|put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) "
-        r"calendar|add",
-        "remember": r"remember|memori[sz]e|save|store|keep in mind|write (?:[\w'’]+ ){0,3}?down|note (?:[\w'’]+ )?down|"
-        r"take (?:a )?notes?|make a note|keep track|add|learn",
-        "transfer": r"download|upload|install|export|import|back up|save|attach",
+        r"alarm|meeting|event|appointment|call)|pencil in|"
+        r"put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) calendar",
+        "remember": r"remember|memori[sz]e|keep in mind|learn that|don't forget that",
+        "transfer": r"download|upload|install|export|import|back up|save|store|attach",
         "pay": r"pay|purchase|buy|donate|wire|transfer",
         "run": r"run|execute|launch|compute|calculate|rerun|simulate|benchmark|use (?:python|bash|node|code|a script)|"
         r"analy[sz]e|plot|install",
@@ -46,12 +47,12 @@ ENGLISH: Final = Imperatives(
         r"set|stop|restart|block|propose",
     },
     placed={
-        "send": r"e-?mail|mail|message|text|post|tell|answer|ask|dm|ping|cc|bcc|tweet|thank|congratulate|remind",
-        "create": r"add|draft|build|start|open|note|record|log|copy|list|sketch|document|export",
+        "send": r"e-?mail|mail|message|text|post|tell(?! me| us)|answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|"
+        r"thank|congratulate|remind(?! me| us)",
+        "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter",
         "update": r"mark|label|copy|star|tag|set|put|flag|finish|file|close|sort|merge|bump",
         "delete": r"clear|empty|drop|clean|bin|void",
-        "schedule": r"schedule|book|plan|block|put|reserve|set",
-        "remember": r"note|record|keep|log|put|list",
+        "schedule": r"schedule|book|block",
         "transfer": r"fetch|get|grab|copy",
         "pay": r"order|book|tip",
         "run": r"start|test|script|process|try",
@@ -67,16 +68,15 @@ GERMAN: Final = Imperatives(
         r"benachrichtige\w*|veröffentliche\w*|maile|poste|schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|"
         r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid)|teile",
         "create": r"erstell\w*|lege? .{0,80} an|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|einrichten|"
-        r"schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen",
+        r"schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|en)?|"
+        r"halte? .{1,60} fest|setze?n?|fass\w* .{1,80} zusammen in",
         "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
         r"füge? .{0,80} hinzu|räum(?:e)? .{0,60} auf|sortier\w*|trag(?:e)? .{0,60} ein",
         "delete": r"lösch(?:e|en)?|entfern(?:e|en)?|stornier\w*|sage? .{1,80} ab|absagen|vergiss|leere?n?|"
         r"wirf .{1,60} weg",
-        "schedule": r"plane?n?|buche?n?|trage? .{1,80} ein|eintragen|erinnere|verschieb(?:e|en)?|vereinbar\w*|"
-        r"füge? .{0,80} hinzu",
-        "remember": r"speicher(?:e|n)|merke? dir|merken|notier(?:e|en)?|behalte|schreib .{0,60} auf|"
-        r"halte? .{1,60} fest",
+        "schedule": r"plane?n?|buche?n?|trage? .{1,80} ein|eintragen|erinnere|vereinbar\w*",
+        "remember": r"merke? dir|merken|behalte",
         "transfer": r"lade? .{1,80} (?:herunter|runter|hoch)|herunterladen|hochladen|installier\w*|exportier\w*|"
         r"importier\w*|speicher(?:e|n)",
         "pay": r"bezahl\w*|überweis\w*|bestell(?:e|en)?|kaufe?n?",
@@ -91,13 +91,13 @@ FRENCH: Final = Imperatives(
     plain={
         "send": r"envoie|envoies|envoyer|envoyez|transmets|transmettre|transfère|transférer|réponds|répondre|répondez|"
         r"publie|publier|partage|partager|invite|inviter|préviens|prévenir|informe|informer|écris à|écrire à|dis à",
-        "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais",
+        "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais|"
+        r"enregistre|enregistrer|sauvegarde|sauvegarder|note|noter|mets|mettre",
         "update": r"modifie|modifier|renomme|renommer|déplace|déplacer|change|changer|mets|mettre|corrige|corriger|"
         r"archive|archiver|marque|marquer|remplace|remplacer|ajoute|ajouter|range|coche|copie|copier",
         "delete": r"supprime|supprimer|supprimez|efface|effacer|annule|annuler|retire|retirer|oublie|vide|vider",
-        "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle-moi|ajoute|ajouter|mets|décale",
-        "remember": r"enregistre|enregistrer|sauvegarde|sauvegarder|mémorise|mémoriser|note|noter|retiens|retenir|"
-        r"souviens-toi",
+        "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle-moi",
+        "remember": r"mémorise|mémoriser|retiens|retenir|souviens-toi",
         "transfer": r"télécharge|télécharger|installe|installer|importe|importer|exporte|exporter|enregistre",
         "pay": r"paie|paye|payer|commande|commander|achète|acheter",
         "run": r"exécute|exécuter|lance|lancer|calcule|calculer|analyse|analyser",
@@ -112,12 +112,13 @@ SPANISH: Final = Imperatives(
         "send": r"env[ií]a(?:le|les|r|selo|me)?|envíe|manda(?:le|les|r)?|mánda(?:le|les|selo)|responde(?:le|les|r)?|"
         r"respónde(?:le|les)|contesta(?:le|r)?|reenv[ií]a(?:le|r)?|comparte|compartir|publica|publicar|invita|invitar|"
         r"avisa(?:le|r)?|escríbe(?:le|les)|dile|diles",
-        "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz",
+        "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
+        r"guardar|anota|anotar|apunta|pon",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
         r"archiva|archivar|corrige|reemplaza|añade|copia|copiar|ordena",
         "delete": r"elimina|eliminar|borra|borrar|cancela|cancelar|quita|quitar|olvida|vacía|vaciar",
-        "schedule": r"programa|programar|reserva|reservar|agenda|agendar|recuérdame|añade|pon|planifica",
-        "remember": r"guarda|guardar|almacena|anota|anotar|recuerda|apunta|memoriza",
+        "schedule": r"programa|programar|reserva|reservar|agenda|agendar|recuérdame|planifica",
+        "remember": r"recuerda|memoriza|acuérdate",
         "transfer": r"descarga|descargar|sube|instala|instalar|importa|importar|exporta|exportar|guarda",
         "pay": r"paga|pagar|compra|comprar|pide",
         "run": r"ejecuta|ejecutar|calcula|calcular|analiza|analizar",
@@ -131,11 +132,11 @@ POLISH: Final = Imperatives(
     plain={
         "send": r"wyślij|wysłać|odpisz|odpisać|odpowiedz|prześlij|przesłać|przekaż|opublikuj|zaproś|udostępnij|"
         r"napisz (?:do|maila|wiadomość)|powiadom|daj znać",
-        "create": r"utwórz|stwórz|dodaj|napisz|przygotuj|zrób|wygeneruj",
-        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|zarchiwizuj|dodaj|odhacz|skopiuj|uporządkuj",
+        "create": r"utwórz|stwórz|dodaj|napisz|przygotuj|zrób|wygeneruj|zapisz|zanotuj|wpisz",
+        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|zarchiwizuj|dodaj|odhacz|skopiuj|uporządkuj|przełóż",
         "delete": r"usuń|usunąć|skasuj|odwołaj|zapomnij|wyczyść|wyrzuć|anuluj",
-        "schedule": r"zaplanuj|zarezerwuj|ustaw|przypomnij|dodaj|przełóż|umów",
-        "remember": r"zapisz|zapamiętaj|zanotuj",
+        "schedule": r"zaplanuj|zarezerwuj|przypomnij|umów",
+        "remember": r"zapamiętaj",
         "transfer": r"pobierz|zainstaluj|ściągnij|wyeksportuj|zaimportuj|zapisz",
         "pay": r"zapłać|kup|zamów",
         "run": r"uruchom|wykonaj|oblicz|policz|przeanalizuj",

@@ -6,6 +6,7 @@ Permission follows from this, so a doubt is no order. `intent/ordered` reads the
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -13,12 +14,12 @@ from annabelle.policy.intent.imperatives import IMPERATIVES, Imperatives
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.own_words import own_words
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+|;\s")
+_SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
 _BEFORE_A_VERB: Final = (
     r"(?:^\W*|[,;:(–—-]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|annabelle|to|kindly|next|"
     r"afterwards|finally|first)[,:]?\s+)"
 )
-_NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|me\b|us\b|says?|is|are|was|were)\b)"
+_NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 _ABOUT_THE_WORLD: Final = re.compile(
     r"\W*(?:what|what's|whats|who|who's|whose|why|how|when|where|which|did|does|has|is|are|was|were|should|"
     r"whether|was|wer|warum|wieso|wie|wann|wo|welche\w*|hat|haben|ist|sind|wurde\w*|qui|que|quoi|quel\w*|pourquoi|"
@@ -30,13 +31,97 @@ _ADDRESSED: Final = re.compile(
     r"pouvez-vous|pourrais-tu|s'il te plaît|s'il vous plaît|puedes|podrías|por favor|możesz|proszę)\b"
 )
 _DENIED: Final = re.compile(
-    r"(?:\b(?:don't|dont|do not|never|without|not|no need to|needn't|shouldn't|can't|won't|nicht|kein\w*|ohne|nie|"
-    r"niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)|\bn')\s*(?:\w+\s+){0,2}$"
+    r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:don't|dont|do not|never|without|not|no need to|needn't|shouldn't|can't|"
+    r"won't|nicht|kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)|\bn')\s*(?:\w+\s+){0,2}$"
 )
 _DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
-
+# Verbs that only look. Where one stands, the order before it is over.
+_LOOKING: Final = re.compile(
+    _BEFORE_A_VERB
+    + r"(?P<verb>read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|lies|"
+    r"schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|sprawdź|"
+    r"znajdź|podsumuj|pokaż)\b"
+)
+# Behind these stands what it is taken from or about, not what it is done to.
+_FROM: Final = re.compile(
+    r"\b(?:of|from|about|that|which|with|regarding|von|vom|aus|über|mit|du|des|de|sobre|con|z|ze|o)\b"
+)
+_INTO: Final = re.compile(
+    r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|do|w|"
+    r"jako)\s+(?:\S+\s+){0,3}?\S+"
+)
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One order: its kinds of action, and the words for what it is done to and where it is to go."""
+
+    kinds: frozenset[ActionKind]
+    objects: str
+
+
+@lru_cache(maxsize=256)
+def orders_in(message: str) -> tuple[Order, ...]:
+    """The orders of a message, one after the other."""
+    text = own_words(message).replace("’", "'").lower()
+    languages = _languages(text)
+    found: list[Order] = []
+    for sentence in _SENTENCE.split(text):
+        asks = _ABOUT_THE_WORLD.match(sentence) or _ASKS.match(sentence)
+        if not asks or _ADDRESSED.search(sentence):
+            found += _orders(sentence, languages)
+    return tuple(found)
+
+
+def orders(message: str) -> frozenset[ActionKind]:
+    """The kinds of action this message orders."""
+    return frozenset(kind for order in orders_in(message) for kind in order.kinds)
+
+
+def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
+    begun: dict[int, set[ActionKind]] = {}
+    for language in languages:
+        for kind, verbs in language.items():
+            for start in (start for verb in verbs for start in _meant(verb, sentence)):
+                begun.setdefault(start, set()).add(kind)
+    stops = sorted({*begun, *(_start(match) for match in _LOOKING.finditer(sentence)), len(sentence)})
+    found: list[Order] = []
+    for start, kinds in sorted(begun.items()):
+        end = next(stop for stop in stops if stop > start)
+        found.append(Order(frozenset(kinds), _objects(sentence[start:end])))
+    return found
+
+
+def _objects(words: str) -> str:
+    """What it is done to, and where it goes: `put the lunch from Bob's mail into my calendar` is about no mail."""
+    taken_from = _FROM.search(words)
+    if taken_from is None:
+        return words
+    targets = (match.group() for match in _INTO.finditer(words, taken_from.start()))
+    return " ".join((words[: taken_from.start()], *targets))
+
+
+def _languages(text: str) -> list[_Verbs]:
+    """Those it may be written in: a verb of one language is a noun of another, as "note" is in French and English."""
+    words = re.findall(r"\w+", text)
+    marks = [sum(word in known for word in words) for known, _ in _SPOKEN]
+    return [verbs for count, (_, verbs) in zip(marks, _SPOKEN, strict=True) if 2 * count >= max(marks)]
+
+
+def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
+    """Where the verb stands and is meant."""
+    starts = [(_start(match), match.end()) for match in verb.finditer(sentence)]
+    return [
+        start
+        for start, end in starts
+        if not _DENIED.search(sentence[:start]) and not _DENIED_AFTER.match(sentence[end:])
+    ]
+
+
+def _start(match: re.Match[str]) -> int:
+    return match.start("verb") if "verb" in match.re.groupindex else match.start()
 
 
 def _compiled(spoken: Imperatives) -> _Verbs:
@@ -50,36 +135,3 @@ def _compiled(spoken: Imperatives) -> _Verbs:
 
 
 _SPOKEN: Final = tuple((frozenset(spoken.marks.split()), _compiled(spoken)) for spoken in IMPERATIVES)
-
-
-@lru_cache(maxsize=256)
-def orders(message: str) -> frozenset[ActionKind]:
-    """The kinds of action this message orders."""
-    kinds: set[ActionKind] = set()
-    text = own_words(message).replace("’", "'").lower()
-    languages = _languages(text)
-    for sentence in _SENTENCE.split(text):
-        asks = _ABOUT_THE_WORLD.match(sentence) or _ASKS.match(sentence)
-        if asks and not _ADDRESSED.search(sentence):
-            continue
-        for language in languages:
-            kinds |= {kind for kind, verbs in language.items() if any(_meant(verb, sentence) for verb in verbs)}
-    return frozenset(kinds)
-
-
-def _languages(text: str) -> list[_Verbs]:
-    """Those it may be written in: a verb of one language is a noun of another, as "note" is in French and English."""
-    words = re.findall(r"\w+", text)
-    marks = [sum(word in known for word in words) for known, _ in _SPOKEN]
-    return [verbs for count, (_, verbs) in zip(marks, _SPOKEN, strict=True) if 2 * count >= max(marks)]
-
-
-def _meant(verb: re.Pattern[str], sentence: str) -> bool:
-    return any(
-        not _DENIED.search(sentence[: _start(match)]) and not _DENIED_AFTER.match(sentence[match.end() :])
-        for match in verb.finditer(sentence)
-    )
-
-
-def _start(match: re.Match[str]) -> int:
-    return match.start("verb") if "verb" in match.re.groupindex else match.start()

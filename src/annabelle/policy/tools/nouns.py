@@ -11,9 +11,12 @@ from typing import Final, cast
 
 _MANY: Final = re.compile(
     r"\b(?:all|every|everything|each|inbox|unread|mails|emails|e-mails|messages|newsletters|files|documents|notes|events|"
-    r"meetings|appointments|chats|latest|newest|recent|new|any|which|overview|digest|alle|alles|jede\w*|mails|nachrichten|"
-    r"dateien|termine|tous|toutes|tout|chaque|messages|fichiers|todos|todas|todo|cada|mensajes|archivos|wszystkie|"
-    r"wszystko|każd\w*|maile|pliki|day|week|today|tomorrow|morning)\b"
+    r"meetings|appointments|chats|overview|digest|alle|alles|jede\w*|nachrichten|dateien|termine|tous|toutes|tout|chaque|"
+    r"fichiers|todos|todas|todo|cada|mensajes|archivos|wszystkie|wszystko|każd\w*|maile|pliki)\b"
+)
+_NEWS: Final = re.compile(
+    r"\b(?:latest|newest|recent|new|any|which|last|day|week|today|tomorrow|morning|neu\w*|letzte\w*|heute|morgen|"
+    r"derni\w*|nouve\w*|aujourd'hui|demain|últim\w*|nuev\w*|hoy|mañana|now\w*|ostatni\w*|dziś|jutro)\b"
 )
 _ALL: Final = re.compile(
     r"\b(?:all|every|everything|each|both|entire|whole|alle|alles|jede\w*|ganze\w*|tous|toutes|tout|chaque|todos|todas|"
@@ -41,6 +44,11 @@ def _nouns() -> dict[str, re.Pattern[str]]:
 def speaks_of_many(text: str) -> bool:
     """Whether things are meant as a kind, rather than one of them: `my unread mails`, not `the mail from Ann`."""
     return _MANY.search(text.lower()) is not None
+
+
+def speaks_of_news(text: str) -> bool:
+    """Whether whatever is new, or of some day, is meant."""
+    return _NEWS.search(text.lower()) is not None
 
 
 def says_all(text: str) -> bool:
