@@ -95,7 +95,7 @@ def _take(events: list[dict[str, Any]], played: Played) -> list[str]:
             asked.append(str(data["approval_id"]))
             played.questions.append(str(data["tool"]))
             played.why += [f"{data['tool']}: {reason}" for reason in data.get("reasons", [])]
-        elif event["type"] == "tool_complete":
+        elif event["type"] == "tool_complete" and data["status"] != "waiting":
             name, code = str(data["name"]), (data.get("error") or {}).get("code")
             if code in _STOPPED:
                 played.stopped.append(name)
