@@ -34,6 +34,8 @@ COMMANDS = (
     Command("sessions", "List your conversations, or start one afresh."),
     Command("tasks", "List the work that agents handed on to subagents or to the background."),
     Command("approvals", "See and answer what Annabelle asks before it does something."),
+    Command("rules", "Say what Annabelle must ask about or never do, and see what holds."),
+    Command("servers", "See the servers, and accept or reject those you added."),
     Command("audit", "See what was done and decided, and check that nobody changed the record."),
     Command("users", "Let other people talk to Annabelle, each with a memory of their own."),
     Command("costs", "Show what was spent, set budgets, and let a paused agent go on."),

@@ -57,6 +57,7 @@ from annabelle.hub.memory.service import Around, HubMemory
 from annabelle.hub.notices import Notices, tell_of_servers
 from annabelle.hub.quiet import Quiet
 from annabelle.hub.rules.book import StoredRuleBook
+from annabelle.hub.rules.rules import Rules
 from annabelle.hub.run_file import announce, withdraw
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
@@ -204,10 +205,11 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     tasks = Tasks(task_parts, subagents, calls.run)
     flow = HandleMessage(services)
     lanes = _lanes(settings, database, durable, progress, flow)
+    standing = Rules(database, events, audit)
     questions = Withdrawing(database, events, audit)
     stopper = Stopper(StopperParts(agents, turns, toolbox, finished, questions, halts, notices, audit))
     agents.on_thinker = stopper.settle
-    gate = Gate(settings, GateParts(agents, events, lanes, stopper, finished, traces, questions))
+    gate = Gate(settings, GateParts(agents, events, lanes, stopper, finished, traces, questions, standing))
     deciding = Deciding(DecidingParts(database, events, lanes, agents, toolbox, expiring, audit))
     forgetting = Forgetting(
         ForgettingParts(
@@ -220,7 +222,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     hub = Hub(
         home, settings, address(start.socket), progress, notices, identities, traces, database, toolbox, agents,
         fanout, events, turns, finished, ledger, gate, memory, people, forgetting, audit, logins, stopper, tasks,
-        Approvals(database, deciding, expiring, questions),
+        Approvals(database, deciding, expiring, questions), standing,
     )  # fmt: skip
     offer_native_tools(hub, calls)
     tell_of_servers(toolbox, notices)

@@ -21,6 +21,7 @@ from annabelle.hub.commands.stop import is_stop
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.deliver import deliver
+from annabelle.hub.rules.rules import Place, Rules
 from annabelle.hub.stopping.stopper import Stopper
 from annabelle.store import events, messages, threads
 from annabelle.store.messages import QueueLimits, StoredMessage
@@ -50,6 +51,7 @@ class GateParts:
     finished: Finished
     traces: TraceFile
     questions: Withdrawing
+    rules: Rules
 
 
 class Gate:
@@ -58,7 +60,7 @@ class Gate:
     def __init__(self, settings: Settings, parts: GateParts) -> None:
         self._agents, self._log, self._lanes = parts.agents, parts.events, parts.lanes
         self._stopper, self._finished, self._traces = parts.stopper, parts.finished, parts.traces
-        self._questions = parts.questions
+        self._questions, self._rules = parts.questions, parts.rules
         self._enabled = settings.thinker_enabled
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
         self._closing = False
@@ -86,10 +88,14 @@ class Gate:
                 conn, channel=message.channel, chat_id=message.chat_id, user_id=message.user_id, agent_id=agent_id
             )
             received = messages.receive(conn, thread, message, self._limits, trace_id=trace_id)
-            if answered is None or received.duplicate:
-                return Written(Entered(received.message, received.duplicate, last), message.user_id)
+            if received.duplicate:
+                return Written(Entered(received.message, True, last), message.user_id)
+            # In the same transaction: a rule that was stated in a stored message holds, whatever happens next.
+            ruled = self._rules.notice(conn, message, Place(message.user_id, thread.id, message.id))
+            if answered is None:
+                return Written(Entered(received.message, False, last), message.user_id, ruled)
             told = deliver(conn, message.id, answered, remember=False)
-            return Written(Entered(told.result.message, False, last), message.user_id, told.events)
+            return Written(Entered(told.result.message, False, last), message.user_id, (*ruled, *told.events))
 
         entered = await self._log.transact(store)
         failpoint("hub.after_receive")

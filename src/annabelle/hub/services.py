@@ -26,6 +26,7 @@ from annabelle.hub.gate import Gate
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import Notices
+from annabelle.hub.rules.rules import Rules
 from annabelle.hub.security.identities import Identities
 from annabelle.hub.security.people import People
 from annabelle.hub.status import HubStatus, Phase
@@ -90,6 +91,7 @@ class Hub:
     stopper: Stopper
     tasks: Tasks
     approvals: Approvals
+    rules: Rules
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()

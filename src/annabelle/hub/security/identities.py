@@ -15,9 +15,9 @@ from annabelle.hub.security.users_file import Users, hashed
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
 # Everything behind these asks for the caller's own rows; whatever is added elsewhere is the owner's until it is named.
-_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/")
+_PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/")
 _PEOPLES_PLACES = frozenset(
-    {"/message", "/threads", "/approvals", "/events", "/memory/tidy", "/memory/learn", "/openapi.json"}
+    {"/message", "/threads", "/approvals", "/rules", "/events", "/memory/tidy", "/memory/learn", "/openapi.json"}
 )
 
 
