@@ -15,7 +15,7 @@ import httpx2 as httpx
 
 from annabelle.cli.hub_client import HubClient, read_hub_file
 from annabelle.cli.hub_process import POLL_SECONDS, alive, is_hub
-from annabelle.core.errors import HubUnreachable, NotFound, StorageTrouble
+from annabelle.core.errors import AlreadyRunning, HubUnreachable, NotFound, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.redact import Redactor
 from annabelle.core.settings import load_settings
@@ -119,7 +119,7 @@ class Halting:
         """The audit is nobody's when no hub runs; one that can not be had does not keep us from stopping."""
         chain = Chain(AuditPlaces.of(self.home), Limits(), Redactor.from_environment())
         with contextlib.suppress(StorageTrouble, OSError):
-            chain.open()
+            _open(chain)
             try:
                 facts: JsonObject = {"event": event, "target": target, "by": _BY, "hub_killed": killed}
                 chain.append([Note("stop", facts, moment())])
@@ -133,6 +133,20 @@ def _kill(pid: int) -> None:
     deadline = time.monotonic() + GONE_SECONDS
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
+
+
+def _open(chain: Chain) -> None:
+    """The lock of a hub that was killed is free when the last of its threads is gone, a moment after its end."""
+    deadline = time.monotonic() + GONE_SECONDS
+    while True:
+        try:
+            chain.open()
+        except AlreadyRunning:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 def _holder(home: Home) -> int | None:
