@@ -11,7 +11,9 @@ import subprocess
 import psutil
 import pytest
 
+from annabelle.cli.halting import Halting
 from annabelle.core.home import Home
+from annabelle.hub.stopping.halts import Halts
 from annabelle.store.audit.places import AuditPlaces
 from annabelle.store.audit.reading import Wanted, latest
 from annabelle.store.audit.verify import verify
@@ -140,14 +142,14 @@ def test_one_agent_is_stopped_alone_and_a_hub_that_hangs_is_ended(make_hub: Make
     agents = {"agents": [{"agentId": "annabelle"}, {"agentId": "other"}]}
     home.agents_file.write_text(json.dumps(agents))
     hub = make_hub(**only("memory")).start()
-    alone = annabelle(hub, "stop", "other")
-    assert alone.stdout == "other is stopped. It stays so until: annabelle resume other\n", alone.stderr
+    alone = hub.http.post("/stop", json={"target": "other"}).json()
+    assert alone["message"] == "other is stopped. It stays so until: annabelle resume other"
+    assert alone["halted"] == {"all": False, "agents": ["other"]}
     stopped = hub.say("anybody?", agentId="other", chatId="theirs")
     assert reply(stopped) == "The agent other was stopped by the owner. Let it go on with: annabelle resume other"
     assert reply(hub.say(plan("me"), chatId="mine")) == "me"
-    unknown = annabelle(hub, "stop", "nobody")
-    assert unknown.returncode != 0
-    assert unknown.stderr.startswith("There is no agent nobody.")
+    unknown = hub.http.post("/stop", json={"target": "nobody"})
+    assert (unknown.status_code, unknown.json()["error"]["message"]) == (404, "There is no agent nobody.")
 
     below = [process.pid for process in hub.children()]
     hub.signal(signal.SIGSTOP)
@@ -161,11 +163,9 @@ def test_one_agent_is_stopped_alone_and_a_hub_that_hangs_is_ended(make_hub: Make
 
     hub.start()
     assert code(hub.say("anybody?", chatId="mine")) == "agent_stopped"
-    conflict = annabelle(hub, "resume", "other")
-    assert conflict.returncode != 0
-    assert "Everything is stopped" in conflict.stderr
+    conflict = hub.http.post("/resume", json={"target": "other"})
+    assert (conflict.status_code, conflict.json()["error"]["code"]) == (409, "conflict")
     hub.stop()
-    offline = annabelle(hub, "resume")
-    assert offline.stdout == "Everything goes on when Annabelle starts.\n", offline.stderr
-    hub.start()
-    assert reply(hub.say(plan("back"), agentId="other", chatId="theirs-too")) == "back"
+    offline = Halting(home).resume("all")
+    assert (offline.message, offline.how) == ("Everything goes on when Annabelle starts.", "written")
+    assert Halts(home.halts_file).of("other") is None

@@ -1,0 +1,129 @@
+"""What is stopped stays so, is written down, and a damaged file stops everything rather than nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from annabelle.cli.halting import Halting
+from annabelle.core.contract import TurnResult
+from annabelle.core.errors import AgentStopped, NotAllowed, NotFound, StorageTrouble
+from annabelle.core.home import Home
+from annabelle.core.tools import CallContext
+from annabelle.hub.stopping.halts import ALL, Halts
+from annabelle.hub.turns import Turns
+from annabelle.store.database import Database, sqlite_url
+from annabelle.toolbox.processes.tree import kill_tree
+from hub.hubs import wait_for
+
+CONTEXT = CallContext(caller="agent", agent_id="annabelle", user_id="owner", message_id="msg_1", thread_id="thr_1")
+
+
+@pytest.mark.req("TRU-06")
+def test_what_was_stopped_is_stopped_for_whoever_reads_the_file_next(home: Home) -> None:
+    halts = Halts(home.halts_file)
+    halts.check("annabelle")
+    halts.stop("annabelle", "owner")
+    halts.owe("annabelle", "msg_1")
+    halts.save()
+    later = Halts(home.halts_file)
+    with pytest.raises(AgentStopped, match="annabelle was stopped"):
+        later.check("annabelle")
+    later.check("other")
+    assert later.owed("annabelle") == ("msg_1",)
+    later.settle("annabelle", "msg_1")
+    later.stop(ALL, "owner")
+    with pytest.raises(AgentStopped, match="Everything"):
+        later.check("other")
+    assert later.resume(ALL)
+    assert not later.resume(ALL)
+    later.save()
+    assert Halts(home.halts_file).owed("annabelle") == ()
+    Halts(home.halts_file).check("annabelle")
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"agents": 5}', b"\xff\xfe"])
+def test_a_damaged_file_stops_everything(home: Home, damage: bytes) -> None:
+    home.halts_file.write_bytes(damage)
+    halts = Halts(home.halts_file)
+    assert halts.damaged
+    with pytest.raises(AgentStopped):
+        halts.check("annabelle")
+
+
+def test_a_stop_holds_also_where_it_can_not_be_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    halts = Halts(home.halts_file)
+    halts.stop(ALL, "owner")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("annabelle.hub.stopping.halts.write_atomically", full)
+    with pytest.raises(StorageTrouble, match="can not be kept"):
+        halts.save()
+    with pytest.raises(AgentStopped):
+        halts.check("annabelle")
+
+
+@pytest.mark.req("TRU-06")
+def test_without_a_hub_the_terminal_writes_what_the_next_one_reads(home: Home) -> None:
+    told = Halting(home).stop("annabelle")
+    assert told.how == "written"
+    assert Halts(home.halts_file).agents == ("annabelle",)
+    with pytest.raises(NotFound, match="There is no agent nobody"):
+        Halting(home).stop("nobody")
+    assert Halting(home).resume("annabelle").message == "annabelle goes on when Annabelle starts."
+    assert Halting(home).resume(ALL).message == "Nothing was stopped."
+
+
+@pytest.mark.req("TRU-06", "LOOP-09")
+async def test_a_turn_that_is_abandoned_ends_at_once_whatever_hangs_below(home: Home) -> None:
+    database = await Database.open(sqlite_url(home.database_file), backups=home.backups)
+    turns, entered = Turns(database), asyncio.Event()
+
+    async def hangs() -> TurnResult:
+        entered.set()
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                await asyncio.wait_for(let_go.wait(), 10)  # as a process that can not be killed yet
+                raise
+
+    let_go = asyncio.Event()
+    try:
+        with turns.open(CONTEXT):
+            assert turns.of(["annabelle"]) == {"msg_1": "annabelle"}
+            assert turns.of(["other"]) == {}
+            working = asyncio.create_task(turns.unless_abandoned("msg_1", hangs()))
+            await asyncio.wait_for(entered.wait(), 10)
+            turns.cancel("msg_1")
+            with pytest.raises(NotAllowed, match="stopped"):
+                await turns.context("msg_1", "annabelle")
+            turns.abandon("msg_1")
+            assert await asyncio.wait_for(working, 10) is None
+        turns.abandon("msg_1")  # it is over: nothing happens
+        let_go.set()
+    finally:
+        await database.close()
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.incident("I-27")
+def test_a_stopped_process_is_killed_with_a_grandchild_that_left_its_group() -> None:
+    code = "import subprocess, time; subprocess.Popen(['sleep', '74.5'], start_new_session=True); time.sleep(74)"
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    below = wait_for(lambda: psutil.Process(parent.pid).children(), "the grandchild")
+    os.kill(parent.pid, signal.SIGSTOP)
+    kill_tree(parent.pid)
+    assert parent.wait(10) == -signal.SIGKILL
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert not alive
+    kill_tree(parent.pid)  # one that is gone is no trouble

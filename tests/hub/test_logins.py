@@ -1,0 +1,61 @@
+"""Who came in is noted once, who was turned away is counted, and a flood fills no disk."""
+
+from __future__ import annotations
+
+import pytest
+
+from annabelle.core.errors import Unauthorized
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import AuditKind
+from annabelle.hub.audit.logins import Logins
+from annabelle.hub.security.identities import Errand, Identities, Identity
+
+
+class Kept:
+    def __init__(self) -> None:
+        self.facts: list[JsonObject] = []
+
+    def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None:
+        assert kind == "login"
+        self.facts.append(facts)
+
+
+@pytest.mark.req("TRU-08")
+def test_a_known_person_is_noted_once_for_each_kind_of_client() -> None:
+    kept = Kept()
+    logins = Logins(kept)
+    for _ in range(3):
+        logins.accepted(Identity("owner"), "terminal")
+        logins.accepted(Identity("owner"), "other")
+        logins.accepted(Identity("user", "alice"), "other")
+        logins.accepted(Identity("agent", agent_id="annabelle"), "other")
+    assert [(one["user"], one["client"]) for one in kept.facts] == [
+        ("owner", "terminal"),
+        ("owner", "other"),
+        ("alice", "other"),
+    ]
+
+
+@pytest.mark.req("TRU-08")
+def test_a_flood_of_wrong_tokens_becomes_a_number() -> None:
+    kept, time = Kept(), [0.0]
+    logins = Logins(kept, lambda: time[0])
+    for _ in range(10_000):
+        logins.refused("127.0.0.1", "/tools/call")
+    assert len(kept.facts) == 5
+    time[0] = 61.0
+    logins.refused("127.0.0.1", "/status")
+    assert kept.facts[5] == {"event": "refused", "more": 9995}
+    assert kept.facts[6] == {"event": "refused", "from": "127.0.0.1", "path": "/status"}
+
+
+@pytest.mark.req("TRU-08")
+def test_a_process_is_noted_when_it_gets_its_secret_and_the_secret_is_not() -> None:
+    kept = Kept()
+    identities = Identities("x" * 20)
+    identities.on_admitted = Logins(kept).admitted
+    secrets = [identities.admit("annabelle"), identities.admit("annabelle", Errand("task_1", "msg_1"))]
+    assert [(one["agent"], one["errand"]) for one in kept.facts] == [("annabelle", None), ("annabelle", "task_1")]
+    assert not any(secret in str(kept.facts) for secret in secrets)
+    with pytest.raises(Unauthorized):
+        identities.recognise(b"wrong")
