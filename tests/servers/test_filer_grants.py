@@ -141,6 +141,25 @@ async def test_own_data_stays_closed(call: CallTool, config: FilesConfig, grant:
     await call("create_file", path=f"{config.workspace}/fine.txt", content="x")
 
 
+@pytest.mark.req("TRU-07")
+@pytest.mark.incident("I-09")
+async def test_no_tool_writes_which_servers_run_or_which_were_accepted(
+    call: CallTool, config: FilesConfig, grant: WriteGrants
+) -> None:
+    home = config.home
+    grant({home.root.parent: "read-write", home.root: "read-write", home.config: "read-write"})
+    await call("create_file", path="entries.json", content="{}")
+    for path in (home.config / "external-mcps.json", home.pins_file, home.pins_file.with_name("pins-key.json")):
+        for tool, arguments in (
+            ("create_file", {"path": str(path), "content": "{}", "overwrite": True}),
+            ("copy_file", {"source": "entries.json", "destination": str(path)}),
+            ("move_file", {"source": "entries.json", "destination": str(path)}),
+        ):
+            with pytest.raises(NotAllowed, match="protected"):
+                await call(tool, **arguments)
+        assert not path.exists()
+
+
 async def test_what_holds_a_protected_place_is_not_moved(
     call: CallTool, config: FilesConfig, tmp_path: Path, grant: WriteGrants
 ) -> None:

@@ -1,0 +1,23 @@
+"""`annabelle rules` as a person types it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.typed import Keyboard
+
+
+@pytest.mark.req("TRU-05")
+def test_rules_are_added_listed_and_revoked(keyboard: Keyboard) -> None:
+    assert "There are no rules yet" in keyboard.said("rules")
+    added = keyboard.said("rules", "add", "always ask before deleting mail")
+    assert "Before anything that deletes mail: ask you. It holds." in added
+    (rule,) = keyboard("rules", "--json").json["rules"]
+    assert rule["id"] in keyboard.said("rules", "list")
+    assert "It holds." in keyboard.said("rules", "confirm", rule["id"])
+    refused = keyboard("rules", "add", "be nice")
+    assert refused.code != 0
+    assert "not a rule of the form" in refused.err
+    assert "It holds no more." in keyboard.said("rules", "revoke", rule["id"])
+    assert "There are no rules yet" in keyboard.said("rules")
+    assert rule["id"] in keyboard.said("rules", "list", "--all")
