@@ -13,7 +13,7 @@ from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.orders import Order, orders_in
 from annabelle.policy.intent.own_words import own_words
-from annabelle.policy.naming import Said
+from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import Seen
 from annabelle.policy.tools.nouns import mentions
@@ -92,6 +92,16 @@ class TurnFacts:
     def orders(self) -> frozenset[ActionKind]:
         """The kinds of it."""
         return frozenset(kind for order in self.ordered for kind in order.kinds)
+
+    def files_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
+        """The files that orders of these kinds are about, rather than what is read for them."""
+        wanted = frozenset(kinds)
+        return Said([order.objects for order in self.ordered if order.kinds & wanted]).files
+
+    def words_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
+        """The words that can name something in orders of these kinds."""
+        wanted = frozenset(kinds)
+        return content_words(" ".join(order.words for order in self.ordered if order.kinds & wanted))
 
     def wants(self, kinds: Iterable[ActionKind], nouns: Iterable[str]) -> bool:
         """Whether an order of one of these kinds is about one of these things."""

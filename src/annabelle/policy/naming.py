@@ -20,7 +20,9 @@ _URL: Final = re.compile(
 _URL_END: Final = ".,;:!?)]}’'\""
 _SEPARATORS: Final = re.compile(r"[-\s]+")
 _WORD: Final = re.compile(r"[^\W_]+")
-_FILE: Final = re.compile(r"[\w~./\\-]*[\w-]+\.[a-z][a-z0-9]{0,5}\b", re.IGNORECASE)
+_FILE: Final = re.compile(
+    r"(?<![@\w./\\-])[\w~./\\-]*[\w-]+\.(?:md|txt|pdf|docx?|xlsx?|csv|tsv|json|png|jpe?g|gif|webp|svg|html?|py|js|sh|zip|tar|gz|odt|ods|pptx?|ya?ml|log|xml|eml|ics|rtf|mp3|mp4|mov|toml|ini|tex|epub)\b"
+)
 _SHORTEST_WORD: Final = 2
 # They stand in every order and in every title: to say one of them names nothing.
 _COMMON_WORDS: Final = """

@@ -45,10 +45,11 @@ def is_named(receiver: str, turn: TurnFacts) -> bool:
 def _resolved(receiver: str, turn: TurnFacts) -> bool:
     people = [thing for thing in turn.seen.things() if _is_kept(thing)]
     mine = [thing for thing in people if receiver.lstrip("@") in _reached(thing)]
-    best = max((_score(thing, turn) for thing in mine), default=0)
-    rivals = [thing for thing in people if not _reached(thing) & {receiver.lstrip("@")}]
-    mine_reached = {address for thing in mine for address in _reached(thing)}
-    return best > 0 and all(_score(rival, turn) < best or _reached(rival) <= mine_reached for rival in rivals)
+    called = max((_called(thing, turn) for thing in mine), key=len, default=frozenset[str]())
+    reached = {address for thing in mine for address in _reached(thing)}
+    # Somebody else who fits the same name as well makes it a guess.
+    rivals = (_called(thing, turn) for thing in people if not _reached(thing) & reached)
+    return bool(called) and not any(called <= rival for rival in rivals)
 
 
 def _is_kept(thing: Thing) -> bool:
@@ -62,8 +63,9 @@ def _reached(thing: Thing) -> frozenset[str]:
     return frozenset(text.casefold().lstrip("@") for text in thing.texts(*_REACHED_BY))
 
 
-def _score(thing: Thing, turn: TurnFacts) -> int:
-    return len(content_words(" ".join(thing.texts("name", "title", "username"))) & turn.said.words)
+def _called(thing: Thing, turn: TurnFacts) -> frozenset[str]:
+    """The words of their name that were said."""
+    return content_words(" ".join(thing.texts("name", "title", "username"))) & turn.said.words
 
 
 def sender_named(thing: Thing, turn: TurnFacts) -> bool:

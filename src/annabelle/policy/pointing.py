@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from annabelle.core.trust import Source
@@ -28,19 +27,25 @@ def pried(call: CallFacts, turn: TurnFacts) -> bool:
     if not turn.tainted or "read_private" not in call.classes:
         return False
     values = [value for value in texts_of(call.arguments) if content_words(value)]
-    if _all_said(values, turn):
-        return not values and not _spoken_of(call.traits.source, turn)
-    if not _spoken_of(call.traits.source, turn):
+    spoken_of = _spoken_of(call.traits.source, turn)
+    if not values:
+        return not spoken_of and turn.tainted_now
+    return any(not (_said(value, turn) or (spoken_of and _pointed(value, turn))) for value in values)
+
+
+def _said(value: str, turn: TurnFacts) -> bool:
+    """Whether it was named: by itself, or as the thing its id stands for."""
+    if turn.said.path(value) or content_words(value) <= turn.said.words:
         return True
-    return any(not _pointed(value, turn) for value in values)
-
-
-def _all_said(values: Iterable[str], turn: TurnFacts) -> bool:
-    return all(turn.said.path(value) or content_words(value) <= turn.said.words for value in values)
+    return any(
+        best_named(thing, siblings(thing, turn.seen.things()), turn.said.words) for thing in turn.seen.of_id(value)
+    )
 
 
 def _spoken_of(source: Source, turn: TurnFacts) -> bool:
-    return mentions(turn.topic, _SPOKEN_OF_AS.get(source, ()))
+    # Who orders that something is sent speaks of mail, chats and people, whatever the words for it.
+    sends = source in ("mail", "chat", "memory") and "send" in turn.orders
+    return sends or mentions(turn.topic, _SPOKEN_OF_AS.get(source, ()))
 
 
 def _pointed(value: str, turn: TurnFacts) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from annabelle.policy.carrying import carries
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.grounds.targets import id_named, made_here, thing_named
+from annabelle.policy.grounds.targets import id_named, is_newest, made_here, thing_named
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import addresses_in
 from annabelle.policy.people import is_named, sender_named, unnamed
@@ -73,7 +73,7 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if "draft_id" in thing.fields:
         yield from unnamed(thing.texts("to", "cc", "bcc"), turn)
     elif "sender" in thing.fields:
-        if not (sender_named(thing, turn) or thing_named(thing, turn)):
+        if not (sender_named(thing, turn) or thing_named(thing, turn) or is_newest(thing, turn)):
             yield thing.sender
         sender = addresses_in(thing.sender)
         for answer_to in thing.texts("reply_to"):

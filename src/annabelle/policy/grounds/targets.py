@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from posixpath import basename
 from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
+from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import content_words
 from annabelle.policy.seen import Thing, best_named, siblings
 from annabelle.policy.tools.nouns import says_all, speaks_of_many
 
+_NEWEST: Final = re.compile(
+    r"\b(?:newest|latest|last|most recent|neueste\w*|letzte\w*|dernier\w*|últim\w*|ostatni\w*)\b"
+)
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
 
 
-def unnamed_ids(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> Iterator[str]:
     """What is not known or not named of the ids in a call, as parts of a sentence."""
     for value in call.values(call.traits.of):
-        if not id_named(value, turn):
+        if not (id_named(value, turn) and _meant(value, turn, kinds)):
             things = turn.seen.of_id(value)
             called = short(_called(things[0])) if things else short(value)
             yield f"you did not name “{called}”" if things else f"it is not known what {called} is"
@@ -31,8 +36,26 @@ def id_named(value: str, turn: TurnFacts) -> bool:
     return any(thing_named(thing, turn) for thing in turn.seen.of_id(value))
 
 
+def _meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
+    """Whether the order itself is about it: `read Bob's mail and delete Alice's` is not about Bob's."""
+    things, words = turn.seen.of_id(value), turn.words_of(kinds)
+    others = [other for thing in things for other in siblings(thing, turn.seen.things())]
+    if not any(content_words(other.label) & words for other in others):
+        return True
+    return any(best_named(thing, siblings(thing, turn.seen.things()), words) for thing in things)
+
+
 def thing_named(thing: Thing, turn: TurnFacts) -> bool:
     return best_named(thing, siblings(thing, turn.seen.things()), turn.said.words)
+
+
+def is_newest(thing: Thing, turn: TurnFacts) -> bool:
+    """Whether the newest is meant, and this is the first in the list that was looked at."""
+    if not _NEWEST.search(turn.own_words.casefold()):
+        return False
+    lists = (siblings(thing, result.things) for result in reversed(turn.seen.results) if result.this_turn)
+    first = next((found[0] for found in lists if found), None)
+    return first is not None and first.fields.get("id") == thing.fields.get("id") is not None
 
 
 def made_here(value: str, turn: TurnFacts) -> bool:
@@ -49,10 +72,18 @@ def one_of_many(value: str, turn: TurnFacts) -> bool:
     return bool(things) and not any(content_words(other.label) & turn.said.words for other in others)
 
 
-def path_named(path: str, turn: TurnFacts) -> bool:
+def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """A file by its name, or one of all in a folder that was named."""
     said = turn.said
-    return said.path(path) or (says_all(turn.topic) and not said.files and said.folder(path))
+    if said.path(path):
+        return file_meant(path, turn, kinds)
+    return says_all(turn.topic) and not said.files and said.folder(path)
+
+
+def file_meant(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
+    """Whether the order itself is about this file, unless it names none: what is only read is not changed."""
+    files = turn.files_of(kinds)
+    return not files or basename(path.rstrip("/")).casefold() in files
 
 
 def _called(thing: Thing) -> str:

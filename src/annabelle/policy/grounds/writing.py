@@ -8,16 +8,19 @@ from posixpath import basename
 from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.grounds.sending import unnamed_files
-from annabelle.policy.grounds.targets import id_named, made_here, one_of_many
+from annabelle.policy.grounds.sending import taken_along, unnamed_files
+from annabelle.policy.grounds.targets import file_meant, id_named, made_here, one_of_many
 from annabelle.policy.grounds.why import short
-from annabelle.policy.naming import plain
+from annabelle.policy.naming import content_words, plain
 from annabelle.policy.people import sender_named, unnamed
 from annabelle.policy.provenance import backed
 from annabelle.policy.tools.nouns import mentions
 
 _RUNS: Final = re.compile(
     r"\.(?:sh|bash|zsh|py|js|ts|rb|pl|ps1|bat|cmd|exe|service|desktop|plist|env|toml|ini|cfg)$|^\."
+)
+_ANYTHING: Final = content_words(
+    "remember keep mind learn memorize says say said know read content important things rest"
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 
@@ -31,6 +34,9 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     values = list(call.values(traits.values))
     if values and backed(values, [turn.words, *turn.earlier]) and not traits.existing:
         return  # nothing but what the person said
+    specific = turn.words_of(traits.wants) - _ANYTHING
+    if values and specific and not all(content_words(value) & specific for value in values):
+        yield "it is not about what you asked to be kept"
     if not _ordered(call, turn):
         yield "you did not ask for this to be written"
         return
@@ -43,13 +49,23 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         if not _wrote_something_named(receiver, turn):
             yield f"you did not name {short(receiver)}"
     yield from unnamed_files(call, turn)
+    if _tells_people(call, turn):
+        yield from taken_along(call, turn)
+
+
+def _tells_people(call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether somebody else gets to see the change: an event is shown to all who are invited."""
+    things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
+    return any(thing.texts("attendees") for thing in things)
 
 
 def _ordered(call: CallFacts, turn: TurnFacts) -> bool:
     traits = call.traits
     if not set(traits.wants) & turn.orders:
         return any(_put_into(path, turn) for path in call.values(traits.paths)) and not traits.existing
-    named = any(turn.said.path(value) for value in call.values((*traits.paths, *traits.of)))
+    named = any(turn.said.path(value) for value in call.values(traits.paths)) or any(
+        id_named(value, turn) for value in call.values(traits.of)
+    )
     return named or bool(set(traits.enough) & turn.orders) or turn.wants(traits.wants, traits.about)
 
 
@@ -68,7 +84,11 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     replaces = call.traits.existing or any(call.arguments.get(flag) for flag in call.traits.replaces)
     for path in call.values(call.traits.paths):
         said = turn.said
-        if said.path(path) or said.folder(f"{path}/x") or made_here(path, turn):
+        if said.path(path) and not (replaces and not file_meant(path, turn, call.traits.wants)):
+            continue
+        if said.folder(f"{path}/x") and not replaces:
+            continue
+        if made_here(path, turn):
             continue
         name = basename(path.rstrip("/")).casefold()
         elsewhere = said.files and not any(word in said.text for word in _WORD.findall(name))

@@ -38,8 +38,8 @@ _DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b
 # Verbs that only look. Where one stands, the order before it is over.
 _LOOKING: Final = re.compile(
     _BEFORE_A_VERB
-    + r"(?P<verb>read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|lies|"
-    r"schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|sprawdź|"
+    + r"(?P<verb>read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|"
+    r"lies|schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|sprawdź|"
     r"znajdź|podsumuj|pokaż)\b"
 )
 # Behind these stands what it is taken from or about, not what it is done to.
@@ -48,7 +48,7 @@ _FROM: Final = re.compile(
 )
 _INTO: Final = re.compile(
     r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|do|w|"
-    r"jako)\s+(?:\S+\s+){0,3}?\S+"
+    r"jako)\s+(?:\S+\s+){0,2}\S+"
 )
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
@@ -56,16 +56,17 @@ _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One order: its kinds of action, and the words for what it is done to and where it is to go."""
+    """One order: its kinds of action, its words, and those for what it is done to and where it is to go."""
 
     kinds: frozenset[ActionKind]
+    words: str
     objects: str
 
 
 @lru_cache(maxsize=256)
 def orders_in(message: str) -> tuple[Order, ...]:
     """The orders of a message, one after the other."""
-    text = own_words(message).replace("’", "'").lower()
+    text = own_words(message).replace("’", "'").casefold()
     languages = _languages(text)
     found: list[Order] = []
     for sentence in _SENTENCE.split(text):
@@ -90,7 +91,7 @@ def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
     found: list[Order] = []
     for start, kinds in sorted(begun.items()):
         end = next(stop for stop in stops if stop > start)
-        found.append(Order(frozenset(kinds), _objects(sentence[start:end])))
+        found.append(Order(frozenset(kinds), sentence[start:end], _objects(sentence[start:end])))
     return found
 
 
