@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, cast
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
 
 from annabelle import __version__
 from annabelle.core.contract import TOKEN_HEADER
@@ -92,8 +94,13 @@ def make_app(hub: Hub) -> Door:
     return Door(app, DoorRules.from_settings(hub.settings, hub.identities, hub.logins))
 
 
-async def _failed(_request: Request, error: Exception) -> Response:
-    return answer(error, current_trace())
+async def _failed(request: Request, error: Exception) -> Response:
+    failed = answer(error, current_trace())
+    if failed.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        # The framework names the methods of the first route at an address, which may have several.
+        here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+        failed.headers["Allow"] = ", ".join(sorted({method for route in here for method in route.methods or ()}))
+    return failed
 
 
 async def _malformed(_request: Request, error: Exception) -> Response:
