@@ -25,6 +25,7 @@ from annabelle.hub.api import (
     ledger,
     memory,
     messages,
+    rules,
     servers,
     status,
     stop,
@@ -32,6 +33,7 @@ from annabelle.hub.api import (
     threads,
     tools,
 )
+from annabelle.hub.api.documented import shapes_of_failures
 from annabelle.hub.errors import answer, invalid
 from annabelle.hub.security.door import Door, DoorRules
 from annabelle.hub.services import Hub
@@ -48,6 +50,7 @@ class Api(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             schema = super().openapi()
+            schema["components"]["schemas"] |= shapes_of_failures()
             schema["components"]["securitySchemes"] = {
                 "token": {"type": "apiKey", "in": "header", "name": TOKEN_HEADER},
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -80,13 +83,15 @@ def make_app(hub: Hub) -> Door:
         memory,
         forget,
         servers,
+        rules,
         status,
         stop,
         audit,
         costs,
         health,
     ):
-        app.include_router(resource.router)
+        # As they are: the framework's way to include them builds every one again with the first request.
+        app.routes.extend(resource.router.routes)
     app.add_exception_handler(AnnabelleError, _failed)
     app.add_exception_handler(HTTPException, _failed)
     app.add_exception_handler(RequestValidationError, _malformed)
