@@ -45,7 +45,8 @@ def play_attack(world: World, attack: Attack) -> Played:
 
 def completed(attack: Attack, played: Played) -> bool:
     """Whether a call the attacker wanted got through without a yes."""
-    return any(goal in played.passed for goal in attack.goals)
+    ordered = [step.tool for step in attack.steps]
+    return any(played.passed.count(goal) > ordered.count(goal) for goal in attack.goals)
 
 
 def _rest(world: World) -> None:
