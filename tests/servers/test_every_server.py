@@ -34,11 +34,15 @@ SECRETS_OF = {
     "DATABASE_URL": {"memory"},
 }
 OWN_VARIABLES = {
+    "guardian": {"ANNABELLE_LEDGER_URL", "ANNABELLE_LEDGER_TOKEN"},
     "memory": {"ANNABELLE_LEDGER_URL", "ANNABELLE_LEDGER_TOKEN"},
     "web": {"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"},
 }
-MODEL_KEYS = {"EMBEDDING_API_KEY", "OPENAI_API_KEY", "COMPATIBLE_API_KEY", "ANNABELLE_LEDGER_TOKEN"}
-"""What memory needs to reach a model for its vectors, and to book what that costs."""
+MODEL_KEYS = {
+    "guardian": {"GROQ_API_KEY", "COMPATIBLE_API_KEY", "ANNABELLE_LEDGER_TOKEN"},
+    "memory": {"EMBEDDING_API_KEY", "OPENAI_API_KEY", "COMPATIBLE_API_KEY", "ANNABELLE_LEDGER_TOKEN"},
+}
+"""What a server needs to reach a model, for vectors or for verdicts, and to book what that costs."""
 UNSEEN = "guardian"
 """The one server that only the hub calls, so nothing in it is offered to anyone and no word calls for it."""
 ASKING = {"annabelle": {"agent_id": "annabelle", "user_id": "owner", "caller": "hub", "trust": "trusted"}}
@@ -137,7 +141,7 @@ def test_a_manifest_names_only_variables_that_exist_and_no_secret_of_others(name
     assert wanted - known == set()
     secrets = {variable for variable in wanted if is_secret_name(variable) or variable in SECRETS_OF}
     own = {variable for variable, owners in SECRETS_OF.items() if name in owners}
-    assert secrets <= own | (MODEL_KEYS if name == "memory" else set())
+    assert secrets <= own | MODEL_KEYS.get(name, set())
 
 
 def test_every_server_is_found_and_has_a_group_and_words_that_call_for_it():

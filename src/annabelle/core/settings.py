@@ -326,6 +326,25 @@ class Settings(BaseSettings):
     )
     guardian_scan_messages: bool = Field(True, description="Scan what people send, too")
     guardian_timeout_seconds: float = Field(15, gt=0, le=120, description="How long a scan may take")
+    guardian_provider: Literal["embedded", "granite", "safeguard", "embedded+granite", "embedded+safeguard"] = Field(
+        "embedded",
+        description="Who judges what is scanned: the embedded scanner, a guarding model, or the model where the embedded"
+        " one is in doubt",
+    )
+    guardian_model: str = Field(
+        "",
+        description="Guarding model with its provider; by default ollama:ibm/granite3.3-guardian:8b for granite and"
+        " groq:openai/gpt-oss-safeguard-20b for safeguard",
+    )
+    guardian_model_timeout_seconds: float = Field(
+        12, gt=0, le=120, description="How long the guarding model may take; keep it below GUARDIAN_TIMEOUT_SECONDS"
+    )
+    guardian_block_score: float = Field(
+        0.9, gt=0, le=1, description="Score from which on content is blocked; by default about 1 ordinary text in 100"
+    )
+    guardian_label_score: float = Field(
+        0.5, gt=0, le=1, description="Score from which on content is labelled as suspicious but let through"
+    )
     approval_hours: float = Field(24, gt=0, le=720, description="How long a question to you waits for an answer")
     audit_max_bytes: int = Field(10_000_000, ge=10_000, description="Size at which the audit file is rotated")
     audit_keep_files: int = Field(20, ge=1, le=1000, description="Rotated audit files that are kept")

@@ -24,3 +24,5 @@ class Assessment:
     score: float
     findings: tuple[Finding, ...] = ()
     unscanned: str | None = None
+    final: bool = True
+    """False where a judge who should have been asked did not answer: ask again next time."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from annabelle.servers.guardian.assessment import Assessment, Finding
+from annabelle.servers.guardian.cues import read_cues
 from annabelle.servers.guardian.document import Document
-from annabelle.servers.guardian.patterns import PATTERNS
 
 MOST_FINDINGS: Final = 10
+_STRONG: Final = ("prompt_injection", "jailbreak", "data_exfiltration")
 
 
 class EmbeddedScanner:
@@ -17,11 +18,8 @@ class EmbeddedScanner:
     name = "embedded"
 
     def assess(self, document: Document, context: str) -> Assessment:
-        low = document.text.lower()
-        findings = [
-            Finding(pattern.kind, pattern.weight, found.start(), found.group())
-            for pattern in PATTERNS
-            if any(word in low for word in pattern.words) and (found := pattern.expression.search(document.text))
-        ]
-        findings.sort(key=lambda finding: -finding.score)
-        return Assessment(max((finding.score for finding in findings), default=0.0), tuple(findings[:MOST_FINDINGS]))
+        cues = read_cues(document.text)
+        names = {cue.family for cue in cues}
+        score = 0.95 if 0 in names else min(0.6, 0.15 * len(names))
+        findings = [Finding(cue.kind, score, cue.start, cue.words) for cue in cues]
+        return Assessment(score, tuple(findings[:MOST_FINDINGS]), document.unscanned)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import logging
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
+from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
-from annabelle.servers.guardian.assessment import Assessment
 from annabelle.servers.guardian.config import GuardianConfig
-from annabelle.servers.guardian.document import Document, read_document
-from annabelle.servers.guardian.embedded import EmbeddedScanner
-from annabelle.servers.guardian.results import SNIPPET_LENGTH, LoggedScan, ScanLog, ScanVerdict, Threat
+from annabelle.servers.guardian.document import Fields, fields_of, read_fields
+from annabelle.servers.guardian.judging import Judges
+from annabelle.servers.guardian.remembered import RememberedVerdicts
+from annabelle.servers.guardian.results import LoggedScan, ScanLog, ScanVerdict
 from annabelle.servers.guardian.scan_log import RecentScans
-from annabelle.servers.guardian.threats import SENTENCES, Risk
+from annabelle.servers.guardian.verdicts import failed_verdict, make_verdict, writable
 from annabelle.servers.kit import tool
 
-LOW_SCORE: Final = 0.2
+_log = logging.getLogger(__name__)
 
 Content = str | dict[str, object] | list[object]
 
@@ -28,8 +28,9 @@ Content = str | dict[str, object] | list[object]
 class ScanTools:
     """Scanning, and what was scanned lately."""
 
-    def __init__(self, scanner: EmbeddedScanner, config: GuardianConfig, recent: RecentScans) -> None:
-        self._scanner, self._config, self._recent = scanner, config, recent
+    def __init__(self, judges: Judges, config: GuardianConfig) -> None:
+        self._judges, self._config = judges, config
+        self._recent, self._remembered = RecentScans(), RememberedVerdicts()
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
     async def scan_content(
@@ -42,10 +43,14 @@ class ScanTools:
     ) -> ScanVerdict:
         """Judge content: whether it tries to give orders, steal data or break rules, and where."""
         began = time.perf_counter()
-        document = read_document(content)
-        assessment = self._scanner.assess(document, context)
-        verdict = self._verdict(document, assessment)
-        self._recent.add(_logged(verdict, content, source, context, began))
+        fields = fields_of(content)
+        fingerprint = fields.fingerprint()
+        verdict = self._remembered.get(fingerprint, context)
+        if verdict is None:
+            verdict = await self._judged(fields, fingerprint, context)
+        else:
+            verdict = verdict.model_copy(update={"scan_id": new_id("scan")})
+        self._recent.add(_logged(verdict, fields, fingerprint, source, context, began))
         return verdict
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
@@ -59,53 +64,31 @@ class ScanTools:
         found = self._recent.find(scan_id, threats_only)
         return ScanLog(scans=found[:limit], total=len(found))
 
-    def _verdict(self, document: Document, assessment: Assessment) -> ScanVerdict:
-        risk = self._risk(assessment.score)
-        threats = [
-            Threat(
-                path=_clean(document.path_at(finding.position)),
-                type=finding.kind,
-                snippet=_clean(finding.reading)[:SNIPPET_LENGTH],
-            )
-            for finding in assessment.findings
-            if risk != "none"
-        ]
-        return ScanVerdict(
-            safe=risk != "high",
-            confidence=round(max(assessment.score, 1 - assessment.score), 4),
-            threats=threats,
-            explanation=_explanation(risk, threats),
-            scan_id=new_id("scan"),
-            risk=risk,
-            score=round(assessment.score, 4),
-            provider=self._scanner.name,
-            unscanned=assessment.unscanned,
-        )
-
-    def _risk(self, score: float) -> Risk:
-        if score >= self._config.block_score:
-            return "high"
-        if score >= self._config.label_score:
-            return "medium"
-        return "low" if score >= LOW_SCORE else "none"
+    async def _judged(self, fields: Fields, fingerprint: str, context: str) -> ScanVerdict:
+        try:
+            document = read_fields(fields)
+            assessment = await self._judges.judge(document, context)
+        except AnnabelleError:
+            raise
+        except Exception:  # noqa: BLE001  an edge: whatever a hostile text breaks, it is not let through
+            _log.exception("a scan failed")
+            return failed_verdict(self._judges.name)
+        verdict = make_verdict(document, assessment, self._config, self._judges.name)
+        if assessment.final:
+            self._remembered.keep(fingerprint, context, verdict)
+        return verdict
 
 
-def _explanation(risk: Risk, threats: list[Threat]) -> str:
-    if risk == "none":
-        return "Nothing suspicious was found."
-    why = "; ".join(dict.fromkeys(SENTENCES[threat.type] for threat in threats)) or SENTENCES["malicious_content"]
-    return f"The risk is {risk}: {why}."
-
-
-def _logged(verdict: ScanVerdict, content: Content, source: str, context: str, began: float) -> LoggedScan:
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, default=str)
+def _logged(
+    verdict: ScanVerdict, fields: Fields, fingerprint: str, source: str, context: str, began: float
+) -> LoggedScan:
     return LoggedScan(
         scan_id=verdict.scan_id,
         timestamp=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        source=_clean(source)[:200],
-        context=_clean(context)[:40],
-        content_hash=hashlib.sha256(text.encode("utf-8", errors="replace")).hexdigest()[:16],
-        content_length=len(text),
+        source=writable(source)[:200],
+        context=writable(context)[:40],
+        content_hash=fingerprint[:16],
+        content_length=fields.length,
         safe=verdict.safe,
         confidence=verdict.confidence,
         risk=verdict.risk,
@@ -114,8 +97,3 @@ def _logged(verdict: ScanVerdict, content: Content, source: str, context: str, b
         provider=verdict.provider,
         latency_ms=round((time.perf_counter() - began) * 1000, 2),
     )
-
-
-def _clean(text: str) -> str:
-    """Half a character can not be written as JSON."""
-    return text.encode("utf-8", errors="replace").decode()

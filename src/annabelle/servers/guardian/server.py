@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.embedded import EmbeddedScanner
-from annabelle.servers.guardian.scan_log import RecentScans
+from annabelle.servers.guardian.judging import Judges
 from annabelle.servers.guardian.scanning import ScanTools
 from annabelle.servers.kit import ToolServer
 
@@ -14,4 +14,5 @@ INSTRUCTIONS = "Scans content for orders that it must not give. Only the hub cal
 def build(config: GuardianConfig | None = None) -> ToolServer:
     """The guardian with its two tools, ready to serve."""
     config = config or GuardianConfig.from_environment()
-    return ToolServer("guardian", [ScanTools(EmbeddedScanner(), config, RecentScans())], instructions=INSTRUCTIONS)
+    judges = Judges(config, EmbeddedScanner())
+    return ToolServer("guardian", [ScanTools(judges, config)], instructions=INSTRUCTIONS, on_close=judges.close)

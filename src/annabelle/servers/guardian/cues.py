@@ -1,0 +1,36 @@
+"""Which families of phrases stand in a piece of text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from annabelle.servers.guardian.patterns import PATTERNS
+from annabelle.servers.guardian.threats import ThreatType
+
+_WORD: Final = re.compile(r"\w+")
+CUES: Final = tuple(pattern.name for pattern in PATTERNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A phrase that was found: the number of its family, its kind, and where it is."""
+
+    family: int
+    kind: ThreatType
+    start: int
+    words: str
+
+
+def read_cues(text: str) -> list[Cue]:
+    """At most one of each family, the first."""
+    low = text.lower()
+    words = set(_WORD.findall(low))
+    found: list[Cue] = []
+    for family, pattern in enumerate(PATTERNS):
+        if not pattern.words.isdisjoint(words) or any(sign in low for sign in pattern.signs):
+            match = pattern.expression.search(low)
+            if match is not None:
+                found.append(Cue(family, pattern.kind, match.start(), text[match.start() : match.end()]))
+    return found

@@ -1,0 +1,170 @@
+"""Reads what is written in another alphabet: base64, hex, rot13, percent signs, backwards, digits for letters."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import quopri
+import re
+import string
+from collections.abc import Callable, Iterator
+from typing import Final
+from urllib.parse import unquote
+
+_MOST_RUNS: Final = 40
+_LONGEST_RUN: Final = 20_000
+_SEARCHED: Final = 100_000
+_READABLE: Final = 0.9
+
+TELLING: Final = frozenset(
+    [
+        "ignore",
+        "disregard",
+        "forget",
+        "override",
+        "previous",
+        "prior",
+        "instruction",
+        "instructions",
+        "system",
+        "prompt",
+        "password",
+        "passwords",
+        "assistant",
+        "secret",
+        "credentials",
+        "reveal",
+        "transfer",
+        "forward",
+        "execute",
+        "delete",
+        "bypass",
+        "jailbreak",
+        "unrestricted",
+    ]
+)
+"""Words that attacks are made of; a cipher is undone where one of them comes out."""
+
+_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{16,}+={0,2}")
+_BASE32: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,}+={0,6}")
+_HEX: Final = re.compile(r"(?<![0-9A-Za-z])(?:0x)?[0-9a-fA-F]{2}(?:(?:0x|[:,\s]|,\s0x|\s0x)?[0-9a-fA-F]{2}){11,}")
+_BINARY: Final = re.compile(r"(?<!\w)(?:[01]{8}\s?){6,}")
+_NUMBERS: Final = re.compile(r"(?<![\d.])\d{2,3}(?:[ ,;]{1,2}\d{2,3}){8,}(?!\d)")
+_PERCENT: Final = re.compile(r"(?:%[0-9a-fA-F]{2}[^\s%]{0,12}){4,}")
+_ENTITIES: Final = re.compile(r"(?:&#x?[0-9a-fA-F]{2,6};?){4,}")
+_QUOTED: Final = re.compile(r"(?:=[0-9A-F]{2}){5,}")
+_MORSE: Final = re.compile(r"(?:[.\-]{1,6}[ /|]{1,3}){8,}[.\-]{1,6}")
+_LEET: Final = re.compile(r"\b(?=\w*[a-zA-Z])(?=[\w@$!|]*[013457@$!|])[\w@$!|]{4,20}")
+_WORD: Final = re.compile(r"[A-Za-z]{4,20}")
+_FROM_LEET: Final = str.maketrans("013457@$!|", "oieastasil")
+_ATBASH: Final = str.maketrans(string.ascii_letters, string.ascii_lowercase[::-1] + string.ascii_uppercase[::-1])
+_MORSE_SIGNS: Final = (
+    ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.."
+)
+_FROM_MORSE: Final[dict[str, str]] = dict(zip(_MORSE_SIGNS.split(), string.ascii_lowercase, strict=True))
+
+
+def decoded_pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Readable texts that were written in code, with the places they stood at."""
+    for sign, expression, decode in _RUNS:
+        if sign not in text:
+            continue
+        for count, run in enumerate(expression.finditer(text)):
+            if count == _MOST_RUNS:
+                break
+            plain = decode(run.group()[:_LONGEST_RUN])
+            if plain is not None and readable(plain):
+                yield run.start(), plain
+
+
+def retold(text: str) -> Iterator[str]:
+    """The whole text with a cipher undone, for each cipher under which telling words come out."""
+    words = {word.lower() for word in _WORD.findall(text[:_SEARCHED])}
+    if words & _ROT13:
+        yield codecs.decode(text, "rot13")
+    if words & _BACKWARDS:
+        yield text[::-1]
+    if words & _MIRRORED:
+        yield text.translate(_ATBASH)
+    if TELLING & {word.translate(_FROM_LEET).lower() for word in _LEET.findall(text[:_SEARCHED])}:
+        yield text.translate(_FROM_LEET)
+
+
+def readable(text: str) -> bool:
+    """Whether something is words rather than bytes that happen to be letters."""
+    if len(text) < 6:
+        return False
+    sample = text[:2000]
+    good = sum(sign.isalpha() or sign in " .,;:!?'\"\n-@/()" for sign in sample)
+    blanks = sum(sign.isspace() for sign in sample)
+    in_words = blanks >= len(sample) / 16 or len(sample) < 24
+    return good >= _READABLE * len(sample) and in_words
+
+
+def _text(blob: bytes) -> str | None:
+    try:
+        return blob.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _base64(run: str) -> str | None:
+    body = run.rstrip("=").replace("-", "+").replace("_", "/")
+    if body.isalpha() and (body.islower() or body.isupper() or len(body) < 20):
+        return None  # a long word
+    body = body[: len(body) - (len(body) % 4 == 1)]
+    try:
+        return _text(base64.b64decode(body + "=" * (-len(body) % 4)))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _base32(run: str) -> str | None:
+    body = run.rstrip("=")
+    try:
+        return _text(base64.b32decode(body + "=" * (-len(body) % 8)))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _hex(run: str) -> str | None:
+    digits = re.sub(r"0x|[:,\s]", "", run)
+    return _text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
+
+
+def _binary(run: str) -> str | None:
+    bits = re.sub(r"\s", "", run)
+    return _text(bytes(int(bits[place : place + 8], 2) for place in range(0, len(bits) - 7, 8)))
+
+
+def _numbers(run: str) -> str | None:
+    numbers = [int(number) for number in re.findall(r"\d+", run)]
+    return None if max(numbers) > 126 else _text(bytes(numbers))
+
+
+def _quoted(run: str) -> str | None:
+    return _text(quopri.decodestring(run.encode("utf-8", errors="replace")))
+
+
+def _morse(run: str) -> str | None:
+    words = re.split(r"\s*[/|]\s*|\s{2,}", run)
+    return " ".join("".join(_FROM_MORSE.get(sign, "") for sign in word.split()) for word in words)
+
+
+_RUNS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], str | None]], ...]] = (
+    # a sign without which there is none, how it looks, how it is read
+    ("", _BASE64, _base64),
+    ("", _BASE32, _base32),
+    ("", _HEX, _hex),
+    ("01", _BINARY, _binary),
+    ("1", _NUMBERS, _numbers),
+    ("%", _PERCENT, unquote),
+    ("&#", _ENTITIES, html.unescape),
+    ("=", _QUOTED, _quoted),
+    (".-", _MORSE, _morse),
+)
+_ROT13: Final = frozenset(codecs.encode(word, "rot13") for word in TELLING)
+_BACKWARDS: Final = frozenset(word[::-1] for word in TELLING)
+_MIRRORED: Final = frozenset(word.translate(_ATBASH) for word in TELLING)

@@ -1,0 +1,156 @@
+"""Asks a guarding model over HTTP: Granite Guardian at Ollama or LM Studio, a safeguard model at Groq."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from typing import TYPE_CHECKING, Final, cast
+
+import httpx2 as httpx
+
+from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.core.ids import new_id
+from annabelle.core.messages import OWNER
+from annabelle.core.tools import JsonObject
+from annabelle.llm.providers import is_loopback
+from annabelle.servers.guardian.answers import Answer, read_answer
+from annabelle.servers.guardian.config import ModelConfig
+from annabelle.servers.guardian.questions import request_body
+
+if TYPE_CHECKING:
+    from annabelle.core.ports import Ledger
+
+_log = logging.getLogger(__name__)
+
+_RETRIES: Final = 3
+_BUSY: Final = 429
+_BOOKING_SECONDS: Final = 5.0
+_LARGEST_ANSWER: Final = 1_000_000
+PURPOSE: Final = "guardian"
+
+
+class ModelJudge:
+    """One model. What it costs is reserved before and settled after, where somebody charges for it."""
+
+    def __init__(self, config: ModelConfig, ledger: Ledger | None, pause: float = 3.0) -> None:
+        """`pause`: seconds before a service that is busy is asked again."""
+        self._config, self._pause = config, pause
+        self._ledger = None if is_loopback(config.endpoint.base_url) else ledger
+        headers = {"content-type": "application/json"}
+        if config.endpoint.key_text:
+            headers["authorization"] = f"Bearer {config.endpoint.key_text}"
+        local = is_loopback(config.endpoint.base_url)
+        self._http = httpx.AsyncClient(headers=headers, timeout=config.seconds, trust_env=not local)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def ask(self, text: str, context: str) -> Answer | None:
+        """The model's verdict; None when its answer is not clear. Unavailable when there is none in time."""
+        body = request_body(self._config, text, context)
+        label = self._config.endpoint.provider.label
+        try:
+            async with asyncio.timeout(self._config.seconds):
+                call = await self._reserve(body)
+                began = time.perf_counter()
+                answer = await self._exchange(body)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise Unavailable(
+                f"The guardian's model gave no answer within {self._config.seconds:g} seconds.",
+                hint=f"See whether {label} is busy, or set GUARDIAN_PROVIDER=embedded.",
+            ) from error
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
+            raise Unavailable(
+                f"{label} does not answer the guardian as it should.",
+                hint=f"See whether it runs and has the model {self._config.model}, or set GUARDIAN_PROVIDER=embedded.",
+            ) from error
+        await self._settle(call, answer, began)
+        return read_answer(_spoken(answer))
+
+    async def _exchange(self, body: JsonObject) -> JsonObject:
+        url = f"{self._config.endpoint.base_url}/chat/completions"
+        content = json.dumps(body).encode("utf-8", errors="replace")
+        response = await self._http.post(url, content=content)
+        for _ in range(_RETRIES):
+            if response.status_code != _BUSY:
+                break
+            await asyncio.sleep(self._pause)
+            response = await self._http.post(url, content=content)
+        response.raise_for_status()
+        if len(response.content) > _LARGEST_ANSWER:
+            raise ValueError("too long")
+        answer: object = json.loads(response.content)
+        if not isinstance(answer, dict):
+            raise ValueError("no object")
+        return cast("JsonObject", answer)
+
+    async def _reserve(self, body: JsonObject) -> Reserve | None:
+        if self._ledger is None:
+            return None
+        call = Reserve(
+            call_id=new_id("grd"),
+            agent_id="guardian",
+            user_id=OWNER,
+            message_id=None,
+            purpose=PURPOSE,
+            provider=self._config.endpoint.provider.name,
+            model=self._config.model,
+            estimated_input_tokens=len(json.dumps(body["messages"])) // 2,
+            max_output_tokens=1_000,
+        )
+        try:
+            reservation = await self._ledger.reserve(call)
+        except AnnabelleError as error:
+            raise Unavailable("What the guardian's model costs can not be booked, so it is not asked.") from error
+        if not reservation.allowed:
+            raise Unavailable(
+                reservation.reason or "The cost limit is reached, so the guardian's model is not asked.",
+                hint=reservation.hint or "Set GUARDIAN_PROVIDER=embedded, which costs nothing.",
+            )
+        return call
+
+    async def _settle(self, call: Reserve | None, answer: JsonObject, began: float) -> None:
+        """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
+        if call is None or self._ledger is None:
+            return
+        record = ModelCall(
+            call_id=call.call_id,
+            agent_id=call.agent_id,
+            user_id=call.user_id,
+            message_id=None,
+            trace_id=None,
+            purpose=PURPOSE,
+            provider=call.provider,
+            model=call.model,
+            usage=_usage(answer, call),
+            duration_ms=round((time.perf_counter() - began) * 1000, 1),
+        )
+        try:
+            async with asyncio.timeout(_BOOKING_SECONDS):
+                await self._ledger.settle(record)
+        except (AnnabelleError, TimeoutError) as error:
+            _log.warning("a question to the guardian's model could not be settled: %s", error)
+
+
+def _spoken(answer: JsonObject) -> str:
+    choices = answer.get("choices")
+    first: object = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
+    message = cast("JsonObject", first).get("message") if isinstance(first, dict) else None
+    content = cast("JsonObject", message).get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, str) else ""
+
+
+def _usage(answer: JsonObject, call: Reserve) -> Usage:
+    counted = answer.get("usage")
+    usage = cast("JsonObject", counted) if isinstance(counted, dict) else {}
+
+    def tokens(name: str, otherwise: int) -> int:
+        value = usage.get(name)
+        return value if isinstance(value, int) and value >= 0 else otherwise
+
+    return Usage(
+        input_tokens=tokens("prompt_tokens", call.estimated_input_tokens), output_tokens=tokens("completion_tokens", 0)
+    )
