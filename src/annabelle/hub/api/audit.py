@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -38,11 +37,9 @@ async def audit(
     hub: TheHub,
     last: Annotated[int, Query(ge=1, le=1000, description="How many of the newest")] = 50,
     kind: Annotated[AuditKind | None, Query(description="Only of this kind")] = None,
-    since: Annotated[datetime | None, Query(description="Only from this moment on")] = None,
 ) -> AuditList:
     """For the owner. Whether the records are whole is checked at the terminal: annabelle audit verify."""
-    wanted = Wanted(last, kind, since)
-    found = await asyncio.to_thread(latest, AuditPlaces.of(hub.home), wanted)
+    found = await asyncio.to_thread(latest, AuditPlaces.of(hub.home), Wanted(last, kind))
     return AuditList(
         records=[AuditRecord(n=r.n, at=r.at, kind=r.kind, trace=r.trace, facts=r.facts, hash=r.hash) for r in found]
     )
