@@ -32,6 +32,7 @@ _MEANINGS = {
     504: "The tool did not answer in time",
     507: "The disk is full or a database is damaged",
 }
+_COMPONENTS = "#/components/schemas/"
 _ALWAYS = (401, 403, 413, 422, 429, 500, 503, 507)
 
 
@@ -42,8 +43,22 @@ class Answer(BaseModel):
 
 
 def failures(*more: int) -> Responses:
-    """The errors an operation can answer with, beside those that all of them can."""
-    return {status: {"model": ErrorAnswer, "description": _MEANINGS[status]} for status in sorted({*_ALWAYS, *more})}
+    """The errors an operation can answer with, beside those that all of them can.
+
+    The one shape they have is pointed at: given as a model, the framework would build a validator of it for each error
+    of each operation, which took a fifth of the hub's start.
+    """
+    content = {"application/json": {"schema": {"$ref": f"{_COMPONENTS}{ErrorAnswer.__name__}"}}}
+    return {status: {"content": content, "description": _MEANINGS[status]} for status in sorted({*_ALWAYS, *more})}
+
+
+def shapes_of_failures() -> JsonObject:
+    """What `failures` points at, by name, for the document's components."""
+    schema = cast(
+        "JsonObject", ErrorAnswer.model_json_schema(mode="serialization", ref_template=_COMPONENTS + "{model}")
+    )
+    parts = cast("JsonObject", schema.pop("$defs", {}))
+    return {**parts, ErrorAnswer.__name__: schema}
 
 
 def body_of(model: type[BaseModel], *, required: bool = True) -> dict[str, object]:
