@@ -29,7 +29,7 @@ _GROUNDS: Final[dict[ToolClass, Callable[[CallFacts, TurnFacts], Iterator[str]]]
 def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[Rule] = ()) -> Decision:
     """Allow, ask or refuse, with the reasons for the person and what is known of whatever comes back."""
     labels = labels_of(call, turn)
-    ruled = RuledCall(call.tool, call.classes, call.arguments, _about(call, turn))
+    ruled = RuledCall(call.tool, call.classes, call.arguments, _about(call, turn) if rules else ())
     fitting = [rule for rule in rules if matches(rule, ruled)]
     for kind in ("never", "ask"):
         said = [f"Your rule says: {rule.words}" for rule in fitting if rule.kind == kind]

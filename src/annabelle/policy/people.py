@@ -43,7 +43,7 @@ def is_named(receiver: str, turn: TurnFacts) -> bool:
 
 
 def _resolved(receiver: str, turn: TurnFacts) -> bool:
-    people = [thing for thing in turn.seen.things() if _is_kept(thing)]
+    people = [thing for thing in turn.seen.things if _is_kept(thing)]
     mine = [thing for thing in people if receiver.lstrip("@") in _reached(thing)]
     called = max((_called(thing, turn) for thing in mine), key=len, default=frozenset[str]())
     reached = {address for thing in mine for address in _reached(thing)}

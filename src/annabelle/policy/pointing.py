@@ -6,9 +6,9 @@ from typing import Final
 
 from annabelle.core.trust import Source
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.naming import content_words, plain
+from annabelle.policy.naming import content_words
 from annabelle.policy.rules.rule import texts_of
-from annabelle.policy.seen import SeenResult, Thing, best_named, siblings
+from annabelle.policy.seen import SeenResult, Thing
 from annabelle.policy.tools.nouns import mentions, speaks_of_many, speaks_of_news
 
 _SPOKEN_OF_AS: Final[dict[Source, tuple[str, ...]]] = {
@@ -37,9 +37,7 @@ def _said(value: str, turn: TurnFacts) -> bool:
     """Whether it was named: by itself, or as the thing its id stands for."""
     if turn.said.path(value) or content_words(value) <= turn.said.words:
         return True
-    return any(
-        best_named(thing, siblings(thing, turn.seen.things()), turn.said.words) for thing in turn.seen.of_id(value)
-    )
+    return any(turn.seen.best_named(thing, turn.said.words) for thing in turn.seen.of_id(value))
 
 
 def _spoken_of(source: Source, turn: TurnFacts) -> bool:
@@ -54,19 +52,15 @@ def _pointed(value: str, turn: TurnFacts) -> bool:
     if things:
         return any(thing_pointed_at(thing, turn) for thing in things)
     new = content_words(value) - turn.said.words
-    foreign = "\n".join(plain(result.whole) for result in turn.seen.results if not result.trusted)
-    return not any(word in foreign for word in new)
+    return not any(word in turn.seen.foreign for word in new)
 
 
 def thing_pointed_at(thing: Thing, turn: TurnFacts) -> bool:
     """Whether it is what the person speaks of: as one of many, or as this one rather than another."""
-    others = siblings(thing, turn.seen.things())
-    return (
-        speaks_of_many(turn.topic)
-        or speaks_of_news(turn.topic)
-        or best_named(thing, others, turn.said.words)
-        or not any(content_words(other.label) & turn.said.words for other in others)
-    )
+    seen, words = turn.seen, turn.said.words
+    if speaks_of_many(turn.topic) or speaks_of_news(turn.topic):
+        return True
+    return seen.best_named(thing, words) or not seen.names_one(thing, words)
 
 
 def not_pointed_at(turn: TurnFacts) -> list[str]:
@@ -101,7 +95,7 @@ def _source_spoken_of(result: SeenResult, turn: TurnFacts) -> bool:
 
 def _leaves(result: SeenResult) -> list[Thing]:
     """The things a person could speak of: those with a name of their own."""
-    return [thing for thing in result.things if thing.label.strip()]
+    return [thing for thing in result.things if thing.words]
 
 
 def _all_of(thing: Thing) -> str:

@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Final, cast
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label, Source
-from annabelle.policy.naming import content_words
+from annabelle.policy.naming import content_words, plain
 
 _ID: Final = ("id", "draft_id", "message_id", "event_id", "chat_id", "telegram_chat_id", "path", "series_id", "note",
               "fact_id", "contact_id", "project_id", "filter_id", "label_id", "name", "email", "emails", "username",
               "phone", "phones", "title", "text", "attachment_id")  # fmt: skip
 _CALLED: Final = ("name", "title", "subject", "summary", "path", "fact", "text", "list", "label", "username", "company")
 _FROM: Final = ("sender", "organizer", "from")
+_KINDS: Final = (
+    "draft_id",
+    "subject",
+    "summary",
+    "fact",
+    "chat_id",
+    "title",
+    "list",
+    "path",
+    "email",
+    "emails",
+    "name",
+)
+_SAME: Final = 0.9
 _DEEPEST: Final = 12
-_MOST: Final = 5_000
+_MOST: Final = 3_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Thing:
     """One object of a result. What others wrote in it can not change its id, nor give it another's."""
 
     tool: str
     fields: JsonObject
-    trusted: bool
-    this_turn: bool
 
-    def has_id(self, value: str) -> bool:
-        return any(value in _plain_texts(self.fields.get(key)) for key in _ID)
+    @property
+    def ids(self) -> frozenset[str]:
+        """What it may be asked for by."""
+        return frozenset(text for key in _ID if key in self.fields for text in _plain_texts(self.fields[key]))
 
     @property
     def called(self) -> tuple[str, ...]:
         """Its titles and names."""
-        return tuple(text for key in _CALLED for text in _texts(self.fields.get(key)))
+        return self.texts(*_CALLED)
 
     @property
     def sender(self) -> str:
-        return " ".join(text for key in _FROM for text in _texts(self.fields.get(key)))
+        return " ".join(self.texts(*_FROM))
 
-    @property
+    @cached_property
     def label(self) -> str:
+        """All it could be called by."""
         return " ".join((*self.called, self.sender))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of it that can tell it from others."""
+        return content_words(self.label)
+
+    @cached_property
+    def kind(self) -> str:
+        """What it is, by the field that says so: a mail has a subject, a file a path."""
+        return next((key for key in _KINDS if key in self.fields), "")
 
     def texts(self, *keys: str) -> tuple[str, ...]:
         return tuple(text for key in keys for text in _texts(self.fields.get(key)))
@@ -65,48 +91,69 @@ class SeenResult:
 
     @cached_property
     def things(self) -> tuple[Thing, ...]:
-        return tuple(Thing(self.tool, fields, self.trusted, self.this_turn) for fields in _objects(self.structured))
+        return tuple(Thing(self.tool, fields) for fields in islice(_objects(self.structured), _MOST))
 
     @cached_property
     def whole(self) -> str:
-        """All there is to read in it."""
-        return "\n".join((self.text, *_texts(self.structured)))
+        """All there is to read in it; the text is left out where it only says again what the structure holds."""
+        structured = "\n".join(_texts(self.structured))
+        return structured if len(structured) > _SAME * len(self.text) else f"{self.text}\n{structured}"
+
+    @cached_property
+    def plain(self) -> str:
+        return plain(self.whole)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """Everything an agent has seen in a conversation, newest first."""
 
-    results: tuple[SeenResult, ...] = field(default=())
+    results: tuple[SeenResult, ...] = ()
 
-    def things(self) -> Iterator[Thing]:
-        for result in self.results:
-            yield from result.things
+    @cached_property
+    def things(self) -> tuple[Thing, ...]:
+        return tuple(islice((thing for result in self.results for thing in result.things), _MOST))
+
+    @cached_property
+    def foreign(self) -> str:
+        """What others wrote."""
+        return "\n".join(result.plain for result in self.results if not result.trusted)
+
+    @cached_property
+    def private(self) -> str:
+        return "\n".join(result.plain for result in self.results if result.private)
 
     def of_id(self, value: str) -> list[Thing]:
         """The things this id may stand for."""
-        return [thing for thing in self.things() if thing.has_id(value)] if value else []
+        return self._by_id.get(value, []) if value else []
 
-    def holding(self, text: str) -> list[SeenResult]:
-        """The results in which this text stands."""
-        return [result for result in self.results if text in result.whole]
+    def best_named(self, thing: Thing, words: frozenset[str]) -> bool:
+        """Whether what was said fits this thing, and none of its kind better."""
+        score = len(thing.words & words)
+        return score > 0 and score >= self._best(thing.kind, words)
 
+    def names_one(self, thing: Thing, words: frozenset[str]) -> bool:
+        """Whether what was said fits any of its kind."""
+        return self._best(thing.kind, words) > 0
 
-def siblings(thing: Thing, things: Iterable[Thing]) -> list[Thing]:
-    """The things of the same shape: other mails beside a mail."""
-    shape = _shape(thing)
-    return [other for other in things if shape & _shape(other)]
+    def _best(self, kind: str, words: frozenset[str]) -> int:
+        known = self._scores.get((kind, words))
+        if known is None:
+            scores = (len(thing.words & words) for thing in self.things if thing.kind == kind)
+            known = self._scores[kind, words] = max(scores, default=0)
+        return known
 
+    @cached_property
+    def _by_id(self) -> dict[str, list[Thing]]:
+        found: dict[str, list[Thing]] = {}
+        for thing in self.things:
+            for one in thing.ids:
+                found.setdefault(one, []).append(thing)
+        return found
 
-def _shape(thing: Thing) -> frozenset[str]:
-    keys = {"subject", "summary", "title", "fact", "path", "draft_id", "chat_id", "list"} & thing.fields.keys()
-    return frozenset(keys)
-
-
-def best_named(thing: Thing, others: Sequence[Thing], words: frozenset[str]) -> bool:
-    """Whether what was said fits this thing, and none of the others better."""
-    score = len(content_words(thing.label) & words)
-    return score > 0 and all(len(content_words(other.label) & words) <= score for other in others)
+    @cached_property
+    def _scores(self) -> dict[tuple[str, frozenset[str]], int]:
+        return {}
 
 
 def _plain_texts(value: object) -> tuple[str, ...]:

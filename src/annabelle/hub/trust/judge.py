@@ -58,10 +58,11 @@ class TrustJudge:
         if not rules and set(call.classes) <= _READING and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
-        def load(conn: Connection) -> TurnFacts:
-            return turn_facts(conn, message_id, own | parts.own_addresses())
+        def look(conn: Connection) -> Decision:
+            # Decided where it is loaded, off the loop: a long conversation takes a while to read.
+            return decide(call, turn_facts(conn, message_id, own | parts.own_addresses()), rules)
 
-        return decide(call, await parts.database.read(load), rules)
+        return await parts.database.read(look)
 
     async def _tainted(self, message_id: str) -> bool:
         return await self._parts.database.read(lambda conn: recent_turns.is_tainted(conn, message_id))

@@ -20,6 +20,5 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if turn.tainted_now or turn.suspicious or not set(call.traits.wants) & turn.orders:
         yield "this would run code that you did not write"
         return
-    foreign = "\n".join(plain(result.whole) for result in turn.seen.results if not result.trusted)
-    if any(len(line) >= _TELLING and line in foreign for line in lines):
+    if any(len(line) >= _TELLING and line in turn.seen.foreign for line in lines):
         yield "the code stands in that content"

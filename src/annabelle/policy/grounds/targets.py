@@ -11,7 +11,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import content_words
-from annabelle.policy.seen import Thing, best_named, siblings
+from annabelle.policy.seen import Thing
 from annabelle.policy.tools.nouns import says_all, speaks_of_many
 
 _NEWEST: Final = re.compile(
@@ -38,23 +38,23 @@ def id_named(value: str, turn: TurnFacts) -> bool:
 
 def _meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """Whether the order itself is about it: `read Bob's mail and delete Alice's` is not about Bob's."""
-    things, words = turn.seen.of_id(value), turn.words_of(kinds)
-    others = [other for thing in things for other in siblings(thing, turn.seen.things())]
-    if not any(content_words(other.label) & words for other in others):
+    seen, words = turn.seen, turn.words_of(kinds)
+    things = seen.of_id(value)
+    if not any(seen.names_one(thing, words) for thing in things):
         return True
-    return any(best_named(thing, siblings(thing, turn.seen.things()), words) for thing in things)
+    return any(seen.best_named(thing, words) for thing in things)
 
 
 def thing_named(thing: Thing, turn: TurnFacts) -> bool:
-    return best_named(thing, siblings(thing, turn.seen.things()), turn.said.words)
+    return turn.seen.best_named(thing, turn.said.words)
 
 
 def is_newest(thing: Thing, turn: TurnFacts) -> bool:
     """Whether the newest is meant, and this is the first in the list that was looked at."""
     if not _NEWEST.search(turn.own_words.casefold()):
         return False
-    lists = (siblings(thing, result.things) for result in reversed(turn.seen.results) if result.this_turn)
-    first = next((found[0] for found in lists if found), None)
+    lists = (result.things for result in reversed(turn.seen.results) if result.this_turn)
+    first = next((other for things in lists for other in things if other.kind == thing.kind), None)
     return first is not None and first.fields.get("id") == thing.fields.get("id") is not None
 
 
@@ -68,8 +68,7 @@ def one_of_many(value: str, turn: TurnFacts) -> bool:
     if not speaks_of_many(turn.own_words):
         return False
     things = turn.seen.of_id(value)
-    others = (other for thing in things for other in siblings(thing, turn.seen.things()))
-    return bool(things) and not any(content_words(other.label) & turn.said.words for other in others)
+    return bool(things) and not any(turn.seen.names_one(thing, turn.said.words) for thing in things)
 
 
 def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
-from annabelle.policy.naming import content_words, hides_something, host_of, page_key, pages_in, plain
+from annabelle.policy.naming import content_words, hides_something, host_of, page_key, pages_in
 from annabelle.policy.seen import SeenResult
 from annabelle.policy.tools.nouns import mentions
 
@@ -64,7 +64,7 @@ def _led_there(url: str, result: SeenResult, turn: TurnFacts) -> bool:
 def _tells(query: str, call: CallFacts, turn: TurnFacts) -> bool:
     """Whether words of private content go along that the person did not say."""
     new = content_words(query) - turn.said.words
-    private = "\n".join(plain(result.whole) for result in turn.seen.results if result.private)
+    private = turn.seen.private
     if not private:
         return False
     if turn.pried or len(query) > _LONGEST:

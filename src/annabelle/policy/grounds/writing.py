@@ -98,5 +98,5 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 def _wrote_something_named(receiver: str, turn: TurnFacts) -> bool:
     """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
-    things = (thing for thing in turn.seen.things() if receiver in thing.sender.casefold())
+    things = (thing for thing in turn.seen.things if receiver in thing.sender.casefold())
     return any(sender_named(thing, turn) for thing in things)
