@@ -1,11 +1,14 @@
-"""One tool call through the hub's API beside the same server called directly over stdio with the SDK."""
+"""One tool call through the hub's API beside the same server called directly over stdio with the SDK, and a call of 200
+characters with the guardian reading both ways beside the same call without it."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
+import random
 import sys
 import tempfile
 import time
@@ -17,9 +20,17 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from measure import Hub, Report, median, running_hub, wait_until
+from support.few_servers import only
 
 Call = Callable[[], Awaitable[None]]
 TOOL = "list_grants"
+ECHO = "echo_say"
+PAYLOAD = 200
+TALK = (
+    "the meeting on Thursday moved to a larger room because more people want to come and bring their notes about "
+    "prices delivery dates garden tools weather trains letters from Lisbon a new lamp soup recipes and old photographs"
+)
+WORDS = tuple(TALK.split())
 
 
 class Connection:
@@ -29,21 +40,32 @@ class Connection:
         self, hub: Hub, name: str = f"filer_{TOOL}", arguments: dict[str, object] | None = None, fails: bool = False
     ) -> None:
         """`fails`: the tool lacks something here, and its refusal is what is measured."""
-        self._fails = fails
+        self._fails, self._name = fails, name
         where = urlsplit(hub.url)
         self._host, self._port = where.hostname or "127.0.0.1", where.port or 80
-        body = json.dumps({"name": name, "arguments": arguments or {}}).encode()
-        self._request = (
+        self._head = (
             f"POST /tools/call HTTP/1.1\r\nHost: {where.netloc}\r\nX-Annabelle-Token: {hub.token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        ).encode() + body
+            "Content-Type: application/json\r\nContent-Length: "
+        )
+        self._request = self._written(arguments or {})
+
+    def _written(self, arguments: dict[str, object]) -> bytes:
+        body = json.dumps({"name": self._name, "arguments": arguments}).encode()
+        return f"{self._head}{len(body)}\r\n\r\n".encode() + body
 
     async def open(self) -> Connection:
         self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
         return self
 
     async def call(self) -> None:
-        self._writer.write(self._request)
+        await self._exchange(self._request)
+
+    async def call_with(self, arguments: dict[str, object]) -> None:
+        """The same tool with other arguments than the last time."""
+        await self._exchange(self._written(arguments))
+
+    async def _exchange(self, request: bytes) -> None:
+        self._writer.write(request)
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.split("content-length:")[1].split("\r\n")[0])
         answer = await self._reader.readexactly(length)
@@ -107,14 +129,60 @@ async def measure(hub: Hub, count: int) -> Report:
     return report
 
 
+async def measure_guard(plain: Hub, guarded: Hub, count: int, report: Report) -> None:
+    """What two scans add to a call that takes and gives back 200 characters, never the same twice."""
+    number, chance = itertools.count(), random.Random(6)
+
+    def saying(connection: Connection) -> Call:
+        async def call() -> None:
+            words = " ".join(chance.choices(WORDS, k=60))
+            await connection.call_with({"text": f"{next(number)} {words}"[:PAYLOAD]})
+
+        return call
+
+    without, scanned = [saying(await Connection(hub, ECHO).open()) for hub in (plain, guarded)]
+    for call in (without, scanned):
+        await p50(call, 50)
+    rounds = [(await p50(without, count // 5), await p50(scanned, count // 5)) for _ in range(5)]
+    unguarded_ms, guarded_ms = (median([each[side] for each in rounds]) for side in (0, 1))
+    added = median([both - one for one, both in rounds])
+    report.figures |= {"unguarded_p50_ms": unguarded_ms, "guarded_p50_ms": guarded_ms, "guard_added_p50_ms": added}
+    report.within("added by scanning both directions of 200 characters, ms", added, 6.0)
+
+
+async def measure_all(plain: Hub, guarded: Hub, count: int) -> Report:
+    report = await measure(plain, count)
+    await measure_guard(plain, guarded, count, report)
+    return report
+
+
+def home_with_echo(folder: Path) -> Path:
+    """A home whose one external server gives back what it is told."""
+    tests = Path(__file__).resolve().parent.parent / "tests"
+    echo = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(tests)}}
+    (folder / "config").mkdir(parents=True)
+    (folder / "config" / "external-mcps.json").write_text(json.dumps({"mcpServers": {"echo": echo}}))
+    return folder
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=1000)
     count = parser.parse_args().calls
-    environment = {"ANNABELLE_RATE_LIMIT_PER_MINUTE": "100000000", "THINKER_WARM_SPARE": "false"}
-    with tempfile.TemporaryDirectory() as folder, running_hub(Path(folder) / "home", environment) as hub:
-        wait_until(lambda: len(hub.get("/tools/list")["tools"]) >= 13, 60, "the tool list")  # type: ignore[arg-type]
-        asyncio.run(measure(hub, count)).print()
+    common = {
+        "ANNABELLE_RATE_LIMIT_PER_MINUTE": "100000000",
+        "THINKER_WARM_SPARE": "false",
+        "EXTERNAL_SERVERS_NEED_YES": "false",
+    }
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_hub(home_with_echo(Path(folder) / "plain"), common | {"GUARDIAN_ENABLED": "false"}) as plain,
+        running_hub(home_with_echo(Path(folder) / "guarded"), common | only("guardian")) as guarded,
+    ):
+        wait_until(lambda: len(plain.get("/tools/list")["tools"]) >= 13, 60, "the tool list")  # type: ignore[arg-type]
+        for hub in (plain, guarded):
+            wait_until(lambda hub=hub: ECHO in json.dumps(hub.get("/tools/list")), 60, "the echo")
+        asyncio.run(measure_all(plain, guarded, count)).print()
 
 
 if __name__ == "__main__":
