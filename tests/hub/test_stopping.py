@@ -1,0 +1,101 @@
+"""What an agent handed on to the background stops with it, and its questions are taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from annabelle.core.errors import AgentStopped
+from annabelle.core.home import Home
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.core.trust import Decision
+from annabelle.hub.boot import Machine
+from annabelle.hub.stopping.halts import Halts
+from annabelle.hub.subagents.tasks import task_id_of
+from annabelle.store import approvals, tasks
+from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.reading import Wanted, latest
+from annabelle.store.tasks import Task
+from annabelle.toolbox.native import NativeTool
+from hub.task_hubs import ANY, Work, a_hub, turn
+
+
+@pytest.fixture
+def work() -> Work:
+    return Work()
+
+
+@pytest.fixture
+async def machine(home: Home, work: Work) -> AsyncIterator[Machine]:
+    async with a_hub(home, work) as made:
+        made.hub.toolbox.add_native(
+            NativeTool(name, "x", ANY, work.do, ToolAnnotations(destructive=False, idempotent=again, open_world=False))
+            for name, again in (("write_once", False), ("write_again", True))
+        )
+        yield made
+
+
+async def queue(machine: Machine, context: CallContext, tool: str) -> ToolResult:
+    action: JsonObject = {"type": "tool_call", "toolName": tool, "parameters": {}}
+    asked: JsonObject = {"name": "Read it", "action": action}
+    return await machine.hub.toolbox.call("queue_task", asked, context, machine.hub.agents.policy("annabelle"))
+
+
+async def ended(machine: Machine, context: CallContext) -> Task:
+    await machine.durable.result(task_id_of(context), 30)
+    return await machine.hub.database.read(lambda conn: tasks.load(conn, task_id_of(context)))
+
+
+@pytest.mark.req("TRU-06", "RTR-05")
+@pytest.mark.incident("I-27")
+@pytest.mark.parametrize(("tool", "state"), [("write_again", "failed"), ("write_once", "unknown")])
+async def test_a_call_in_the_background_ends_with_its_agent_and_is_not_made_again(
+    machine: Machine, work: Work, tool: str, state: str
+) -> None:
+    work.go_on.clear()
+    context = await turn(machine)
+    await queue(machine, context, tool)
+    await asyncio.wait_for(work.begun.wait(), 30)
+    await machine.hub.stopper.stop("annabelle", "owner")
+    task = await ended(machine, context)
+    assert (task.state, len(work.calls)) == (state, 1)
+    work.go_on.set()
+    await machine.hub.stopper.resume("annabelle", "owner")
+    assert len(work.calls) == 1
+
+
+@pytest.mark.req("TRU-06", "RTR-05")
+async def test_what_is_queued_while_everything_is_stopped_ends_with_a_sentence_and_never_begins(
+    machine: Machine, work: Work
+) -> None:
+    context = await turn(machine)
+    await machine.hub.stopper.stop("all", "owner")
+    await queue(machine, context, "write_again")
+    task = await ended(machine, context)
+    assert task.state == "failed"
+    assert "Everything was stopped by the owner." in str(task.result)
+    await machine.hub.stopper.resume("all", "owner")
+    assert work.calls == []
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.incident("I-28", "I-27")
+async def test_questions_of_a_stopped_agent_are_taken_back(machine: Machine, home: Home) -> None:
+    context = await turn(machine)
+    spec = ToolSpec(name="do_once", server="native", original_name="do_once", description="", input_schema={})
+    desk = machine.hub.toolbox._router._doors.desk  # pyright: ignore[reportPrivateUsage]
+    assert desk is not None
+    asked = await desk.ask(spec, {}, context, Decision(verdict="ask", reasons=("It sends mail.",)))
+    assert asked.approval_id is not None
+    approval_id = asked.approval_id
+    await machine.hub.stopper.stop("annabelle", "owner")
+    row = await machine.hub.database.read(lambda conn: approvals.get(conn, approval_id, "owner"))
+    assert row.state == "cancelled"
+    with pytest.raises(AgentStopped):
+        machine.hub.agents.check_paused("annabelle")
+    assert Halts(home.halts_file).agents == ("annabelle",)
+    machine.hub.audit.flush()  # type: ignore[attr-defined]
+    noted = [record.facts.get("event") for record in latest(AuditPlaces.of(home), Wanted(kind="stop"))]
+    assert noted == ["stopped"]
