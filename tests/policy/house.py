@@ -95,7 +95,9 @@ class House:
 
     def _memory_list_contacts(self, _arguments: JsonObject) -> JsonObject:
         rows = enumerate(CONTACTS.items(), 1)
-        return {"contacts": [{"id": at, "name": name, "email": email, "trust": "trusted"} for at, (name, email) in rows]}
+        return {
+            "contacts": [{"id": at, "name": name, "email": email, "trust": "trusted"} for at, (name, email) in rows]
+        }
 
     def _notes_list_todos(self, _arguments: JsonObject) -> JsonObject:
         return {"todos": [{"id": "t1", "list": "Groceries", "text": "milk", "done": False}]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from posixpath import basename, normpath
 from typing import Final
@@ -86,8 +86,8 @@ class Said:
     """What a person said, to look values up in."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self.text = plain("\n".join(texts))
-        self._raw = "\n".join(texts) if isinstance(texts, Sequence) else self.text
+        self._raw = "\n".join(texts)
+        self.text = plain(self._raw)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -141,6 +141,9 @@ class Said:
         if wanted.startswith("..") or "/../" in wanted:
             return False
         name = basename(wanted)
+        if "/" not in wanted and "." not in name and not content_words(name):
+            # "Delete the files" names no folder called files; "what is in Documents" names Documents.
+            return name != name.lower() and re.search(rf"(?<![\w/]){re.escape(name)}(?![\w])", self._raw) is not None
         return self.verbatim(wanted) or self.verbatim(f"./{wanted}") or self.verbatim(name) or self._spoken(name)
 
     def _spoken(self, name: str) -> bool:

@@ -44,8 +44,17 @@ def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
         return False
     if turn.said.page(url):
         return True
-    holding = [result for result in turn.seen.results if page_key(url) in pages_in(result.whole)]
+    holding = [result for result in turn.seen.results if _holds(url, result)]
     return any(_led_there(url, result, turn) for result in holding)
+
+
+def _holds(url: str, result: SeenResult) -> bool:
+    """Whether the address stands there, or the way to it from the page that was seen."""
+    if page_key(url) in pages_in(result.whole):
+        return True
+    host, _, way = page_key(url).partition("/")
+    here = {host_of(page) for thing in result.things for page in thing.texts("url")}
+    return host in here and re.search(rf"/url: /{re.escape(way)}\s", f"{result.whole}\n") is not None
 
 
 def _led_there(url: str, result: SeenResult, turn: TurnFacts) -> bool:

@@ -24,11 +24,12 @@ ENGLISH: Final = Imperatives(
     plain={
         "send": r"(?:re)?send|reply|respond|forward|invite|uninvite|share|notify|inform|publish|submit|"
         r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
-        r"write back|let [\w'’. -]{1,40} know|get back to|drop [\w'’-]+ a (?:line|note|message)|rsvp|reach out|"
-        r"accept|decline|give [\w'’-]+ a heads[- ]up|pass (?:it|this|that) on",
+        r"write back|let [\w'’. -]{1,40} know|get back to|"
+        r"(?:drop|shoot|leave) \S+ an? (?:line|note|e-?mail|mail|message|text)|rsvp|reach out|"
+        r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:it|this|that) on",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?notes?|save|store|keep track|start a|"
-        r"summari[sz]e (?:[^.]{1,80} )?(?:into|in|to|as)|turn [^.]{1,60} into",
+        r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|check off|tick off|"
         r"cross off|tick|complete|reopen|extend|convert",
