@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from support.few_servers import FEW_SERVERS
+from support.standing_yes import let_pass
 
 TESTS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
@@ -73,6 +74,7 @@ class System:
         (self.home / "config" / "external-mcps.json").write_text(json.dumps({"mcpServers": {"witness": server}}))
 
     def start(self) -> None:
+        let_pass(self.home, self._environment.get("DATABASE_URL"), witness_mark=("key",), witness_touch=("key",))
         self._guard.start()
         self.wait_ready()
 
