@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from annabelle.core.errors import ErrorBody, ServerDown
+from annabelle.core.errors import ErrorBody, ScannerDown, SecurityBlocked, ServerDown
 from annabelle.core.memory import Provenance
 from annabelle.core.messages import now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
@@ -20,6 +20,9 @@ class StandInMemory:
         self.calls: list[str] = []
         self.away = 0
         self.refuses: str | None = None
+        self.unscanned = 0
+        self.blocked: str | None = None
+        """What the guardian on the way to the memory does: can not look so many times, or finds this."""
 
     async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult:
         self.calls.append(name)
@@ -27,6 +30,11 @@ class StandInMemory:
         if self.away > 0:
             self.away -= 1
             raise ServerDown("Memory is not running.")
+        if self.unscanned > 0:
+            self.unscanned -= 1
+            return ToolResult.failure(ScannerDown("The guardian is not running.").body())
+        if self.blocked is not None and self.blocked in str(arguments):
+            return ToolResult.failure(SecurityBlocked("The guardian found something.").body())
         if self.refuses is not None and self.refuses in str(arguments):
             return ToolResult.failure(ErrorBody(code="invalid_arguments", message="This looks like a password."))
         answer = getattr(self, name)(arguments, context)

@@ -160,6 +160,20 @@ async def test_a_turn_the_memory_refuses_is_left_out_and_holds_up_no_other(
     assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
 
 
+@pytest.mark.req("GRD-05", "MEM-12")
+async def test_a_turn_waits_for_a_guardian_that_is_away_and_what_it_finds_is_tried_once(
+    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+) -> None:
+    memory.unscanned, memory.blocked = 5, "EVIL"
+    first = await say("one")
+    await say("EVIL")
+    third = await say("three")
+    await all_kept(keeper)
+    assert [key[2] for key in memory.conversations] == [first, third]
+    assert memory.calls.count("memory_store_conversation") == 5 + 3
+    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+
+
 @pytest.mark.req("MEM-12")
 async def test_a_turn_handed_over_twice_is_one_conversation(
     keeper: Keeper, memory: StandInMemory, database: Database, say: Say
