@@ -32,11 +32,15 @@ def test_the_document_names_every_operation_its_errors_and_its_security(shared_h
     assert not any(path.startswith("/internal") for path in document["paths"])
 
 
-# What a tool's arguments must be depends on the tool, and one thing to forget is named in one of two ways, so what fits
-# the document may still be refused with 422.
+# What a tool's arguments must be depends on the tool, one thing to forget is named in one of two ways, and a rule is a
+# sentence that must be understood, so what fits the document may still be refused with 422.
 CONFIG = """
 [[operations]]
 include-path = "/tools/call"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
+
+[[operations]]
+include-path = "/rules"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429"]
 
 [[operations]]
