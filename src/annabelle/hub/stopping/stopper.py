@@ -34,7 +34,8 @@ TURN_SECONDS: Final = 0.7
 ASKED_SECONDS: Final = 1.3
 """How long a thinker has to say that it stopped; a hung one is killed then, within two seconds of the stop."""
 
-_HUNG_SECONDS: Final = 0.7
+_HUNG_SECONDS: Final = 1.0
+_GONE_SECONDS: Final = 2.0
 _WHY: Final = "You stopped it"
 
 
@@ -57,7 +58,7 @@ class Stopper:
 
     def __init__(self, parts: StopperParts) -> None:
         self._parts = parts
-        self._cleaning: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
 
     @property
     def halts(self) -> Halts:
@@ -68,8 +69,8 @@ class Stopper:
         self._tell()
 
     async def close(self) -> None:
-        if self._cleaning:
-            await asyncio.wait(self._cleaning, timeout=5)
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=5)
 
     async def end_turn(self, message_id: str, agent_id: str) -> None:
         """End one turn that runs. Others of the same agent go on, in a new process if it has to be killed."""
@@ -128,16 +129,16 @@ class Stopper:
             for message_id in {*running, *parts.turns.lent_to(for_good)}:
                 parts.turns.cancel(message_id)
             parts.toolbox.give_up_for(for_good)
+            hung = self._later(self._end_hung(servers))
             asked = {one: asyncio.create_task(self._ask(agent_id, one)) for one, agent_id in running.items()}
             await _all(over.values(), TURN_SECONDS)
             late = [message_id for message_id, event in over.items() if not event.is_set()]
             for message_id in late:
                 parts.turns.abandon(message_id)
-            unheard = {message_id: running[message_id] for message_id in late}
-            cleaning = self._later(self._clean(unheard, asked, servers, for_good))
+            mute = self._later(self._end_mute({one: running[one] for one in late}, asked, for_good))
             await _all(over.values(), TURN_SECONDS)
         if for_good:
-            await asyncio.wait([cleaning], timeout=ASKED_SECONDS + _HUNG_SECONDS)
+            await asyncio.wait([mute, hung], timeout=_GONE_SECONDS)
 
     async def _ask(self, agent_id: str, message_id: str) -> bool:
         """Have the thinker stop a turn; whether it has, or never will have begun it."""
@@ -152,14 +153,10 @@ class Stopper:
             return False
         return True
 
-    async def _clean(
-        self,
-        late: dict[str, str],
-        asked: dict[str, asyncio.Task[bool]],
-        servers: Collection[str],
-        for_good: Collection[str],
+    async def _end_mute(
+        self, late: dict[str, str], asked: dict[str, asyncio.Task[bool]], for_good: Collection[str]
     ) -> None:
-        """End what did not stop when it was asked to, with everything below it."""
+        """End the thinkers that did not stop a turn when they were asked to, and those that are to stay stopped."""
         parts = self._parts
         if late and not for_good:
             await asyncio.wait([asked[message_id] for message_id in late], timeout=ASKED_SECONDS - TURN_SECONDS)
@@ -168,13 +165,17 @@ class Stopper:
             task.cancel()
         for message_id, agent_id in unheard.items():
             parts.halts.owe(agent_id, message_id)
-        ended = [parts.agents.end_process(agent_id) for agent_id in {*unheard.values(), *for_good}]
-        await asyncio.gather(parts.toolbox.end_hung(servers, _HUNG_SECONDS), *ended)
+        agents = {*unheard.values(), *for_good}
+        await asyncio.gather(*(parts.agents.end_process(agent_id) for agent_id in agents))
         if unheard:
             try:
                 await asyncio.to_thread(parts.halts.save)
             except AnnabelleError as error:
                 _log.error("%s", error.message)
+
+    async def _end_hung(self, servers: Collection[str]) -> None:
+        """End the servers that have calls of these turns and do not answer: they can not have heard of the end."""
+        await self._parts.toolbox.end_hung(servers, _HUNG_SECONDS)
 
     def _tell(self) -> None:
         halts, notices = self._parts.halts, self._parts.notices
@@ -191,8 +192,8 @@ class Stopper:
 
     def _later(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
-        self._cleaning.add(task)
-        task.add_done_callback(self._cleaning.discard)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
         return task
 
 
