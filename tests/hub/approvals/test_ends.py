@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -180,3 +181,30 @@ async def test_a_yes_to_a_paused_agent_is_refused_and_the_question_stays(house: 
     refused = await house.answer(question["id"])
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "agent_paused")
     assert [one["state"] for one in await house.asked(None)] == ["pending"]
+
+
+@pytest.mark.req("POL-03", "TRU-08")
+async def test_every_question_and_every_answer_is_in_the_audit(home: Home) -> None:
+    async with a_house(home) as house:
+        await house.say(LETTER)
+        await house.outcome(await house.answer((await house.asked())[0]["id"], always=True))
+        await house.say(LETTER)
+        await house.outcome(await house.answer((await house.asked())[0]["id"], "deny"))
+        await house.say(LETTER)
+        await house.message("/stop")
+        await house.say(LETTER)
+        await _time_is_up(house)
+        await house.hub.approvals.expiring.look()
+        await house.say({"to": "nobody"})
+        ids = [one["id"] for one in await house.asked(None)]
+    lines = [json.loads(line) for line in home.audit_file.read_text().splitlines()]
+    noted = [line["facts"] for line in lines if line["kind"] == "approval"]
+    events = [(fact["event"], fact.get("approval_id")) for fact in noted]
+    first, second, third, fourth = ids
+    assert events == [
+        ("asked", first), ("approved", first), ("used", first), ("asked", second), ("denied", second),
+        ("asked", third), ("cancelled", third), ("asked", fourth), ("expired", fourth), ("refused", None),
+    ]  # fmt: skip
+    assert [line["facts"]["event"] for line in lines if line["kind"] == "rule"] == ["allowed"]
+    assert {(fact["tool"], fact["user_id"]) for fact in noted} == {("post_letter", "owner")}
+    assert "hello" not in str(noted), "what was asked about is known by its call, not by its content"

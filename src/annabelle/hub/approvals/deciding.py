@@ -106,8 +106,8 @@ class Deciding:
             return Written(Decided(now_is, going_on, rule.id if rule is not None else None), user_id, told)
 
         decided = await parts.events.transact(write)
-        failpoint("hub.after_decision")
         self._note(decided, answer)
+        failpoint("hub.after_decision")
         if decided.going_on is not None:
             await parts.lanes.offer(decided.going_on.thread_id)
         return decided
@@ -169,6 +169,9 @@ class Deciding:
             "rule_id": decided.rule_id,
         }
         audit.note("approval", facts, current_trace())
+        if decided.rule_id is not None:
+            made: JsonObject = {"event": "allowed", "rule_id": decided.rule_id, "user_id": approval.user_id}
+            audit.note("rule", made, current_trace())
 
 
 def _told(conn: Connection, approval: Approval) -> list[StoredEvent]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from sqlalchemy import Connection
 
 from annabelle.core.events import StoredEvent, TurnEvent
 from annabelle.core.messages import now
+from annabelle.core.ports import Audit
 from annabelle.core.tools import JsonObject
+from annabelle.core.trace import current_trace
 from annabelle.hub.approvals.question import headline
 from annabelle.store import approvals, decisions, events, messages, parked_turns, threads, to_remember
 from annabelle.store.approvals import Approval
@@ -20,7 +23,29 @@ _WHY: Final[dict[End, str]] = {
 }
 
 
-def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = None) -> list[StoredEvent]:
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The questions that were ended, and what was said about it."""
+
+    user_id: str
+    questions: list[Approval]
+    events: list[StoredEvent] = field(default_factory=list[StoredEvent])
+
+    def note(self, audit: Audit | None, end: End) -> None:
+        if audit is None:
+            return
+        for one in self.questions:
+            facts: JsonObject = {
+                "event": end,
+                "approval_id": one.id,
+                "tool": one.tool,
+                "agent_id": one.agent_id,
+                "user_id": one.user_id,
+            }
+            audit.note("approval", facts, current_trace())
+
+
+def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = None) -> Ended:
     """End what the turn of a message asks and is not answered, say so in its thread, and let the turn go.
 
     One yes among several questions is not enough for the turn to go on, so it ends with the others. A turn that has
@@ -31,11 +56,11 @@ def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = N
     asked = approvals.of_message(conn, message_id)
     over = [one for one in asked if one.state in ("pending", "approved") and one.resumed_by is None]
     if not over:
-        return []
+        return Ended(message.user_id, [])
     approvals.end(conn, [one.id for one in over], end)
     parked_turns.remove(conn, message_id)
     if message.state in ("queued", "running"):
-        return []
+        return Ended(message.user_id, over)
     root = decisions.root_message(conn, message)
     said = messages.add_agent_message(
         conn, message.thread_id, f"{why or _WHY[end]}, so this was not done: {_tools(over)}.", f"{message_id}:{end}",
@@ -43,9 +68,8 @@ def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = N
     )  # fmt: skip
     to_remember.add(conn, root, threads.load(conn, message.thread_id).agent_id)
     data: JsonObject = {"message_id": said.id, "text": said.content, **said.metadata}
-    return events.append(
-        conn, message.thread_id, [TurnEvent(message_id=said.id, key="ended", type="message", data=data)]
-    )
+    told = TurnEvent(message_id=said.id, key="ended", type="message", data=data)
+    return Ended(message.user_id, over, events.append(conn, message.thread_id, [told]))
 
 
 def _tools(asked: list[Approval]) -> str:

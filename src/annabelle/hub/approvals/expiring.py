@@ -14,9 +14,9 @@ from sqlalchemy import Connection
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import now
 from annabelle.core.ports import Audit
-from annabelle.hub.approvals.ending import end_waiting
+from annabelle.hub.approvals.ending import Ended, end_waiting
 from annabelle.hub.events.log import EventLog, Written
-from annabelle.store import messages, open_questions
+from annabelle.store import open_questions
 from annabelle.store.database import Database
 
 _log = logging.getLogger(__name__)
@@ -61,13 +61,11 @@ class Expiring:
         at = self._clock()
         for message_id in await self._database.read(lambda conn: open_questions.due(conn, at)):
 
-            def end(conn: Connection, message_id: str = message_id) -> Written[None]:
-                written = end_waiting(conn, message_id, "expired")
-                return Written(None, messages.load(conn, message_id).user_id, written)
+            def end(conn: Connection, message_id: str = message_id) -> Written[Ended]:
+                ended = end_waiting(conn, message_id, "expired")
+                return Written(ended, ended.user_id, ended.events)
 
-            await self._events.transact(end)
-            if self._audit is not None:
-                self._audit.note("approval", {"event": "expired", "message_id": message_id})
+            (await self._events.transact(end)).note(self._audit, "expired")
             self._ended()
 
     async def _look(self) -> None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from annabelle.core.ports import Audit
-from annabelle.core.trace import current_trace
-from annabelle.hub.approvals.ending import end_waiting
+from annabelle.hub.approvals.ending import Ended, end_waiting
 from annabelle.hub.events.log import EventLog, Written
-from annabelle.store import messages, open_questions
+from annabelle.store import open_questions
 from annabelle.store.database import Database
 from annabelle.store.open_questions import Where
 
@@ -33,11 +32,10 @@ class Withdrawing:
     async def of_message(self, message_id: str, why: str) -> bool:
         """End what the turn of one message waits for; whether it waited."""
 
-        def end(conn: Connection) -> Written[bool]:
-            written = end_waiting(conn, message_id, "cancelled", why)
-            return Written(bool(written), messages.load(conn, message_id).user_id, written)
+        def end(conn: Connection) -> Written[Ended]:
+            ended = end_waiting(conn, message_id, "cancelled", why)
+            return Written(ended, ended.user_id, ended.events)
 
         ended = await self.events.transact(end)
-        if ended and self.audit is not None:
-            self.audit.note("approval", {"event": "cancelled", "message_id": message_id}, current_trace())
-        return ended
+        ended.note(self.audit, "cancelled")
+        return bool(ended.questions)
