@@ -20,7 +20,7 @@ from annabelle.hub.agents.config_file import AgentsFile, parse
 from annabelle.hub.flows.deliver import deliver
 from annabelle.hub.guarding import MessageGuard, guarding
 from annabelle.hub.notices import Notices
-from annabelle.store import messages, threads
+from annabelle.store import messages, recent_turns, threads
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits, StoredMessage
 from annabelle.store.tables import messages as table
@@ -84,6 +84,17 @@ async def test_a_message_with_a_threat_is_refused_and_kept_in_the_audit_without_
     assert len(str(noted["hash"])) == 16
     assert "EVIL" not in str(house.audit.notes)
     assert [scan["direction"] for scan in house.audit.of("scan")] == ["message"]
+
+
+@pytest.mark.req("GRD-11")
+async def test_a_blocked_message_is_not_among_the_words_that_back_a_call(house: House) -> None:
+    await house.said("good words")
+    with pytest.raises(SecurityBlocked):
+        await house.admit(await house.said("EVIL words"))
+    last = await house.said("last words")
+    backing = await house.database.read(lambda conn: recent_turns.words(conn, last.id))
+    record = await house.database.read(lambda conn: recent_turns.record(conn, last.id))
+    assert backing == [record.words, *record.earlier] == ["last words", "good words"]
 
 
 @pytest.mark.req("GRD-04")

@@ -72,7 +72,7 @@ class MessageGuard:
         self._guard, self._database = guard, database
 
     async def admit(self, message: StoredMessage, agent_id: str) -> None:
-        """Return when the message may start a turn; a middle risk is kept with it. Raises SecurityBlocked when not."""
+        """Return when the message may start a turn; a risk is kept with it. Raises SecurityBlocked when not."""
         rules = self._guard.rules(agent_id)
         if not rules.enabled or not rules.messages or message.source != "user":
             return
@@ -85,14 +85,14 @@ class MessageGuard:
                 f"The message could not be scanned, so it was not answered. {down.message}",
                 hint="Send it again in a moment. annabelle status says what the guardian is doing.",
             ) from down
+        if found.risk in ("medium", "high") or found.unscanned:
+            await self._keep(message.id, found)
         if found.risk == "high":
             self._note_blocked(message, found)
             raise SecurityBlocked(
                 f"The guardian blocked this message, and nothing was done about it: it found {_what(found)}.",
                 hint="Say it in other words. If a text that you quote is the reason, put it into a file and name that.",
             )
-        if found.risk == "medium" or found.unscanned:
-            await self._keep(message.id, found)
 
     async def _keep(self, message_id: str, found: Scanned) -> None:
         labels = [*(["suspicious"] if found.risk == "medium" else []), *(["unscanned"] if found.unscanned else [])]

@@ -109,15 +109,14 @@ def is_tainted(connection: Connection, message_id: str) -> bool:
 
 def words(connection: Connection, message_id: str, turns: int = TURNS) -> list[str]:
     """What the person said, this message first and the ones before it after. Our own notes are not among it."""
-    rows = connection.execute(_said, {"message_id": message_id, "turns": turns})
-    return [str(row.content) for row in rows]
+    return [str(row["content"]) for row in _heeded(connection, message_id, turns)]
 
 
 def record(connection: Connection, message_id: str) -> TurnRecord:
     """All that policy needs to know of a turn, also when it is one that was parked and goes on."""
     recent = connection.execute(_recent, {"message_id": message_id, "turns": TURNS}).mappings().all()
     root = next((_root(row) for row in recent if row["id"] == message_id), message_id)
-    said = connection.execute(_said, {"message_id": root, "turns": 1 + _EARLIER}).mappings().all()
+    said = _heeded(connection, root, 1 + _EARLIER)
     own = bool(said) and said[0]["id"] == root  # a turn that no person began is nobody's order
     results, warned = _kept(connection, message_id, recent, root)
     return TurnRecord(
@@ -127,6 +126,12 @@ def record(connection: Connection, message_id: str) -> TurnRecord:
         warnings=frozenset(warned | {label for row in recent for label in _labels(row["metadata"].get("labels"))}),
         results=results,
     )
+
+
+def _heeded(connection: Connection, message_id: str, turns: int) -> list[RowMapping]:
+    """The person's messages without those the guardian blocked: nothing was done about them, and they back nothing."""
+    rows = connection.execute(_said, {"message_id": message_id, "turns": turns}).mappings()
+    return [row for row in rows if row["metadata"].get("risk") != "high"]
 
 
 def _kept(
