@@ -46,7 +46,7 @@ def failures(*more: int) -> Responses:
     """The errors an operation can answer with, beside those that all of them can.
 
     The one shape they have is pointed at: given as a model, the framework would build a validator of it for each error
-    of each operation, which took a fifth of the hub's start.
+    of each operation, which took a tenth of the hub's start.
     """
     content = {"application/json": {"schema": {"$ref": f"{_COMPONENTS}{ErrorAnswer.__name__}"}}}
     return {status: {"content": content, "description": _MEANINGS[status]} for status in sorted({*_ALWAYS, *more})}
