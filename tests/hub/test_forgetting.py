@@ -12,6 +12,9 @@ import pytest
 
 from annabelle.core.errors import Conflict, StorageTrouble, Unavailable
 from annabelle.core.home import Home
+from annabelle.core.needle import fold
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import AuditKind
 from annabelle.hub.forgetting.forgetting import Forgetting, ForgettingParts
 from annabelle.hub.forgetting.marker import Marker, Pending
 from annabelle.hub.forgetting.memory import Matches
@@ -21,6 +24,7 @@ from annabelle.hub.forgetting.snapshots import Snapshots
 from annabelle.hub.notices import Notices
 from annabelle.hub.quiet import Quiet
 from annabelle.hub.turns import Turns
+from annabelle.store.audit.key import keyed, make_key
 from annabelle.store.database import Database, sqlite_url
 
 ASKED = Pending(texts=("Zürich Vault 4711",), user_id="owner", agent_id="annabelle")
@@ -32,6 +36,7 @@ class House:
     def __init__(self, home: Home, database: Database) -> None:
         self.home, self.turns, self.quiet, self.notices = home, Turns(database), Quiet(), Notices()
         self.held: list[str] = []
+        self.noted: list[tuple[AuditKind, JsonObject]] = []
         self.stopped = 0
         self.memory_trouble: Exception | None = None
         self.asked: list[tuple[str, ...]] = []
@@ -47,10 +52,14 @@ class House:
             "ForgettingParts",
             SimpleNamespace(
                 home=home, places=Places(home), database=database, snapshots=Snapshots(None), turns=self.turns,
-                quiet=self.quiet, notices=self.notices, close_browser=self._close_browser, **stand_ins,
+                quiet=self.quiet, notices=self.notices, close_browser=self._close_browser, audit=self,
+                **stand_ins,
             ),
         )  # fmt: skip
         self.forgetting = Forgetting(parts, still_seconds=0.2)
+
+    def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None:
+        self.noted.append((kind, facts))
 
     async def _close_browser(self) -> None:
         self.held.append("browser closed")
@@ -82,6 +91,23 @@ async def house(home: Home) -> AsyncIterator[House]:
     database = await Database.open(sqlite_url(home.database_file))
     yield House(home, database)
     await database.close()
+
+
+@pytest.mark.req("TRU-09", "TRU-08")
+async def test_that_something_was_forgotten_is_noted_by_its_keyed_hash_alone(house: House):
+    await house.forgetting.forget(ASKED)
+    [(kind, facts)] = house.noted
+    assert (kind, facts["user"], facts["places"]) == ("forget", "owner", {"facts": 1})
+    assert facts["hashes"] == [keyed(make_key(house.home.audit_key_file), fold(ASKED.texts[0]).encode())]
+    assert "Vault" not in str(facts)
+
+
+def test_the_files_of_the_audit_are_never_masked(home: Home):
+    kept = [home.audit_file, home.audit_file.with_name("audit-000000000001.jsonl"), home.audit_head_file]
+    other = home.logs / "filer-audit.jsonl"
+    for path in (*kept, other):
+        path.write_text("Zürich Vault 4711\n")
+    assert [found.path for found in Places(home).files()] == [other]
 
 
 @pytest.mark.req("TRU-09")
