@@ -40,11 +40,10 @@ class Session:
         resources: list[JsonObject] = []
         with _translated(sent=False):
             if can.prompts is not None:
-                prompts = await _pages(session.list_prompts, "prompts")
+                prompts = await _offered(session.list_prompts, "prompts")
             if can.resources is not None:
-                resources = await _pages(session.list_resources, "resources")
-                with contextlib.suppress(MCPError):  # a server need not have templates
-                    resources += await _pages(session.list_resource_templates, "resourceTemplates")
+                resources = await _offered(session.list_resources, "resources")
+                resources += await _offered(session.list_resource_templates, "resourceTemplates")
         name, version = ("", "") if who is None else (who.name, who.version)
         return Introduction(name, version, self._client.instructions or "", tuple(prompts), tuple(resources))
 
@@ -71,6 +70,16 @@ class _List(Protocol):
     """One of the SDK's listing requests."""
 
     async def __call__(self, *, params: types.PaginatedRequestParams | None) -> types.PaginatedResult: ...
+
+
+async def _offered(ask: _List, what: str) -> list[JsonObject]:
+    """What we only look at: a server that can not list it is no worse for that."""
+    try:
+        return await _pages(ask, what)
+    except MCPError as error:
+        if error.code == _GONE:
+            raise
+        return []
 
 
 async def _pages(ask: _List, what: str) -> list[JsonObject]:

@@ -99,17 +99,21 @@ class Session:
         return await self._pages("tools/list", "tools")
 
     async def list_prompts(self) -> list[JsonObject]:
-        return await self._pages("prompts/list", "prompts") if "prompts" in self._capabilities else []
+        return await self._offered("prompts", "prompts/list", "prompts")
 
     async def list_resources(self) -> list[JsonObject]:
         """Resources and templates of resources; a server need not have both."""
-        if "resources" not in self._capabilities:
+        listed = await self._offered("resources", "resources/list", "resources")
+        return listed + await self._offered("resources", "resources/templates/list", "resourceTemplates")
+
+    async def _offered(self, capability: str, method: str, what: str) -> list[JsonObject]:
+        """What we only look at: a server that can not list it is no worse for that."""
+        if capability not in self._capabilities:
             return []
-        listed = await self._pages("resources/list", "resources")
         try:
-            return listed + await self._pages("resources/templates/list", "resourceTemplates")
+            return await self._pages(method, what)
         except RpcError:
-            return listed
+            return []
 
     async def _pages(self, method: str, what: str) -> list[JsonObject]:
         found: list[JsonObject] = []
