@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,34 @@ async def test_a_replay_after_a_crash_parks_the_same_turn_and_asks_nobody_twice(
     assert (again.text, parked(again).pending) == (first.text, parked(first).pending)
     assert parked(again).progress == parked(first).progress
     assert [call.name for call in tools.calls] == ["note", "send"]
+
+
+@pytest.mark.req("LOOP-09", "POL-03")
+async def test_a_stop_beside_a_call_that_waits_leaves_nothing_unknown_about_it(tmp_path: Path) -> None:
+    both_begun = asyncio.Barrier(2)
+    person = Person()
+    ask = person.asks("fetch")
+
+    async def fetch(arguments: dict[str, Any]) -> Any:
+        await both_begun.wait()
+        return ask(arguments)
+
+    async def hang(arguments: dict[str, Any]) -> str:
+        await both_begun.wait()
+        # The other one has its question by now: it needs fewer turns of the event loop than this.
+        for _ in range(50):
+            await asyncio.sleep(0)
+        bench.live.cancel()
+        await asyncio.Event().wait()
+        return "never"
+
+    tools = DictTools(read_only=("fetch", "look"), fetch=fetch, look=hang)
+    calls: list[tuple[str, Any]] = [("fetch", {"url": "a"}), ("look", {})]
+    bench = Bench(tmp_path, ListedModel(calls, "ok"), tools)
+    async with asyncio.timeout(10):
+        result = await bench.run("Look at both")
+    assert [fact["data"]["status"] for fact in bench.facts("tool_complete")] == ["waiting"]
+    assert (result.success, result.parked) == (False, None)
+    assert result.unknown_outcomes == (f"{result.message_id}:1:1",)
+    await bench.run("And now?")
+    assert_valid(bench.sent()[1:-1])

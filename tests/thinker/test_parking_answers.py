@@ -113,6 +113,25 @@ async def test_without_a_yes_to_this_very_question_nothing_is_called(
     assert said in results_in(bench.sent())[0]
 
 
+@pytest.mark.req("POL-03", "TRU-04")
+async def test_what_was_done_before_the_question_may_be_claimed_after_it(tmp_path: Path) -> None:
+    person = Person()
+    claim = "I've created the note and sent the mail to Anna."
+    tools = DictTools(create_note=lambda a: "created", send=person.asks("send"))
+    bench = Bench(tmp_path, ListedModel([("create_note", {})], [SEND], claim), tools)
+    first = await bench.run("Create a note and send Anna a mail", message_id=ROOT)
+    assert (await resumed(bench, ROOT, first, person.yes("apr_0"))).text == claim
+
+
+async def test_that_a_text_was_cut_is_not_said_again_when_its_turn_goes_on(tmp_path: Path) -> None:
+    person = Person()
+    bench = Bench(tmp_path, ListedModel([SEND], "Sent."), DictTools(send=person.asks("send")))
+    first = await bench.run("Send Anna a mail. " * 50, message_id=ROOT)
+    assert len(bench.facts("notice")) == 1
+    await resumed(bench, ROOT, first, person.yes("apr_0"))
+    assert bench.facts("notice") == []
+
+
 @pytest.mark.req("POL-03")
 async def test_several_questions_of_one_step_are_each_answered_for_themselves(tmp_path: Path) -> None:
     person = Person()
@@ -199,16 +218,20 @@ async def test_limits_count_on_where_they_stood_and_waiting_counts_nowhere(tmp_p
 async def test_tokens_mistakes_and_circles_of_before_count_too(tmp_path: Path) -> None:
     person = Person()
     tools = DictTools(look=lambda a: "the same", send=person.asks("send"), bad=lambda a: InvalidArguments("No."))
-    spent = Bench(tmp_path / "a", ListedModel([("look", {})], [SEND], "never said"), tools)
-    first = await spent.run(message_id=ROOT, token_budget=31)
-    over = await resumed(spent, ROOT, first, person.yes("apr_0"), token_budget=30)
-    assert over.limit == "token_budget"
+    spent = Bench(tmp_path / "a", ListedModel([("look", {})], [SEND], [SEND], "never said"), tools)
+    first = await spent.run(message_id=ROOT)
+    again = await resumed(spent, ROOT, first, person.yes("apr_0"))
+    over = await resumed(spent, ROOT, again, person.yes("apr_1"), token_budget=45)
+    assert (over.limit, over.usage.input_tokens) == ("token_budget", 0)
+    slow = parked(first).model_copy(update={"progress": {**parked(first).progress, "seconds": 600.0}})
+    late = await resumed(spent, ROOT, first.model_copy(update={"parked": slow}), person.yes("apr_0"))
+    assert late.limit == "wall_clock"
     wrong = Bench(tmp_path / "b", ListedModel([("bad", {}), ("bad", {}), SEND], "never said"), tools)
     first = await wrong.run(message_id=ROOT)
-    assert (await resumed(wrong, ROOT, first, person.no("apr_1"))).limit == "consecutive_mistakes"
+    assert (await resumed(wrong, ROOT, first, person.no("apr_2"))).limit == "consecutive_mistakes"
     circles = Bench(tmp_path / "c", ListedModel([*[("send", {"to": "a"})]], [("send", {"to": "a"})]), tools)
     result = await circles.run(message_id=ROOT)
-    for number in range(2, 7):
+    for number in range(3, 8):
         result = await resumed(circles, ROOT, result, person.yes(f"apr_{number}"))
         if result.parked is None:
             break

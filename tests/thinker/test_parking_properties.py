@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.core.contract import Answered, TurnResult
+from annabelle.core.contract import Answered, ThinkingSettings, TurnResult
 from annabelle.thinker.compress.blocks import blocks
+from annabelle.thinker.compress.phase import ThinkingPhase
 from annabelle.thinker.context.repair import repaired
 from thinker.fakes import Bench, DictTools, ListedModel
+from thinker.plain_parts import WholeHistory
 from thinker.questions import Person, resumed
 from thinker.test_context_repair import assert_valid
 
@@ -50,12 +53,14 @@ def said(person: Person, result: TurnResult, verdicts: list[str]) -> tuple[list[
     return answers, yes
 
 
-async def played(folder: Path, steps: list[list[str]], verdicts: list[str], *, chatting: bool) -> None:
+async def played(folder: Path, steps: list[list[str]], verdicts: list[str], *, chatting: bool, long: bool) -> None:
     person = Person()
-    plain: dict[str, Any] = dict.fromkeys(("look", "peek", "note"), repr)
+    plain: dict[str, Any] = dict.fromkeys(("look", "peek", "note"), _much if long else repr)
     asking: dict[str, Any] = {name: person.asks(name) for name in ("send", "fetch")}
     tools = DictTools(read_only=("look", "peek", "fetch"), **plain, **asking)
     bench = Bench(folder, planned(steps), tools, consecutive_mistakes=50, same_tool_in_a_row=50, same_tool_with_news=50)
+    if long:
+        bench.parts = replace(bench.parts, thinking=ThinkingPhase(ThinkingSettings(threshold_tokens=500)))
     result = await bench.run("Do all of it", message_id="msg_root")
     allowed: Counter[str] = Counter()
     while result.parked is not None:
@@ -70,6 +75,7 @@ async def played(folder: Path, steps: list[list[str]], verdicts: list[str], *, c
         assert_valid(request.messages[1:])
     turns = await bench.sessions.turns("thr_one")
     assert len({turn.message_id for turn in turns}) == len(turns)
+    bench.parts = replace(bench.parts, thinking=WholeHistory())
     await aside(bench)
     history = bench.sent()[1:]
     assert repaired(history) == history
@@ -77,6 +83,11 @@ async def played(folder: Path, steps: list[list[str]], verdicts: list[str], *, c
     for call in tools.calls:
         assert call.call_id is not None
     assert len({call.call_id for call in tools.calls}) == len(tools.calls)
+
+
+def _much(arguments: dict[str, Any]) -> str:
+    """So long a result that the conversation has to be shortened."""
+    return f"{arguments} " + " ".join(f"line {number} of the result" for number in range(200))
 
 
 async def aside(bench: Bench) -> None:
@@ -88,11 +99,11 @@ async def aside(bench: Bench) -> None:
     assert_valid(model.requests[before].messages[1:])
 
 
-@pytest.mark.req("POL-03", "POL-07", "CTX-03")
+@pytest.mark.req("POL-03", "POL-07", "CTX-03", "CMP-02")
 @settings(max_examples=30, deadline=None)
-@given(steps=STEPS, verdicts=VERDICTS, chatting=st.booleans())
+@given(steps=STEPS, verdicts=VERDICTS, chatting=st.booleans(), long=st.booleans())
 def test_every_request_is_valid_and_exactly_what_had_a_yes_is_done(
-    steps: list[list[str]], verdicts: list[str], chatting: bool
+    steps: list[list[str]], verdicts: list[str], chatting: bool, long: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(played(Path(folder), steps, verdicts, chatting=chatting))
+        asyncio.run(played(Path(folder), steps, verdicts, chatting=chatting, long=long))

@@ -12,6 +12,7 @@ from annabelle.cli.answering import hand_over
 from annabelle.cli.conversation import asked_in
 from annabelle.cli.editor import edited
 from annabelle.cli.hub_client import HubClient, error_from
+from annabelle.cli.hub_session import hub_for_a_while
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
 from annabelle.cli.patience import Patience
@@ -90,29 +91,44 @@ def approve(
     no_wait: NoWait = False,
     json: Json = False,
 ) -> None:
-    """Say yes: exactly this call is made, once. Then waits for what Annabelle says about it."""
+    """Say yes: exactly this call is made, once. Then waits for what Annabelle says about it.
+
+    Starts Annabelle for the time of it when it does not run.
+    """
     if edit and (arguments is not None or json):
         raise CallerMistake("--edit goes neither with --arguments nor with --json.")
     if always and (edit or arguments is not None):
         raise CallerMistake("--always is for the call as it was asked, and does not go with changed arguments.")
-    asked = asyncio.run(_found(question_id))
-    if always and asked.always is not None and not json:
-        print_paragraph(f"Always means: {visible(asked.always.words)}")
-        if sys.stdin.isatty() and not typer.confirm("Make this rule?", err=True):
-            sys.stderr.write("Nothing was answered.\n")
-            raise typer.Abort
-    answer: JsonObject = {"verdict": "approve", "note": note, "always": always}
-    if arguments is not None:
-        answer["arguments"] = read_arguments(arguments)
-    elif edit:
-        answer["arguments"] = read_arguments(edited(as_edited(asked.arguments), ".json"))
-    _answer(asked, answer, wait=not no_wait, json=json)
+    with hub_for_a_while(Home.from_environment()):
+        asked = asyncio.run(_found(question_id))
+        if always and not json:
+            _confirm(asked)
+        answer: JsonObject = {"verdict": "approve", "note": note, "always": always}
+        if arguments is not None:
+            answer["arguments"] = read_arguments(arguments)
+        elif edit:
+            answer["arguments"] = read_arguments(edited(as_edited(asked.arguments), ".json"))
+        _answer(asked, answer, wait=not no_wait, json=json)
 
 
 @app.command()
 def deny(question_id: Id, note: Note = "", no_wait: NoWait = False, json: Json = False) -> None:
-    """Say no: the call is not made, and Annabelle is told so. Then waits for what it says about it."""
-    _answer(asyncio.run(_found(question_id)), {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
+    """Say no: the call is not made, and Annabelle is told so. Then waits for what it says about it.
+
+    Starts Annabelle for the time of it when it does not run.
+    """
+    with hub_for_a_while(Home.from_environment()):
+        _answer(asyncio.run(_found(question_id)), {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
+
+
+def _confirm(asked: Question) -> None:
+    """The rule is shown before it is made; one that does not exist is the hub's to refuse."""
+    if asked.always is None:
+        return
+    print_paragraph(f"Always means: {visible(asked.always.words)}")
+    if sys.stdin.isatty() and not typer.confirm("Make this rule?", err=True):
+        sys.stderr.write("Nothing was answered.\n")
+        raise typer.Abort
 
 
 def _answer(asked: Question, answer: JsonObject, *, wait: bool, json: bool) -> None:

@@ -67,7 +67,7 @@ class ToolsStep:
             # Cut off here: the session must never hold a call without its result.
             self._answer(made.parts + [self._unanswered(call) for call in made.missing(calls)])
             raise
-        if ended is None and made.questions:
+        if made.questions:
             return self._park(calls, made)
         made.parts += [results.too_many(call) for call in allowed[limits.MOST_AT_ONCE :]]
         self._answer(made.parts + [self._unanswered(call) for call in made.missing(calls)])
