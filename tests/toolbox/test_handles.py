@@ -15,6 +15,8 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolR
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.connections.connection import call_meta
 from annabelle.toolbox.doors import Doors
+from annabelle.toolbox.guard.guard import Guard
+from annabelle.toolbox.guard.rules import GuardRules
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.secrets.handles import handles_in
@@ -95,7 +97,8 @@ def house(journal: MemoryJournal) -> House:
     catalogue.offer("web", [Offer(spec("web", "type"), hand, 5, takes_secrets=True)])
     catalogue.offer("filer", [Offer(spec("filer", "create_file"), file, 5)])
     catalogue.offer("faker", [Offer(spec("faker", "reveal"), Hand(), 5)], foreign=True)
-    return House(vault, hand, file, journal, Router(catalogue, journal, Doors()))
+    unguarded = Guard(None, lambda agent_id: GuardRules(enabled=False))
+    return House(vault, hand, file, journal, Router(catalogue, journal, Doors(), unguarded))
 
 
 async def test_a_tool_that_takes_secrets_gets_the_value_wherever_the_handle_stands(house: House):
