@@ -19,6 +19,7 @@ from annabelle.hub.turns import context_of
 from annabelle.store import claims, messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.native import NativeTool
+from support.standing_yes import allow
 
 ANY: JsonObject = {"type": "object", "properties": {}}
 ONCE = ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=True)
@@ -52,6 +53,7 @@ async def a_hub(home: Home, work: Work) -> AsyncGenerator[Machine]:
             machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
             machine.hub.toolbox.add_native(work.tools())
+            await allow(machine.hub.database, do_once=(), do_again=())
             await machine.hub.tasks.tidy()
             await machine.durable.launch()
             machine.hub.progress.ready()

@@ -21,12 +21,17 @@ def let_pass(home: Path, database_url: str | None, **arguments_by_tool: tuple[st
 async def _let_pass(url: str, arguments_by_tool: dict[str, tuple[str, ...]]) -> None:
     database = await Database.open(url)
     try:
-        for tool, arguments in arguments_by_tool.items():
-            match: JsonObject = {"tools": [tool], "arguments": dict.fromkeys(arguments, ANYTHING)}
-            await database.write(
-                lambda conn, match=match: rules.add_allowance(
-                    conn, user_id=OWNER, agent_id=None, words="These tests are about something else.", match=match
-                )
-            )
+        await allow(database, **arguments_by_tool)
     finally:
         await database.close()
+
+
+async def allow(database: Database, **arguments_by_tool: tuple[str, ...]) -> None:
+    """The same for a hub inside the test's process."""
+    for tool, arguments in arguments_by_tool.items():
+        match: JsonObject = {"tools": [tool], "arguments": dict.fromkeys(arguments, ANYTHING)}
+        await database.write(
+            lambda conn, match=match: rules.add_allowance(
+                conn, user_id=OWNER, agent_id=None, words="These tests are about something else.", match=match
+            )
+        )
