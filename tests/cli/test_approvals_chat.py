@@ -70,13 +70,19 @@ def test_in_a_chat_a_question_may_be_put_off_and_is_answered_there_later(visit: 
 def test_in_a_chat_a_no_leaves_everything_as_it_is_and_the_turn_goes_on(visit: Open, letter: Path) -> None:
     chat = visit("chat", "--new")
     chat.expect(PROMPT)
-    chat.type(f"{WISH}\n")
+    # A yes that was typed before the question could be read is none.
+    chat.type(f"{WISH}\ny\n")
     chat.expect(CHOICES)
     chat.press("n, I need it\n")
     chat.expect("The user said no and added: I need it")
     chat.expect(r"That is all\.")
     chat.expect(PROMPT)
     assert letter.exists()
+    # The answer is no line of the chat: the last one is what was asked for.
+    chat.type("\x1b[A")
+    chat.expect(WISH)
+    chat.press("\x03")
+    chat.expect(PROMPT)
     chat.type("\x04")
     assert chat.wait() == 0
 
