@@ -13,7 +13,7 @@ NAMES = tuple(sorted(path.parent.name for path in _FOLDERS.glob("*/manifest.toml
 
 
 def only(*names: str) -> dict[str, str]:
-    """Settings that switch all servers off but these."""
+    """Settings that switch all servers off but these. Without the guardian nothing is scanned."""
     return {f"{name.upper()}_MCP_ENABLED": "true" if name in names else "false" for name in NAMES}
 
 
