@@ -63,7 +63,7 @@ Make = Callable[[Person], Asker]
     ("typed", "answer"),
     [
         (["y"], {"verdict": "approve"}),
-        (["what?", "", "Yes, but be kind"], {"verdict": "approve", "note": "but be kind"}),
+        (["what?", "", "Yes, but to Ben", "a moment, please", "y tho", "Yes!"], {"verdict": "approve"}),
         (["n"], {"verdict": "deny"}),
         (["no: she is on leave"], {"verdict": "deny", "note": "she is on leave"}),
         (["a"], {"verdict": "approve", "always": True}),

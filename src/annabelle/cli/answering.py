@@ -20,6 +20,7 @@ from annabelle.core.visible import visible
 
 Key = Literal["y", "n", "e", "a", "s", "l"]
 LATER: Final = "Nothing is done until you answer: annabelle approvals, or /approvals in a chat"
+_UNCLEAR: Final = "Type one of the letters; words may follow a no: n, she is on leave"
 _WORDS: Final[dict[str, Key]] = {
     "y": "y", "yes": "y", "n": "n", "no": "n", "e": "e", "edit": "e", "a": "a", "always": "a", "s": "s", "show": "s",
     "l": "l", "later": "l",
@@ -78,6 +79,7 @@ class Asker:
             if key == "l":
                 return None
             if key is None or (key == "a" and asked.always is None) or (key == "s" and not asked.long):
+                print_line(_UNCLEAR)
                 continue
             if key == "s":
                 _show(asked, whole=True)
@@ -122,8 +124,12 @@ def _choices(asked: Question) -> str:
 
 
 def _understood(typed: str | None) -> tuple[Key | None, str]:
-    """What was chosen, and the words behind it, which go to the agent: `no, she is on leave`."""
+    """What was chosen, and the words behind a no, which go to the agent: `no, she is on leave`.
+
+    Anything else stands alone: `a moment, please` is no always, and `yes, but to Ben` is no yes to this call.
+    """
     if typed is None:
         return "l", ""
     first, _, rest = typed.strip().partition(" ")
-    return _WORDS.get(first.rstrip(",.:;!").lower()), rest.strip()
+    key, note = _WORDS.get(first.rstrip(",.:;!").lower()), rest.strip()
+    return (key if key == "n" or not note else None), note
