@@ -31,16 +31,16 @@ _SPACED: Final = re.compile(r"(?:(?<!\w)\w[ .\-_*|/·,\n]{1,3}){8,}\w(?!\w)")
 _SPACED_LETTER: Final = re.compile(r"\w[ .\-_*|/·,\n]*")
 _LATIN: Final = str.maketrans(
     "аɑαеєоοрсϲуυхχіιјѕԁһӏԛԝвнкмтгАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧꓲꓳոսցԍʀᎪᎬᎷᎢɡıℓǃ",
-    "aaaeeooрccyuxxiijsdhlqwbhkmtrABEKMHOPCTYXIJSABEZHIKMNOPTYXIOnugGRAEMTgill".replace("р", "p"),
+    "aaaeeoopccyuxxiijsdhlqwbhkmtrABEKMHOPCTYXIJSABEZHIKMNOPTYXIOnugGRAEMTgill",
 )
 
 
 def as_seen(text: str) -> str:
     """The text in plain characters, runs of blanks made one. Hidden alphabets are written out in place."""
-    if not text.isascii():
-        text = _as_seen(text)
     if "\\" in text:
         text = _unescaped(_unescaped(text))
+    if not text.isascii():
+        text = _as_seen(text)
     text = _SPACED.sub(_joined_letters, text)
     if "\n" in text:
         text = _LINES.sub("\n", text)
@@ -63,13 +63,11 @@ def _joined_letters(found: re.Match[str]) -> str:
 
 
 def _as_seen(text: str) -> str:
-    if "\U000e0000" <= max(text) <= "\U000e01ef" or _VARIANTS.search(text):
-        text = _VARIANTS.sub(_from_variants, _TAGS.sub(_from_tags, text))
+    text = _VARIANTS.sub(_from_variants, _TAGS.sub(_from_tags, text))
     if "\u2062" in text or "\u2064" in text:
         text = _BITS.sub(_from_bits, text)
     text = unicodedata.normalize("NFKC", text.translate(_INVISIBLE))
-    if _MARKS.search(unicodedata.normalize("NFD", text[:4000])):
-        text = _without_stacked_marks(text)
+    text = _MARKS.sub("", text)  # an accent that belongs to its letter is part of it by now
     return _WORD.sub(_in_one_script, text) if _LOOKALIKES.search(text) else text
 
 
@@ -78,11 +76,6 @@ def _in_one_script(found: re.Match[str]) -> str:
     word = found.group()
     mixed = not word.isascii() and any(sign.isascii() for sign in word)
     return word.translate(_LATIN) if mixed else word
-
-
-def _without_stacked_marks(text: str) -> str:
-    """Accents that belong to a letter stay; those that were put on top to disturb go."""
-    return _MARKS.sub("", unicodedata.normalize("NFC", text))
 
 
 def _from_tags(found: re.Match[str]) -> str:

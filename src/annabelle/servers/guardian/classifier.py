@@ -13,6 +13,7 @@ from annabelle.servers.guardian.features import Features, read_features
 from annabelle.servers.guardian.windows import Window
 
 WEIGHTS_FILE: Final = "weights.npz"
+_MOST_WINDOWS: Final = 128
 Scores = NDArray[np.float64]
 
 
@@ -29,8 +30,13 @@ class Head:
 
     def score(self, logit: float, windows: int) -> float:
         """0 to 1. Many windows make a high sum by chance likelier, so a long text needs more."""
-        corrected = logit - self.per_doubling * float(np.log2(max(1, windows)))
+        corrected = logit - self.per_doubling * doublings(windows)
         return float(1 / (1 + np.exp(-np.clip(self.slope * (corrected - self.middle), -30, 30))))
+
+
+def doublings(windows: int) -> float:
+    """How often one window doubles to give so many. Bounded: a flood of words must not drown an order."""
+    return float(np.log2(min(_MOST_WINDOWS, max(1, windows))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +99,4 @@ def _between(values: NDArray[np.float32], first: NDArray[np.int64], last: NDArra
     return sums[last] - sums[first]
 
 
-__all__ = ["Head", "Model", "load_model", "read_features", "save_model", "window_sums"]
+__all__ = ["Head", "Model", "doublings", "load_model", "read_features", "save_model", "window_sums"]

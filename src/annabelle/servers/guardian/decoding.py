@@ -66,8 +66,8 @@ _MORSE_SIGNS: Final = (
 _FROM_MORSE: Final[dict[str, str]] = dict(zip(_MORSE_SIGNS.split(), string.ascii_lowercase, strict=True))
 
 
-def decoded_pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Readable texts that were written in code, with the places they stood at."""
+def decoded_pieces(text: str) -> Iterator[str]:
+    """Readable texts that were written in code."""
     for sign, expression, decode in _RUNS:
         if sign not in text:
             continue
@@ -76,7 +76,7 @@ def decoded_pieces(text: str) -> Iterator[tuple[int, str]]:
                 break
             plain = decode(run.group()[:_LONGEST_RUN])
             if plain is not None and readable(plain):
-                yield run.start(), plain
+                yield plain
 
 
 def retold(text: str) -> Iterator[str]:

@@ -119,8 +119,8 @@ def _joined(paths: list[str], kept: Excerpt) -> Document:
         starts.append(position)
         text = as_seen(whole)
         if len(text) > 7:
-            asides += [Aside("hidden", position, piece) for _, piece in unseen_pieces(text)]
-            asides += [Aside("decoded", position, as_seen(piece)) for _, piece in decoded_pieces(text)]
+            asides += [Aside("hidden", position, piece) for piece in unseen_pieces(text)]
+            asides += [Aside("decoded", position, as_seen(piece)) for piece in decoded_pieces(text)]
             if looks_like_markup(text):
                 text = without_tags(text)
         texts.append(text)

@@ -1,15 +1,40 @@
-"""The scanner that comes with Annabelle: no key, no network."""
+"""The scanner that comes with Annabelle: no key, no network. Its weights are loaded by the first scan."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from annabelle.servers.guardian.assessment import Assessment, Finding
-from annabelle.servers.guardian.cues import read_cues
+from annabelle.servers.guardian.cues import CUES, Cue, read_cues
 from annabelle.servers.guardian.document import Document
+from annabelle.servers.guardian.windows import Window, windows_of
+from annabelle.servers.kit import deferred_module
+
+if TYPE_CHECKING:
+    from annabelle.servers.guardian import classifier
+    from annabelle.servers.guardian.classifier import Head, Model
+else:
+    # numpy and the weights take a tenth of a second: not while the server starts, which all others wait for.
+    classifier = deferred_module("annabelle.servers.guardian.classifier")
 
 MOST_FINDINGS: Final = 10
-_STRONG: Final = ("prompt_injection", "jailbreak", "data_exfiltration")
+MESSAGE_CONTEXTS: Final = ("message", "tool input")
+"""Where people give orders rightfully; everywhere else an order is suspicious."""
+_LOOKED_INTO: Final = 8
+"""Windows whose phrases are read: those with the highest sums. In long texts one in forty."""
+_BETWEEN: Final = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A text of the document, where it begins among all parts, and where in the document it belongs."""
+
+    kind: str
+    position: int
+    begin: int
+    text: str
 
 
 class EmbeddedScanner:
@@ -18,8 +43,59 @@ class EmbeddedScanner:
     name = "embedded"
 
     def assess(self, document: Document, context: str) -> Assessment:
-        cues = read_cues(document.text)
-        names = {cue.family for cue in cues}
-        score = 0.95 if 0 in names else min(0.6, 0.15 * len(names))
-        findings = [Finding(cue.kind, score, cue.start, cue.words) for cue in cues]
-        return Assessment(score, tuple(findings[:MOST_FINDINGS]), document.unscanned)
+        """How much the document looks like an attack. CPU only; a long one takes a second and belongs in a thread."""
+        parts = _parts(document)
+        spans = [(span, part) for part in parts for span in windows_of(part.begin, len(part.text))]
+        if not spans:
+            return Assessment(0.0, unscanned=document.unscanned)
+        whole = _BETWEEN.join(part.text for part in parts)
+        head = self._model.message if context.strip().lower() in MESSAGE_CONTEXTS else self._model.output
+        features = classifier.read_features(whole, self._model.kinds)
+        sums = classifier.window_sums(features, head, [span for span, _ in spans])
+        highest = sums.argsort()[::-1][: max(_LOOKED_INTO, len(spans) // 40)]
+        findings: list[Finding] = []
+        for place in map(int, highest):
+            span, part = spans[place]
+            cues = read_cues(whole[span[0] : span[1]])
+            score = head.score(float(sums[place]) + _cue_sum(head, cues, part.kind), len(spans))
+            findings += _findings(score, span, part, cues)
+        findings.sort(key=lambda finding: -finding.score)
+        return Assessment(findings[0].score, _apart(findings), document.unscanned)
+
+    @cached_property
+    def _model(self) -> Model:
+        return classifier.load_model()
+
+
+def _parts(document: Document) -> list[_Part]:
+    parts: list[_Part] = []
+    begin = 0
+    texts = [("", 0, document.text), *((aside.kind, aside.position, aside.text) for aside in document.asides)]
+    for kind, position, text in texts:
+        if text.strip():
+            parts.append(_Part(kind, position, begin, text))
+            begin += len(text) + len(_BETWEEN)
+    return parts
+
+
+def _cue_sum(head: Head, cues: list[Cue], kind: str) -> float:
+    total = sum(float(head.cues[cue.family]) for cue in cues)
+    return total + (float(head.cues[len(CUES) + (kind == "decoded")]) if kind else 0.0)
+
+
+def _findings(score: float, span: Window, part: _Part, cues: list[Cue]) -> list[Finding]:
+    """One for each phrase in a window; a window that shows no known phrase is told by its words."""
+    # Within an aside positions say nothing about the document: it stands at one place of it.
+    place = part.position + (span[0] - part.begin if not part.kind else 0)
+    if not cues:
+        text = part.text[span[0] - part.begin : span[1] - part.begin]
+        return [Finding("prompt_injection", score, place, text)]
+    return [Finding(cue.kind, score, place + (0 if part.kind else cue.start), cue.words) for cue in cues]
+
+
+def _apart(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Each phrase once, though it stands in several windows; the gravest first."""
+    kept: dict[tuple[str, int, str], Finding] = {}
+    for finding in findings:
+        kept.setdefault((finding.kind, finding.position, finding.reading), finding)
+    return tuple(kept.values())[:MOST_FINDINGS]

@@ -27,6 +27,7 @@ _UNSEEN: Final = re.compile(
 _RUNNING: Final = re.compile(r"^<(?:script|iframe|object|embed)\b|javascript:|\bon\w{3,20}\s*=", re.IGNORECASE)
 _WITHIN_WORDS: Final = re.compile(r"</?(?:b|i|u|em|s|a|font|span|strong|small|wbr|mark)\b", re.IGNORECASE)
 _STYLE: Final = re.compile(r"<style\b.{0,20000}?</style\s*>", re.IGNORECASE | re.DOTALL)
+_MARKED: Final = (("](", _IMAGE_TEXT), ("](", _LINK_TITLE), ("]:", _MARKDOWN_COMMENT), ("/*", _CODE_COMMENT))
 _MOST: Final = 60
 
 
@@ -48,23 +49,19 @@ def _shown(found: re.Match[str]) -> str:
     return "" if _WITHIN_WORDS.match(tag) else " "
 
 
-def unseen_pieces(text: str) -> list[tuple[int, str]]:
-    """Hidden texts with their places; at most a bounded number."""
-    found: list[tuple[int, str]] = []
+def unseen_pieces(text: str) -> list[str]:
+    """Hidden texts of more than a word; at most a bounded number of each sort."""
+    found: list[str] = []
     if "<" in text:
         if "<!--" in text:
-            found += [(one.start(), one.group(1)) for one in _some(_COMMENT, text)]
+            found += [one.group(1) for one in _some(_COMMENT, text)]
         if "=" in text:
-            found += [(one.start(), one.group(1) or one.group(2)) for one in _some(_ATTRIBUTE, text)]
-            found += [(one.start(), _TAG.sub(" ", one.group(2))) for one in _some(_UNSEEN, text)]
-    if "](" in text:
-        found += [(one.start(), one.group(1)) for one in _some(_IMAGE_TEXT, text)]
-        found += [(one.start(), one.group(1)) for one in _some(_LINK_TITLE, text)]
-    if "]:" in text:
-        found += [(one.start(), one.group(1)) for one in _some(_MARKDOWN_COMMENT, text)]
-    if "/*" in text:
-        found += [(one.start(), one.group(1)) for one in _some(_CODE_COMMENT, text)]
-    return [(place, piece) for place, piece in found if " " in piece.strip()]
+            found += [one.group(1) or one.group(2) for one in _some(_ATTRIBUTE, text)]
+            found += [_TAG.sub(" ", one.group(2)) for one in _some(_UNSEEN, text)]
+    for sign, expression in _MARKED:
+        if sign in text:
+            found += [one.group(1) for one in _some(expression, text)]
+    return [piece for piece in found if " " in piece.strip()]
 
 
 def _some(expression: re.Pattern[str], text: str) -> list[re.Match[str]]:

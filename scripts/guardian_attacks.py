@@ -1,0 +1,306 @@
+"""Makes up attacks: a goal in a frame, in a language, in a code, at some place of ordinary content."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import json
+import random
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from guardian_phrases import read_phrases
+
+Channel = Literal["output", "message"]
+
+_SLOT = re.compile(r"\{([A-Z]+)\}")
+_FIELDS = [
+    "content",
+    "body",
+    "description",
+    "bio",
+    "name",
+    "title",
+    "comment",
+    "message",
+    "review",
+    "notes",
+    "text",
+    "summary",
+    "snippet",
+    "subject",
+    "event_name",
+    "product_details",
+    "remark",
+    "caption",
+    "answer",
+    "log",
+    "value",
+    "location",
+    "error",
+]
+_OTHERS = [
+    "id",
+    "date",
+    "rating",
+    "author",
+    "status",
+    "price",
+    "email",
+    "url",
+    "tags",
+    "created_at",
+    "phone",
+    "user_id",
+    "count",
+    "type",
+]
+_OUTER = [
+    "results",
+    "reviews",
+    "emails",
+    "items",
+    "data",
+    "events",
+    "notes",
+    "tweet",
+    "profile",
+    "messages",
+    "records",
+    "product",
+    "entries",
+]
+_POLITE = re.compile(
+    r"bitte|merci|veuillez|por favor|per favore|proszę|alsjeblieft|пожалуйста|请|ください|من فضلك|lütfen|prosím|कृपया|"
+    r"주세요",
+    re.IGNORECASE,
+)
+_PLAIN_REQUEST = re.compile(
+    r"^(?:please|can you|could you|i want|i need|i would like|i'd like|help me|let's|make|send|create|book|find|get|"
+    r"set|"
+    r"order|play|update|delete|add|generate|show|give|search|change|turn|buy|schedule|transfer|provide|write|draft|"
+    r"check|"
+    r"reserve)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A text with what is known of it. `attack` is the part that attacks; without it the whole text counts."""
+
+    text: str
+    label: int
+    family: str
+    channel: Channel
+    attack: str | None = None
+
+
+class Attacks:
+    """Draws attacks and their harmless counterparts from one seeded source."""
+
+    def __init__(self, seed: int, carriers: list[str], requests: list[str]) -> None:
+        self._chance = random.Random(seed)  # noqa: S311  the same attacks each time, nothing secret
+        self._phrases = read_phrases()
+        self._carriers = carriers
+        self._requests = [one for one in requests if _PLAIN_REQUEST.match(one) and len(one) < 300]
+
+    def made(self, count: int) -> list[Sample]:
+        makers = [
+            (self._framed, 10),
+            (self._saying, 4),
+            (self._requested, 4),
+            (self._persona, 2),
+            (self._payload, 2),
+            (self._coded, 2),
+            (self._foreign, 4),
+        ]
+        drawn = self._chance.choices([maker for maker, _ in makers], [weight for _, weight in makers], k=count)
+        return [maker() for maker in drawn]
+
+    def harmless(self, count: int) -> list[Sample]:
+        """The same shapes around ordinary words, so that no shape alone is suspicious."""
+        samples: list[Sample] = []
+        for _ in range(count):
+            words = self._fill(self._pick(self._phrases.requests)) if self._chance.random() < 0.35 else self._sentence()
+            if self._chance.random() < 0.2:
+                words = self._encoded(self._fill(self._pick(self._phrases.letters["sentences"])))[1]
+            samples.append(Sample(self._placed(words), 0, "made-harmless", "output"))
+        return samples
+
+    def rightful(self, count: int) -> list[Sample]:
+        """What a user may ask for: the goals of attacks, said where they are nobody's attack."""
+        samples: list[Sample] = []
+        for _ in range(count):
+            text = self._in_frame(self._goal(), self._phrases.plain_frames)
+            samples.append(Sample(text, 0, "made-rightful", "message"))
+        return samples
+
+    def letters(self, count: int) -> list[Sample]:
+        """What people write to each other, with the requests they make."""
+        parts = self._phrases.letters
+        samples: list[Sample] = []
+        for _ in range(count):
+            sentences = self._chance.choices(parts["sentences"], k=self._chance.randrange(1, 9))
+            lines = [self._pick(parts["greetings"]), " ".join(sentences), self._pick(parts["closings"])]
+            text = self._fill("\n\n".join(line for line in lines if line))
+            if self._chance.random() < 0.4:
+                head = self._fill(f"From: {{PERSON}} <{{MAIL}}>\nSubject: {self._sentence()[:40]}")
+                text = f"{head}\n\n{text}"
+            samples.append(
+                Sample(text if self._chance.random() < 0.6 else self._in_object(text), 0, "made-letters", "output")
+            )
+        return samples
+
+    def _framed(self) -> Sample:
+        return self._from_goal(self._goal(), "made-goal")
+
+    def _saying(self) -> Sample:
+        return self._from_goal(self._fill(self._pick(self._phrases.sayings)), "made-saying")
+
+    def _from_goal(self, goal: str, family: str) -> Sample:
+        """Dressed up, or plainly as a user would ask; the latter is an attack only where no user speaks."""
+        if self._chance.random() < 0.3:
+            return self._placed_sample(self._in_frame(goal, self._phrases.plain_frames), family, said=False)
+        return self._placed_sample(self._in_frame(goal, self._phrases.frames), family)
+
+    def _requested(self) -> Sample:
+        """What a user would ask for has no business in a tool's result."""
+        if not self._requests:
+            return self._framed()
+        words = self._pick(self._requests)
+        attack = (
+            words if self._chance.random() < 0.6 else self._in_frame(_lowered(words).rstrip("."), self._phrases.frames)
+        )
+        return self._placed_sample(attack, "made-request", said=False)
+
+    def _persona(self) -> Sample:
+        lines = self._chance.sample(self._phrases.personas, k=self._chance.choice([1, 1, 2, 3]))
+        alias = self._pick(self._phrases.aliases)
+        text = " ".join(
+            line.replace("{ALIAS}", alias).replace("{EVIL}", self._pick(self._phrases.evils)) for line in lines
+        )
+        channel: Channel = "message" if self._chance.random() < 0.6 else "output"
+        return (
+            Sample(text, 1, "made-persona", channel)
+            if channel == "message"
+            else self._placed_sample(text, "made-persona")
+        )
+
+    def _payload(self) -> Sample:
+        text = self._pick(self._phrases.payload_frames).replace(
+            "{payload}", self._fill(self._pick(self._phrases.payloads))
+        )
+        return self._placed_sample(text, "made-payload")
+
+    def _foreign(self) -> Sample:
+        language = self._pick(sorted(self._phrases.languages))
+        text = self._fill(self._pick(self._phrases.languages[language]))
+        if self._chance.random() < 0.3:
+            text = f"{text} {self._fill(self._pick(self._phrases.languages[language]))}"
+        return self._placed_sample(text, "made-foreign", said=not _POLITE.search(text))
+
+    def _coded(self) -> Sample:
+        how, code = self._encoded(self._in_frame(self._goal(), self._phrases.frames))
+        text = self._pick(self._phrases.ask_decode).replace("{code}", code).replace("{how}", how)
+        if self._chance.random() < 0.4:
+            return Sample(text, 1, "made-coded", "message", text)
+        return self._placed_sample(text, "made-coded")
+
+    def _encoded(self, text: str) -> tuple[str, str]:
+        ways = {
+            "base64": base64.b64encode(text.encode()).decode(),
+            "hex": text.encode().hex(),
+            "rot13": codecs.encode(text, "rot13"),
+            "reversed text": text[::-1],
+            "spaced letters": " ".join(text),
+            "leet": text.translate(str.maketrans("oieast", "013457")),
+            "percent code": "".join(f"%{byte:02X}" for byte in text.encode()),
+            "entities": "".join(f"&#{ord(sign)};" for sign in text),
+            "base32": base64.b32encode(text.encode()).decode(),
+            "binary": " ".join(f"{byte:08b}" for byte in text.encode()),
+        }
+        return self._chance.choice(sorted(ways.items()))
+
+    def _goal(self) -> str:
+        return self._fill(self._pick(self._phrases.goals))
+
+    def _in_frame(self, goal: str, frames: list[str]) -> str:
+        text = self._fill(self._pick(frames))
+        text = text.replace("{goal2}", self._goal()).replace("{goal}", goal)
+        return text.replace("{Goal}", goal[:1].upper() + goal[1:]).replace("{{", "{").replace("}}", "}")
+
+    def _placed_sample(self, attack: str, family: str, said: bool = True) -> Sample:
+        """In content, or said by a user where that is an attack as well."""
+        if said and self._chance.random() < 0.25:
+            return Sample(attack, 1, family, "message")
+        return Sample(self._placed(attack), 1, family, "output", attack)
+
+    def _placed(self, words: str) -> str:
+        """Alone, in a field of an object, or in the middle of a text."""
+        where = self._chance.random()
+        if where < 0.12:
+            return words
+        if where < 0.55 or not self._carriers:
+            return self._in_object(words)
+        carrier = self._pick(self._carriers)
+        start = self._chance.randrange(max(1, len(carrier) - 400))
+        carrier = carrier[start : start + self._chance.choice([150, 400, 900, 2000])]
+        place = self._break_near(carrier, self._chance.randrange(len(carrier) + 1))
+        gap = self._pick([" ", "\n", "\n\n", "\n\n\n", " ... ", "\n---\n"])
+        return f"{carrier[:place]}{gap}{words}{gap}{carrier[place:]}"
+
+    def _in_object(self, words: str) -> str:
+        if self._chance.random() < 0.4:
+            lead = self._sentence()[:120]
+            words = f"{lead} {words}" if self._chance.random() < 0.6 else f"{words} {lead}"
+        entry: dict[str, object] = {
+            key: self._value(key) for key in self._chance.sample(_OTHERS, k=self._chance.randrange(1, 5))
+        }
+        entry[self._pick(_FIELDS)] = words
+        keys = list(entry)
+        self._chance.shuffle(keys)
+        entry = {key: entry[key] for key in keys}
+        whole: object = {self._pick(_OUTER): [entry] if self._chance.random() < 0.6 else entry}
+        if self._chance.random() < 0.2:
+            whole = entry
+        form = self._chance.random()
+        return repr(whole) if form < 0.4 else json.dumps(whole, indent=2 if form > 0.8 else None)
+
+    def _value(self, key: str) -> object:
+        if key in ("id", "rating", "price", "count"):
+            return self._chance.randrange(1, 5000)
+        if key == "tags":
+            return ["new", "sale"]
+        return self._fill(
+            self._pick(["{PERSON}", "{MAIL}", "{WHEN}", "{PRODUCT}", "{URL}", "{ID}", "active", "2024-03-0{ID}"])
+        )
+
+    def _sentence(self) -> str:
+        if not self._carriers:
+            return "It was a good day."
+        carrier = self._pick(self._carriers)
+        start = self._break_near(carrier, self._chance.randrange(max(1, len(carrier) - 200)))
+        return carrier[start : start + self._chance.randrange(40, 260)].strip()
+
+    def _break_near(self, text: str, place: int) -> int:
+        found = re.compile(r"[.!?]\s|\n").search(text, place)
+        return found.end() if found else place
+
+    def _fill(self, text: str) -> str:
+        return _SLOT.sub(
+            lambda slot: (
+                self._pick(self._phrases.fillers[slot.group(1)])
+                if slot.group(1) in self._phrases.fillers
+                else slot.group()
+            ),
+            text,
+        )
+
+    def _pick(self, options: list[str]) -> str:
+        return self._chance.choice(options)
+
+
+def _lowered(text: str) -> str:
+    return text if text[:2].isupper() or text.startswith("I ") else text[:1].lower() + text[1:]
