@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.core.errors import Unauthorized
+from annabelle.core.errors import NotAllowed, Unauthorized
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
 from annabelle.hub.audit.logins import Logins
-from annabelle.hub.security.identities import Errand, Identities, Identity
+from annabelle.hub.security.identities import Errand, Identities, Identity, authorise
 
 
 class Kept:
@@ -59,3 +59,14 @@ def test_a_process_is_noted_when_it_gets_its_secret_and_the_secret_is_not() -> N
     assert not any(secret in str(kept.facts) for secret in secrets)
     with pytest.raises(Unauthorized):
         identities.recognise(b"wrong")
+
+
+@pytest.mark.req("TRU-06", "TRU-08")
+@pytest.mark.parametrize("path", ["/stop", "/kill", "/resume", "/audit"])
+@pytest.mark.parametrize(
+    "who", [Identity("user", "alice"), Identity("agent", agent_id="annabelle"), Identity("server")]
+)
+def test_only_the_owner_stops_resumes_and_reads_the_audit(who: Identity, path: str) -> None:
+    with pytest.raises(NotAllowed):
+        authorise(who, path)
+    authorise(Identity("owner"), path)

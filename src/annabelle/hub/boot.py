@@ -36,7 +36,7 @@ from annabelle.hub.approvals.expiring import Expiring
 from annabelle.hub.approvals.withdrawing import Withdrawing
 from annabelle.hub.audit.changes import note_servers, note_users
 from annabelle.hub.audit.logins import Logins
-from annabelle.hub.audit.opening import open_audit
+from annabelle.hub.audit.opening import close_audit, open_audit
 from annabelle.hub.costs.announcer import Announcer
 from annabelle.hub.events.fanout import Fanout
 from annabelle.hub.events.log import EventLog
@@ -143,7 +143,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     notices, fanout, finished, progress = Notices(), Fanout(), Finished(), Progress()
     quiet = Quiet()
     audit = open_audit(home, settings, start.redact, notices)
-    stack.push_async_callback(asyncio.to_thread, audit.stop)
+    stack.push_async_callback(asyncio.to_thread, close_audit, audit)
     logins = Logins(audit)
     identities.on_admitted = logins.admitted
 

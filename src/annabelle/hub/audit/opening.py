@@ -40,6 +40,12 @@ def open_audit(home: Home, settings: Settings, redact: Redactor, notices: Notice
     return audit
 
 
+def close_audit(audit: AuditWriter) -> None:
+    """The last record of a hub that ends in good order; one without it was killed."""
+    audit.note("server", {"event": "stop", "server": "hub"})
+    audit.stop()
+
+
 def _fingerprints(home: Home, settings: Settings) -> dict[str, object]:
     files = {
         "settings": home.settings_file,

@@ -64,6 +64,7 @@ def parse(line: bytes) -> Record | None:
             trace = body.get("trace")
             if body.keys() != _NAMES or not (trace is None or isinstance(trace, str)):
                 return None
+            # Any other way to write the same is not ours, so that not a byte can be changed unseen.
             record = Record(n, at, kind, trace, cast("JsonObject", body["facts"]), prev, digest)
             return record if record.line() == line else None
         case _:
