@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from annabelle.hub.failpoints import APPROVAL_FAILPOINTS
-from e2e.days import MakeHub, plan, ready, reply, write_external
+from e2e.days import MakeHub, plan, reply, write_external
 from hub.hubs import HubProcess, wait_for
 from support.toolbox import TESTS
 
@@ -30,17 +29,7 @@ class Day:
             "env": {"WITNESS_FILE": str(self._witness)},
         }
         write_external(self.hub, {"witness": server})
-        self.start()
-
-    def start(self) -> None:
         self.hub.start()
-        ready(self.hub, "witness")
-
-    def arm(self, failpoint: str) -> None:
-        (self.failpoints / failpoint).touch()
-
-    def struck(self, failpoint: str) -> bool:
-        return any(self.failpoints.glob(f"{failpoint}.hit-*"))
 
     def insist(self, method: str, path: str, body: dict[str, object] | None = None) -> httpx.Response:
         """A request by somebody who wants it through: when the hub dies of it, it is sent to the next one."""
@@ -48,7 +37,7 @@ class Day:
             return self.hub.http.request(method, path, json=body)
         except httpx.TransportError:
             assert self.hub.wait() == -signal.SIGKILL
-            self.start()
+            self.hub.start()
             return self.hub.http.request(method, path, json=body)
 
     def ask(self, key: str) -> dict[str, object]:
@@ -57,18 +46,12 @@ class Day:
         sent = self.insist("POST", "/message", {"text": text, "chatId": key, "externalId": key}).json()
 
         def asked() -> dict[str, object] | None:
-            if self.insist("GET", f"/messages/{sent['messageId']}").json()["state"] != "done":
+            if self.insist("GET", f"/messages/{sent['messageId']}?wait=5").json()["state"] != "done":
                 return None
             found = self.insist("GET", "/approvals", None).json()["approvals"]
             return next((one for one in found if one["messageId"] == sent["messageId"]), None)
 
         return wait_for(asked, f"a question about {key}", 60)
-
-    def kill_thinkers(self) -> None:
-        for process in self.hub.children():
-            if any("annabelle.thinker" in part for part in process.cmdline()):
-                process.kill()
-                psutil.wait_procs([process], timeout=10)
 
     def effects(self, key: str) -> int:
         lines = self._witness.read_text().splitlines() if self._witness.exists() else []
@@ -90,27 +73,20 @@ class Day:
 @pytest.mark.req("POL-03", "POL-07", "DUR-02", "DUR-03")
 @pytest.mark.incident("I-28")
 @pytest.mark.timeout(300)
-def test_whoever_is_killed_whenever_a_yes_has_one_effect_and_one_answer(make_hub: MakeHub, tmp_path: Path) -> None:
+def test_whenever_the_hub_is_killed_a_yes_has_one_effect_and_one_answer(make_hub: MakeHub, tmp_path: Path) -> None:
     day = Day(make_hub, tmp_path)
-    after_ask, after_park, after_decision, after_grant = APPROVAL_FAILPOINTS
-    for key, asking, answering in (("early", after_ask, after_decision), ("late", after_park, after_grant)):
-        day.arm(asking)
-        question = day.ask(key)
-        assert (question["tool"], question["arguments"], question["state"]) == ("witness_mark", {"key": key}, "pending")
-        assert day.effects(key) == 0
-        day.kill_thinkers()
-        day.arm(answering)
-        answered = day.insist("POST", f"/approvals/{question['id']}", {"verdict": "approve"})
-        assert answered.status_code in (200, 409), "an answer that was written down before the kill is known"
-        outcome = day.end(question["id"])
-        assert reply(outcome) == f"done {key}"
-        assert (day.struck(asking), day.struck(answering), day.effects(key)) == (True, True, 1)
-        twice = day.insist("POST", f"/approvals/{question['id']}", {"verdict": "approve"})
-        assert (twice.status_code, "carried out" in twice.json()["error"]["message"]) == (409, True)
-        said = day.insist("GET", f"/threads/{outcome['threadId']}/messages").json()["messages"]
-        assert [line["source"] for line in said] == ["user", "agent", "decision", "agent"]
-        assert day.effects(key) == 1
-    refused = day.ask("refused")
-    assert reply(day.hub.say(plan("lunch is at noon"), chatId="refused")) == "lunch is at noon"
-    day.insist("POST", f"/approvals/{refused['id']}", {"verdict": "deny", "note": "not that"})
-    assert (reply(day.end(refused["id"])), day.effects("refused")) == ("done refused", 0)
+    for failpoint in APPROVAL_FAILPOINTS:
+        (day.failpoints / failpoint).touch()
+    question = day.ask("once")
+    assert (question["tool"], question["arguments"], question["state"]) == ("witness_mark", {"key": "once"}, "pending")
+    assert day.effects("once") == 0
+    answered = day.insist("POST", f"/approvals/{question['id']}", {"verdict": "approve"})
+    assert answered.status_code in (200, 409), "an answer that was written down before the kill is known"
+    outcome = day.end(question["id"])
+    assert reply(outcome) == "done once"
+    assert [name for name in APPROVAL_FAILPOINTS if not any(day.failpoints.glob(f"{name}.hit-*"))] == []
+    twice = day.insist("POST", f"/approvals/{question['id']}", {"verdict": "approve"})
+    assert (twice.status_code, "carried out" in twice.json()["error"]["message"]) == (409, True)
+    said = day.insist("GET", f"/threads/{outcome['threadId']}/messages").json()["messages"]
+    assert [line["source"] for line in said] == ["user", "agent", "decision", "agent"]
+    assert day.effects("once") == 1
