@@ -18,6 +18,7 @@ from cli.terminal import ANNABELLE, environment
 from e2e.days import MakeHub, bad_server, one_sentence, plan, ready, reply, write_external
 from hub.hubs import sse, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.standing_yes import let_pass
 
 WORDS = "one two three four five six seven eight"
 
@@ -88,6 +89,7 @@ def test_a_stop_in_the_middle_of_a_call_names_the_call_and_does_not_repeat_it(
     make_hub: MakeHub, home: Home, tmp_path: Path
 ) -> None:
     witness = tmp_path / "witness"
+    let_pass(home.root, None, witness_hang=("word",))
     hub = make_hub(ANNABELLE_SHUTDOWN_GRACE_SECONDS="0").start()
     write_external(hub, {"witness": bad_server("witness", WITNESS_FILE=str(witness))})
     ready(hub, "witness")
