@@ -8,13 +8,16 @@ import pytest
 
 from e2e.days import MakeHub, bad_server, plan, ready, reply, write_external
 from hub.hubs import HubProcess, wait_for
+from support.standing_yes import let_pass
 
 
 @pytest.fixture
 def hub(make_hub: MakeHub, tmp_path: Path) -> HubProcess:
     """A hub that awkward and dying servers are added to while it runs."""
     quick = {"SERVER_RESTART_BASE_SECONDS": "0.01", "SERVER_MAX_RESTARTS": "2"}
-    started = make_hub(SERVER_PING_SECONDS="0.2", SERVER_PING_TIMEOUT_SECONDS="1", **quick).start()
+    started = make_hub(SERVER_PING_SECONDS="0.2", SERVER_PING_TIMEOUT_SECONDS="1", **quick)
+    let_pass(started.home.root, None, awkward_huge=("count",))
+    started.start()
     awkward, dying = bad_server("awkward"), bad_server("crashing", WITNESS_FILE=str(tmp_path / "witness"))
     write_external(started, {"awkward": {**awkward, "timeout": 2000}, "dying": dying})
     ready(started, "awkward")
