@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -26,20 +27,24 @@ from annabelle.toolbox.guard.rules import Guarding, GuardRules
 from annabelle.toolbox.native import NativeTool
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.router import Router
-from annabelle.toolbox.wrappers.allowed import Allowed
-from annabelle.toolbox.wrappers.approved import Approved
-from annabelle.toolbox.wrappers.audited import Audited
-from annabelle.toolbox.wrappers.checked import Checked
-from annabelle.toolbox.wrappers.guarded import Guarded
-from annabelle.toolbox.wrappers.labelled import Labelled
-from annabelle.toolbox.wrappers.recorded import Recorded
-from annabelle.toolbox.wrappers.revealed import Revealed
-from annabelle.toolbox.wrappers.timed import Timed
 from support.toolbox import TESTS, MemoryJournal, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
 WithServers = Callable[..., ToolboxConfig]
 
+ORDER = [
+    "Audited",
+    "Allowed",
+    "Checked",
+    "Unspoken",
+    "Approved",
+    "Recorded",
+    "Guarded",
+    "Timed",
+    "Labelled",
+    "Revealed",
+    "Masked",
+]
 AGENT = CallContext(caller="agent", agent_id="a", user_id="owner")
 TEXT: JsonObject = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
@@ -61,27 +66,18 @@ def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     router = Router(Catalogue(lambda version: None, lambda spec: None), journal, Doors(), guard)
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
     server, policy = Inside(), AgentPolicy()
-    whole = router.way_to(Offer(spec, server, 7, scan=Scan(input=False)), policy)
-    assert isinstance(whole, Audited)
-    way = whole.inner
-    assert isinstance(way, Allowed)
-    assert way.policy is policy
-    assert isinstance(way.inner, Checked)
-    assert isinstance(way.inner.inner, Approved)
-    recorded = way.inner.inner.inner
-    assert isinstance(recorded, Recorded)
-    assert recorded.recorder is router.recorder
-    guarded = recorded.inner
-    assert isinstance(guarded, Guarded)
-    assert guarded.guard is guard
-    assert guarded.own == Scan(input=False, output=True)
-    timed = guarded.inner
-    assert isinstance(timed, Timed)
-    assert timed.seconds == 7
-    labelled = timed.inner
-    assert isinstance(labelled, Labelled)
-    assert isinstance(labelled.inner, Revealed)
-    assert (labelled.inner.takes_secrets, labelled.inner.inner) == (False, server)
+    way: object = router.way_to(Offer(spec, server, 7, scan=Scan(input=False)), policy)
+    doors: dict[str, Any] = {}
+    while way is not server:
+        doors[type(way).__name__] = way
+        way = cast("Any", way).inner
+    assert list(doors) == ORDER
+    assert doors["Allowed"].policy is policy
+    assert doors["Recorded"].recorder is router.recorder
+    assert doors["Guarded"].guard is guard
+    assert doors["Guarded"].own == Scan(input=False, output=True)
+    assert doors["Timed"].seconds == 7
+    assert doors["Revealed"].takes_secrets is False
 
 
 async def expect_doors(toolbox: Toolbox, tool: str, arguments: JsonObject) -> None:
