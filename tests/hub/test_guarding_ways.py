@@ -124,6 +124,7 @@ def test_what_an_agent_has_others_do_is_guarded_as_what_it_does_itself(hub: HubP
     stored = said(hub, plan_text([("spawn_subagent", {"task": task})], say="{result}"))
     assert "was not called" not in stored
     assert scans(home, kind="scan", tool="memory_store_fact") == [], "its agent's own scans hold for a subagent"
+    assert scans(home, kind="scan", tool="spawn_subagent", direction="output"), "a report may repeat foreign words"
     action = {"type": "tool_call", "toolName": WRITE[0], "parameters": WRITE[1]}
     queue = plan_text([("queue_task", {"name": "later", "action": action})], say="{result}")
     before = len(scans(home, kind="scan", tool=WRITE[0], direction="input", verdict="high"))
