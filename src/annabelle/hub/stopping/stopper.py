@@ -90,7 +90,7 @@ class Stopper:
         saving = asyncio.create_task(asyncio.to_thread(parts.halts.save))
         await self._end(running, for_good=agents)
         for agent_id in agents:
-            await parts.questions.withdraw(Where(agent_id=agent_id), _WHY)
+            await self._take_back_questions(agent_id)
         self._tell()
         await saving
         return len(running)
@@ -165,13 +165,23 @@ class Stopper:
             task.cancel()
         for message_id, agent_id in unheard.items():
             parts.halts.owe(agent_id, message_id)
-        agents = {*unheard.values(), *for_good}
-        await asyncio.gather(*(parts.agents.end_process(agent_id) for agent_id in agents))
+        ending = [parts.agents.end_process(agent_id) for agent_id in {*unheard.values(), *for_good}]
         if unheard:
-            try:
-                await asyncio.to_thread(parts.halts.save)
-            except AnnabelleError as error:
-                _log.error("%s", error.message)
+            ending.append(self._save())
+        await asyncio.gather(*ending)
+
+    async def _save(self) -> None:
+        try:
+            await asyncio.to_thread(self._parts.halts.save)
+        except AnnabelleError as error:
+            _log.error("%s", error.message)
+
+    async def _take_back_questions(self, agent_id: str) -> None:
+        try:
+            await self._parts.questions.withdraw(Where(agent_id=agent_id), _WHY)
+        except AnnabelleError as error:
+            # A yes to one of them would find a stopped agent, so the stop holds all the same.
+            _log.error("The questions of %s could not be taken back: %s", agent_id, error.message)
 
     async def _end_hung(self, servers: Collection[str]) -> None:
         """End the servers that have calls of these turns and do not answer: they can not have heard of the end."""
