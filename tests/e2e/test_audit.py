@@ -41,7 +41,7 @@ def test_calls_logins_servers_and_configs_are_in_the_audit_and_their_content_is_
         return next((one for one in found if one["tool"] == "filer_create_file"), None)  # type: ignore[index, call-overload]
 
     facts = wait_for(call, "the call to be noted")
-    assert (facts["server"], facts["caller"], facts["user"], facts["outcome"]) == ("filer", "agent", "owner", "ok")
+    assert (facts["server"], facts["caller"], facts["user_id"], facts["outcome"]) == ("filer", "agent", "owner", "ok")
     assert len(str(facts["arguments_hash"])) == 16
     events = {(one["kind"], one["facts"]["event"]) for one in records(house) if "event" in one["facts"]}  # type: ignore[index, operator]
     assert {("server", "start"), ("server", "ready"), ("config", "in_force")} <= events

@@ -97,7 +97,7 @@ async def house(home: Home) -> AsyncIterator[House]:
 async def test_that_something_was_forgotten_is_noted_by_its_keyed_hash_alone(house: House):
     await house.forgetting.forget(ASKED)
     [(kind, facts)] = house.noted
-    assert (kind, facts["user"], facts["places"]) == ("forget", "owner", {"facts": 1})
+    assert (kind, facts["user_id"], facts["places"]) == ("forget", "owner", {"facts": 1})
     assert facts["hashes"] == [keyed(make_key(house.home.audit_key_file), fold(ASKED.texts[0]).encode())]
     assert "Vault" not in str(facts)
 

@@ -29,7 +29,7 @@ def test_a_known_person_is_noted_once_for_each_kind_of_client() -> None:
         logins.accepted(Identity("owner"), "other")
         logins.accepted(Identity("user", "alice"), "other")
         logins.accepted(Identity("agent", agent_id="annabelle"), "other")
-    assert [(one["user"], one["client"]) for one in kept.facts] == [
+    assert [(one["user_id"], one["client"]) for one in kept.facts] == [
         ("owner", "terminal"),
         ("owner", "other"),
         ("alice", "other"),
@@ -55,7 +55,7 @@ def test_a_process_is_noted_when_it_gets_its_secret_and_the_secret_is_not() -> N
     identities = Identities("x" * 20)
     identities.on_admitted = Logins(kept).admitted
     secrets = [identities.admit("annabelle"), identities.admit("annabelle", Errand("task_1", "msg_1"))]
-    assert [(one["agent"], one["errand"]) for one in kept.facts] == [("annabelle", None), ("annabelle", "task_1")]
+    assert [(one["agent_id"], one["errand"]) for one in kept.facts] == [("annabelle", None), ("annabelle", "task_1")]
     assert not any(secret in str(kept.facts) for secret in secrets)
     with pytest.raises(Unauthorized):
         identities.recognise(b"wrong")

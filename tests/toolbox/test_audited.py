@@ -60,7 +60,7 @@ async def test_a_call_is_noted_with_its_outcome_and_without_its_content(
         assert await calling == end
     [(kind, facts, trace_id)] = kept.notes
     assert (kind, trace_id) == ("tool", "tr_1")
-    assert (facts["server"], facts["tool"], facts["caller"], facts["agent"], facts["user"]) == (
+    assert (facts["server"], facts["tool"], facts["caller"], facts["agent_id"], facts["user_id"]) == (
         "filer",
         "filer_read",
         "agent",

@@ -174,7 +174,7 @@ class AgentManager:
         async with self._pausing:
             state = await self._database.write(lambda conn: agent_states.pause(conn, agent_id, reason))
             self._paused[agent_id] = state
-        self._note("stop", {"event": "paused", "agent": agent_id})
+        self._note("stop", {"event": "paused", "agent_id": agent_id})
         self._notices.add(f"agent_paused:{agent_id}", f"{agent_id} is paused: {state.reason}.", level="warning")
         return self.status(agent_id)
 
@@ -185,7 +185,7 @@ class AgentManager:
             self._paused.pop(agent_id, None)
             if reset_window:
                 self.costs.forget(agent_id)
-        self._note("stop", {"event": "unpaused", "agent": agent_id})
+        self._note("stop", {"event": "unpaused", "agent_id": agent_id})
         self._notices.clear(f"agent_paused:{agent_id}")
         client = self.running(agent_id)
         if client is not None:

@@ -30,7 +30,7 @@ class Logins:
         who = (identity.kind, identity.user_id, client[:40])
         if who not in self._known and len(self._known) < _MOST_KNOWN:
             self._known.add(who)
-            self._audit.note("login", {"event": "accepted", "who": who[0], "user": who[1], "client": who[2]})
+            self._audit.note("login", {"event": "accepted", "who": who[0], "user_id": who[1], "client": who[2]})
 
     def refused(self, address: str, path: str) -> None:
         """A token was wrong or missing: the first few of a minute are noted one by one, the rest as a number."""
@@ -54,5 +54,5 @@ class Logins:
         """A process of ours was given a secret of its own."""
         errand = identity.errand.turn_id if identity.errand is not None else None
         self._audit.note(
-            "login", {"event": "admitted", "who": identity.kind, "agent": identity.agent_id, "errand": errand}
+            "login", {"event": "admitted", "who": identity.kind, "agent_id": identity.agent_id, "errand": errand}
         )

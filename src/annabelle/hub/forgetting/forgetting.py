@@ -176,7 +176,7 @@ class Forgetting:
         counted = {place.name: place.count for place in places}
         hashes = await asyncio.to_thread(audit.record, parts.home, asked, counted)
         if parts.audit is not None:
-            parts.audit.note("forget", {"user": asked.user_id, "hashes": hashes, "places": counted})
+            parts.audit.note("forget", {"user_id": asked.user_id, "hashes": hashes, "places": counted})
         failpoint("hub.forget_recorded")
         await asyncio.to_thread(self._marker.remove)
         parts.notices.clear(_TOPIC)
