@@ -126,7 +126,7 @@ async def test_a_door_does_not_lead_past_a_policy(hub: Hub, monkeypatch: pytest.
     memory = memory_in(hub)
     await asyncio.sleep(0)
     deny(hub, monkeypatch, "memory_*")
-    result = await call(hub, "store_fact", {"fact": "Likes tea.", "category": "preference"})
+    result = await call(hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="msg_1:1:1")
     assert result.is_error
     assert memory.calls == []
 

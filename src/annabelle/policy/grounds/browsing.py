@@ -9,23 +9,31 @@ from typing import Final
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import says_nothing, unnamed_files
 from annabelle.policy.grounds.why import short
-from annabelle.policy.naming import content_words, host_of
+from annabelle.policy.naming import host_of
 from annabelle.policy.provenance import backed
 from annabelle.policy.tools.nouns import mentions
 
 _SECRET: Final = "secret://"  # noqa: S105  the beginning of a handle
 _KEYS: Final = re.compile(r"(?:arrow\w+|page(?:up|down)|home|end|tab|escape|enter)", re.IGNORECASE)
+_WORD: Final = re.compile(r"[^\W_]{4,}")
+_ACTS: Final = re.compile(
+    r"\b(?:click|press|tap|type|fill|enter|submit|send|log ?in|sign (?:in|up)|search|select|choose|pick|upload|book|"
+    r"order|buy|register|follow|accept|post|klick\w*|drück\w*|tippe?n?|füll\w*|such\w*|wähl\w*|melde|clique\w*|remplis\w*|"
+    r"choisis\w*|cherche\w*|haz clic|rellena\w*|elige|busca\w*|kliknij|wpisz|wypełnij|wybierz|wyszukaj|zaloguj)\b"
+)
 _LABEL: Final = re.compile(r"\"([^\"]*)\"")
 
 
 def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     """The page must be one the person sent us to, the element one they speak of, and what is typed their words."""
+    if not _ACTS.search(turn.topic):
+        yield "you did not ask for anything to be done on the page"
     page = _current_page(turn)
     if page is None or host_of(page) not in turn.said.hosts:
         yield f"you did not name the page {short(page or 'that is open')}"
     for ref in call.values(call.traits.refs):
         label = _label_of(ref, turn)
-        named = label is not None and (_is_link(ref, turn) or content_words(label) & turn.said.words)
+        named = label is not None and any(word in turn.said.text for word in _WORD.findall(label.casefold()))
         if not named and not call.traits.typed:
             yield f"you did not speak of “{short(label or ref)}”"
     for text in call.values(call.traits.typed):
@@ -64,8 +72,3 @@ def _label_of(ref: str, turn: TurnFacts) -> str | None:
         return None
     found = _LABEL.search(line)
     return found.group(1) if found else line.strip()
-
-
-def _is_link(ref: str, turn: TurnFacts) -> bool:
-    line = _line_of(ref, turn)
-    return line is not None and line.lstrip(" -").startswith("link ")

@@ -17,10 +17,10 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     traits = call.traits
     ordered = bool(set(traits.wants or _WANTED) & turn.orders)
     values = list(call.values(traits.values))
-    theirs = backed(values, [turn.own_words]) if values else ordered
-    if turn.tainted and (turn.tainted_now or turn.suspicious or not (ordered and theirs)):
+    theirs = bool(values) and backed(values, [turn.own_words])
+    if turn.tainted and (turn.tainted_now or turn.suspicious or not theirs):
         yield "this would change how Annabelle works, or what it lets through"
-    elif not (ordered or (values and theirs)):
+    elif not (ordered or theirs):
         yield "you did not ask for this change of how Annabelle works"
     for receiver in unnamed(call.values(traits.to), turn):
         yield f"you did not name {receiver}"

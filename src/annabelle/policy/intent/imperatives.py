@@ -50,7 +50,7 @@ ENGLISH: Final = Imperatives(
     placed={
         "send": r"e-?mail|mail|message|text|post|tell(?! me| us)|answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|"
         r"thank|congratulate|remind(?! me| us)",
-        "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter",
+        "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter|stick|pop|slot",
         "update": r"mark|label|copy|star|tag|set|put|flag|finish|file|close|sort|merge|bump",
         "delete": r"clear|empty|drop|clean|bin|void",
         "schedule": r"schedule|book|block",

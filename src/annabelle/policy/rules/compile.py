@@ -20,6 +20,7 @@ from annabelle.policy.rules.lexicon import (
     CLASSES,
     CONDITIONS,
     DEEDS,
+    EVERYTHING,
     FILLERS,
     LEADING_TO_A_NAME,
     NOT_A_NAME,
@@ -65,6 +66,8 @@ def compile_rule(sentence: str) -> Compiled:
     if phrase is None:
         raise NotUnderstood("This is not a rule of the form “ask me before …” or “never …”.")
     about = _About.of(phrase.rest)
+    if phrase.kind == "never" and about.vague and not EVERYTHING & set(_WORD.findall(phrase.rest.lower())):
+        raise NotUnderstood("It does not say what it is about: mail, files, a name, or anything.")
     match = about.match()
     return Compiled(phrase.kind, sentence.strip(), match, _said(phrase, about), phrase.standing)
 
@@ -101,6 +104,11 @@ class _About:
         if not deeds:
             raise NotUnderstood("It does not say what is to be done or left: delete, send, change, run, buy …")
         return cls(deeds, things, tuple(dict.fromkeys(names)))
+
+    @property
+    def vague(self) -> bool:
+        """Whether it names neither a kind of thing nor a name; spending and running say enough by themselves."""
+        return not self.things and not self.names and not set(self.deeds) <= {"pay", "book", "run", "act"}
 
     def match(self) -> Match:
         classes: set[ToolClass] = {one for deed in self.deeds for one in CLASSES[deed]}

@@ -38,7 +38,8 @@ TOOLS: Final[Mapping[Thing, tuple[str, ...]]] = {
 }
 PAYING: Final = tuple(_TOOLS["paying"])
 BOOKING: Final = (*PAYING, *_TOOLS["booking"])
-FILLERS: Final = _small("fillers")
+EVERYTHING: Final = _small("everything")
+FILLERS: Final = _small("fillers") | EVERYTHING
 LEADING_TO_A_NAME: Final = _small("leading")
 CONDITIONS: Final = _small("conditions")
 NOT_A_NAME: Final = _small("nobody")

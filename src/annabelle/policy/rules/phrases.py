@@ -79,11 +79,14 @@ _NEVER: Final = (
 _NOT: Final = (
     r"(?:do not|don't|you (?:must|may|should|can) not|you (?:mustn't|can't|shouldn't)|you are not allowed to) "
     r"(?P<rest>.+)",
-    r"(?P<rest>(?:stay|keep) (?:away from|out of|off) .+|(?:keep your )?hands off .+|leave .+ alone)",
     r"(?:du (?:darfst|sollst) )?(?P<rest>(?!ich\b|wir\b|er\b|sie\b|es\b).*\b(?:nicht|nichts|keine?[mnrs]?)\b.*)",
     r"(?P<rest>(?:ne |n').*\b(?:pas|rien|aucune?|personne)\b.*)",
     r"no (?P<rest>.+)",
     r"nie (?P<rest>.+)",
+)
+_HANDS_OFF: Final = (
+    r"(?:(?:stay|keep) (?:away from|out of|off)|(?:keep your )?hands off|finger weg von) (?P<rest>.+)",
+    r"leave (?P<rest>.+) alone",
 )
 _OF_ONESELF: Final = re.compile(
     r"^\W*(?:i|we|he|she|they|it|you)\b(?!'d like to be asked| want to be asked| would like to be asked|"
@@ -118,6 +121,7 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
 
 
 _ASK_FIRST, _NEVER_EVER, _NOT_NOW = _compiled(_ASK), _compiled(_NEVER), _compiled(_NOT)
+_LET_BE = _compiled(_HANDS_OFF)
 
 
 def phrase_of(sentence: str) -> Phrase | None:
@@ -138,6 +142,9 @@ def _readings(text: str, *, for_good: bool) -> Iterator[Phrase]:
     for pattern in _ASK_FIRST:
         if match := pattern.fullmatch(text):
             yield Phrase("ask", match["rest"], standing=not _AT_HAND.search(match["rest"]))
+    for pattern in _LET_BE:
+        if match := pattern.fullmatch(text):
+            yield Phrase("never", f"touch {match['rest']}", standing=for_good)
     for patterns, standing in ((_NEVER_EVER, True), (_NOT_NOW, for_good)):
         for pattern in patterns:
             if match := pattern.fullmatch(text):
