@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from annabelle.core.errors import Conflict
+from annabelle.core.errors import Conflict, StorageTrouble
 from annabelle.core.visible import visible
 from annabelle.toolbox.external.difference import difference, readable, unified
 from annabelle.toolbox.external.entries import External
 from annabelle.toolbox.external.likeness import EntryLikeness, Likeness
 from annabelle.toolbox.external.pins import DamagedPin, Pin, PinsFile
 from annabelle.toolbox.status import HoldState
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,10 @@ class Pinning:
         pin, seen = self._believed(name), self._seen.get(name)
         if pin is None or pin.entry.digest != entry.digest or (pin.server is None and seen is not None):
             known = None if pin is None else pin.server
-            self._pins.put(name, Pin(entry=entry, accepted=True, server=known or seen))
+            try:
+                self._pins.put(name, Pin(entry=entry, accepted=True, server=known or seen))
+            except StorageTrouble as trouble:  # it stays what it was before: the next look tries again
+                _log.warning("%s is not pinned: %s", name, trouble.message)
 
     def _known(self, name: str) -> Likeness | None:
         pin = self._believed(name)

@@ -13,6 +13,7 @@ from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
@@ -57,10 +58,19 @@ class PinsFile:
             if not isinstance(seal, str) or not hmac.compare_digest(seal, self._seal(name, pin)):
                 raise DamagedPin(f"what {self._path.name} says of it was not written by this Annabelle")
             return Pin.model_validate(pin)
-        except (TypeError, KeyError, ValidationError) as error:
+        except (TypeError, KeyError, ValidationError, OSError) as error:
             raise DamagedPin(f"what {self._path.name} says of it can not be read") from error
 
     def put(self, name: str, pin: Pin) -> None:
+        """Keep a pin; raises StorageTrouble when the disk does not take it."""
+        try:
+            self._put(name, pin)
+        except OSError as error:
+            raise StorageTrouble(
+                f"{self._path.name} can not be written: {error.strerror}.", hint="Free some disk space, and try again."
+            ) from error
+
+    def _put(self, name: str, pin: Pin) -> None:
         try:
             pins = self._read()
         except DamagedPin:
