@@ -104,6 +104,13 @@ _REASON: Final = re.compile(
     r"ponieważ)\b.*$",
     re.IGNORECASE,
 )
+# Few sentences have one of these, and every message is looked at.
+_WORTH_A_LOOK: Final = re.compile(
+    r"\b(?:ask|check|confirm|consult|asked|before|never|not|no|off|out|leave|under|get|frag\w*|nachfrag\w*|bevor|vor|"
+    r"ohne|nie\w*|auf|unter|finger|kein\w*|jamais|avant|sans|demand\w*|consult\w*|ne|pas|rien|aucune?|personne|"
+    r"antes|nunca|jamás|sin|pregunta\w*|pregúnt\w*|pide|pídeme|consúltame|pytaj|zapytaj|spytaj|zanim|nigdy|bez)\b|n't|n'",
+    re.IGNORECASE,
+)
 _LONGEST: Final = 300
 
 
@@ -127,7 +134,7 @@ _LET_BE = _compiled(_HANDS_OFF)
 def phrase_of(sentence: str) -> Phrase | None:
     """The rule a sentence states, or None when it states none."""
     text = re.sub(r"\s+", " ", sentence.replace("’", "'")).strip()
-    if len(text) > _LONGEST or text.endswith("?"):
+    if len(text) > _LONGEST or text.endswith("?") or not _WORTH_A_LOOK.search(text):
         return None
     text = _REASON.sub("", text)
     lead = _LEAD.match(text)
