@@ -148,17 +148,20 @@ def listing(
 
 
 def decide(connection: Connection, approval_id: str, verdict: Verdict) -> bool:
-    """Write the answer down if the question still waits; whether it did."""
+    """Write the answer down if the question still waits and its time is not over; whether it was so."""
+    at = now()
     change: JsonObject = {
         "state": verdict.state,
-        "decided_at": now(),
+        "decided_at": at,
         "decided_by": verdict.by,
         "note": verdict.note,
         "edited": verdict.edited,
     }
     if verdict.digest is not None:
         change["digest"] = verdict.digest
-    waiting = update(approvals).where(approvals.c.id == approval_id, approvals.c.state == "pending")
+    waiting = update(approvals).where(
+        approvals.c.id == approval_id, approvals.c.state == "pending", approvals.c.expires_at > at
+    )
     return _changed(connection, waiting.values(change))
 
 

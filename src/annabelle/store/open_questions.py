@@ -25,6 +25,8 @@ class Where:
     user_id: str | None = None
     channel: str | None = None
     chat_id: str | None = None
+    turn: str | None = None
+    """The message that asks, or the one its chain of turns began with."""
 
 
 def asking(connection: Connection, where: Where) -> list[str]:
@@ -42,6 +44,8 @@ def asking(connection: Connection, where: Where) -> list[str]:
         .where(_open, *(column == value for column, value in wanted.items() if value is not None))
         .order_by(approvals.c.created_at, approvals.c.id)
     )
+    if where.turn is not None:
+        query = query.where(or_(approvals.c.message_id == where.turn, approvals.c.root_id == where.turn))
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
 

@@ -124,6 +124,15 @@ async def test_what_is_stopped_takes_its_question_back_and_says_so(
 
 
 @pytest.mark.incident("I-28")
+async def test_stopping_the_first_message_takes_back_what_its_turn_asked_later(house: House) -> None:
+    said = await house.say(LETTER, LETTER | {"body": "second"})
+    await house.outcome(await house.answer((await house.asked())[0]["id"]))
+    assert [one["state"] for one in await house.asked(None)] == ["used", "pending"]
+    await _cancel(house, said)
+    assert [one["state"] for one in await house.asked(None)] == ["used", "cancelled"]
+
+
+@pytest.mark.incident("I-28")
 async def test_a_turn_that_fails_after_it_asked_takes_its_question_back(house: House) -> None:
     def fail() -> None:
         message_id = house.thinker.briefs[-1].message_id

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 from sqlalchemy import Connection
 
@@ -12,7 +12,7 @@ from annabelle.core.events import StoredEvent, TurnEvent
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import now
 from annabelle.core.ports import Audit
-from annabelle.core.redact import MASK
+from annabelle.core.redact import MASK, Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import current_trace
 from annabelle.core.visible import visible
@@ -26,13 +26,14 @@ from annabelle.hub.events.log import EventLog, Written
 from annabelle.policy.tools.guess import guessed
 from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.store import approvals, events, messages, rules, threads
-from annabelle.store.approvals import Approval, Verdict
+from annabelle.store.approvals import Approval, ApprovalState, Verdict
 from annabelle.store.database import Database
 from annabelle.store.stored_message import StoredMessage
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.journal import arguments_hash
 
-_HOW = {
+_HOW: Final[dict[ApprovalState, str]] = {
+    "pending": "ran out",
     "approved": "was approved",
     "used": "was approved and carried out",
     "denied": "was denied",
@@ -71,6 +72,7 @@ class DecidingParts:
     toolbox: Toolbox
     expiring: Expiring
     audit: Audit | None = None
+    redact: Redactor = field(default_factory=Redactor)
 
 
 class Deciding:
@@ -86,6 +88,7 @@ class Deciding:
     async def decide(self, approval_id: str, user_id: str, answer: Answer) -> Decided:
         """Write the answer down and go on with the turn once nothing it asked is open."""
         parts = self._parts
+        answer = replace(answer, note=parts.redact.known.masked(answer.note))
         await parts.expiring.look()
         asked = await parts.database.read(lambda conn: approvals.get(conn, approval_id, user_id))
         verdict = self._verdict(asked, user_id, answer)
@@ -125,6 +128,12 @@ class Deciding:
         edited = answer.arguments
         if edited is None or edited == asked.arguments:
             return Verdict("approved", user_id, answer.note)
+        if self._parts.redact.known.within(edited):
+            raise InvalidArguments(
+                "The arguments hold a secret of this home, and secrets go to tools as handles only.",
+                hint="Deny the call and make it yourself: annabelle tools call.",
+                field="arguments",
+            )
         if MASK in str(edited):
             raise InvalidArguments(
                 f"The arguments hold {MASK}, which stands for a secret that is not shown.",
@@ -189,8 +198,7 @@ def _told(conn: Connection, approval: Approval) -> list[StoredEvent]:
 def _answered(approval: Approval) -> Conflict:
     at = approval.decided_at or approval.expires_at
     when = f" at {until(at)}" if approval.state != "cancelled" else ""
-    how = _HOW.get(approval.state, "is over")
     return Conflict(
-        f"The question about {visible(approval.tool)} {how}{when}; it can not be answered again.",
+        f"The question about {visible(approval.tool)} {_HOW[approval.state]}{when}; it can not be answered again.",
         hint="If it is still wanted, ask for it again in the chat.",
     )

@@ -123,7 +123,7 @@ def _answers(asked: list[Approval]) -> str:
 
 
 def _answered(one: Approval) -> Answered:
-    verdict: Literal["approved", "denied"] = "denied" if one.state == "denied" else "approved"
+    verdict: Literal["approved", "denied"] = "approved" if one.state in ("approved", "used") else "denied"
     return Answered(approval_id=one.id, verdict=verdict, arguments=one.edited, note=one.note or "")
 
 

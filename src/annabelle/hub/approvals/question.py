@@ -10,7 +10,9 @@ from annabelle.core.visible import visible, visible_data
 from annabelle.store.approvals import Approval
 
 SHOWN_CHARS: Final = 600
-"""How much of one value is shown in a chat. All of it is in the question itself, over the API and in the terminal."""
+SHOWN_ARGUMENTS: Final = 40
+"""How much of one value, and of how many, is shown in a chat. All of it is in the question itself, over the API and in
+the terminal."""
 
 
 def question(approvals: Sequence[Approval]) -> str:
@@ -20,8 +22,12 @@ def question(approvals: Sequence[Approval]) -> str:
 
 def _one(approval: Approval) -> str:
     lines = [f"May I call {visible(approval.tool)}?"]
-    lines += [f"  {visible(name)}: {_shown(value, approval.id)}" for name, value in approval.arguments.items()]
-    if not approval.arguments:
+    given = list(approval.arguments.items())
+    lines += [f"  {visible(name)}: {_shown(value, approval.id)}" for name, value in given[:SHOWN_ARGUMENTS]]
+    if len(given) > SHOWN_ARGUMENTS:
+        left_out = len(given) - SHOWN_ARGUMENTS
+        lines.append(f"  [… {left_out} more arguments are left out here: annabelle approvals show {approval.id} …]")
+    if not given:
         lines.append("  (without arguments)")
     lines += [
         f"Why I ask: {' '.join(map(visible, approval.reasons)) or 'Policy wants your yes for this call.'}",

@@ -26,16 +26,16 @@ class Withdrawing:
         """End everything that waits there; how many turns that were."""
         waiting = await self.database.read(lambda conn: open_questions.asking(conn, where))
         for message_id in waiting:
-            await self.of_message(message_id, why)
+            await self._end(message_id, why)
         return len(waiting)
 
-    async def of_message(self, message_id: str, why: str) -> bool:
-        """End what the turn of one message waits for; whether it waited."""
+    async def of_message(self, message_id: str, why: str) -> int:
+        """End what the turn of one message waits for, also when it went on meanwhile and asked again."""
+        return await self.withdraw(Where(turn=message_id), why)
 
+    async def _end(self, message_id: str, why: str) -> None:
         def end(conn: Connection) -> Written[Ended]:
             ended = end_waiting(conn, message_id, "cancelled", why)
             return Written(ended, ended.user_id, ended.events)
 
-        ended = await self.events.transact(end)
-        ended.note(self.audit, "cancelled")
-        return bool(ended.questions)
+        (await self.events.transact(end)).note(self.audit, "cancelled")

@@ -59,7 +59,11 @@ def deliver(
     parked = None if result.parked is None else park(conn, message, result.parked)
     unheard = settle(conn, message) if parked is None else []
     unknown = tool_calls.unknown_of(conn, message_id)
-    reply = _reply(conn, message, result, unknown) if parked is None else _question(conn, message, result, parked)
+    reply = (
+        _reply(conn, message, result, unknown)
+        if parked is None
+        else _question(conn, message, parked, _facts(result, unknown))
+    )
     written = events.append(
         conn,
         message.thread_id,
@@ -103,10 +107,10 @@ def _reply(
     return messages.add_reply(conn, reply_to=message.id, content=text, metadata=_facts(result, unknown))
 
 
-def _question(conn: Connection, message: StoredMessage, result: TurnResult, parked: Parked) -> StoredMessage:
+def _question(conn: Connection, message: StoredMessage, parked: Parked, facts: JsonObject) -> StoredMessage:
     """The answer of a turn that waits, in the hub's own words: what is asked must be what is written down."""
     asked: JsonObject = {"approvals": [one.id for one in parked.questions]}
-    return messages.add_reply(conn, reply_to=message.id, content=parked.text, metadata=_facts(result, ()) | asked)
+    return messages.add_reply(conn, reply_to=message.id, content=parked.text, metadata=facts | asked)
 
 
 def _asked(message: StoredMessage, parked: Parked | None) -> list[TurnEvent]:
