@@ -209,3 +209,13 @@ async def test_a_call_that_is_replayed_is_not_scanned_again(guarded: StartGuarde
     again = await act(toolbox, "once", call)
     assert again == first.model_copy(update={"replayed": True})
     assert len(seen(tmp_path)) == scans
+
+
+async def test_a_stop_while_a_hanging_guardian_is_started_again_leaves_no_process(guarded: StartGuarded) -> None:
+    toolbox = await guarded(seconds=0.2)
+    hanging = pid(toolbox)
+    os.kill(hanging, signal.SIGSTOP)
+    assert (await act(toolbox, "a")).is_error
+    await eventually(lambda: pid_or_none(toolbox) != hanging)  # being stopped, or new already
+    await toolbox.stop()
+    assert toolbox.servers() == []

@@ -19,7 +19,7 @@ from annabelle.toolbox.external.reload import Apply, ExternalServers
 from annabelle.toolbox.external.watcher import FileWatcher
 from annabelle.toolbox.guard.guard import Guard
 from annabelle.toolbox.guard.guardian import Guardian
-from annabelle.toolbox.guard.rules import GuardRules
+from annabelle.toolbox.guard.rules import Guarding, GuardRules
 from annabelle.toolbox.journal import CallJournal
 from annabelle.toolbox.manifest import find_builtins, find_disabled
 from annabelle.toolbox.native import NATIVE, NativeTool
@@ -55,8 +55,9 @@ class Toolbox:
         self._natives: dict[str, NativeTool] = {}
         self._catalogue = Catalogue(self._changed, self._hidden)
         doors = doors or Doors()
-        self._guarding = doors.guarding
-        self.guard = self._guard(doors)
+        guarding = self._guarding = doors.guarding or Guarding(lambda _agent_id: GuardRules(enabled=False))
+        self._guardian = Guardian(lambda: self._supervisor.guardian(), guarding.seconds)
+        self.guard = Guard(self._guardian, guarding.rules, doors.audit)
         self._router = Router(self._catalogue, journal, doors, self.guard)
         self._launcher = _launcher(config, warm)
         pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
@@ -76,7 +77,7 @@ class Toolbox:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
         config = self._config
         builtins = find_builtins(config.manifest_folders, config.environment, config.pace.call_seconds)
-        if self._guarding is not None and not self._guarding.enabled:
+        if not self._guarding.enabled:
             builtins = [server for server in builtins if server.profile.role != "guardian"]
         self._catalogue.switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
@@ -95,6 +96,7 @@ class Toolbox:
         await self._router.recorder.drain(self._config.pace.stop_grace_seconds)
         await self._supervisor.stop()
 
+        await self._guardian.close()
     def tools(self, policy: AgentPolicy | None = None, caller: Caller | None = None) -> ToolList:
         """The tools a caller may use. A policy is an agent's; without one it is a person who asks, unless said."""
         return self._catalogue.listing(policy, caller or ("api" if policy is None else "agent"))
@@ -168,12 +170,6 @@ class Toolbox:
         unheard, self._unheard = self._unheard, []
         for notice in unheard:
             listener(notice)
-
-    def _guard(self, doors: Doors) -> Guard:
-        if doors.guarding is None:
-            return Guard(None, lambda _agent_id: GuardRules(enabled=False))
-        scanner = Guardian(lambda: self._supervisor.guardian(), doors.guarding.seconds)
-        return Guard(scanner, doors.guarding.rules, doors.audit)
 
     async def _reload(self) -> None:
         await self._external.reload(self._builtin_names, self._apply)

@@ -88,6 +88,12 @@ class Guardian:
             task.add_done_callback(lambda done: self._answered(question, done))
         return await asyncio.shield(task)
 
+    async def close(self) -> None:
+        """Start nothing again from now on: the servers are about to be stopped."""
+        if self._nudging is not None:
+            self._nudging.cancel()
+            await asyncio.wait([self._nudging], timeout=self._seconds)
+
     def _answered(self, question: tuple[str, str, str], task: asyncio.Task[Scanned]) -> None:
         del self._asked[question]
         if not task.cancelled():
