@@ -2,10 +2,11 @@
 
     .venv/bin/python bench/injection.py --data DIR [--packaged PYTHON] [--unseen] [--misses]
 
-DIR holds injection*.jsonl.gz. Detection is measured where 1 % of the ordinary tool output is flagged, by subset and by
-channel, beside plain patterns and, with --packaged, the classifier installed for that interpreter. --unseen trains
-again without each family of attacks and without each kind of ordinary text (half an hour) and measures on what was
-left out; without it the shipped weights are measured, which have seen these rows.
+DIR holds injection*.jsonl or .jsonl.gz. Detection is measured where 1 % of the ordinary tool output is flagged, by
+subset and by channel, beside plain patterns and, with --packaged, the classifier installed for that interpreter.
+--unseen trains again without each family of attacks and without each kind of ordinary text (half an hour) and measures
+on what was left out; without it the shipped weights are measured, which have seen these rows if DIR is what they were
+trained from.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class Row:
 
 def read_rows(folder: Path) -> list[Row]:
     rows: list[Row] = []
-    for file in sorted(folder.glob("injection*.jsonl.gz")):
-        with gzip.open(file, "rt", encoding="utf-8") as lines:
+    for file in sorted(folder.glob("injection*.jsonl*")):
+        with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8") as lines:
             for line in map(json.loads, lines):
                 rows.append(Row(line["text"], bool(line["label"]), line["subset"], line["channel"]))
     return rows
@@ -104,7 +105,7 @@ def main() -> None:
     given = parser.parse_args()
     rows, report, scanner, config = read_rows(given.data), Report("injection"), EmbeddedScanner(), GuardianConfig()
     if not rows:
-        raise SystemExit(f"{given.data} holds no injection*.jsonl.gz.")
+        raise SystemExit(f"{given.data} holds no injection*.jsonl or .jsonl.gz.")
     scores = [scanner.assess(read_document(row.text), row.context).score for row in rows]
     detection(report, "ours", rows, scores)
     detection(report, "patterns", rows, [plain_score(row.text) for row in rows])

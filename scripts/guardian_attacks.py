@@ -134,6 +134,8 @@ class Attacks:
         samples: list[Sample] = []
         for _ in range(count):
             text = self._in_frame(self._goal(), self._phrases.plain_frames)
+            if self._chance.random() < 0.2:
+                text = self._pick(self._phrases.questions)
             samples.append(Sample(text, 0, "made-rightful", "message"))
         return samples
 

@@ -22,6 +22,7 @@ class Phrases:
     payload_frames: list[str]
     ask_decode: list[str]
     requests: list[str]
+    questions: list[str]
     fillers: dict[str, list[str]]
     languages: dict[str, list[str]]
     letters: dict[str, list[str]]

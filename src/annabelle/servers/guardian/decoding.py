@@ -66,8 +66,10 @@ _MORSE_SIGNS: Final = (
 _FROM_MORSE: Final[dict[str, str]] = dict(zip(_MORSE_SIGNS.split(), string.ascii_lowercase, strict=True))
 
 
-def decoded_pieces(text: str) -> Iterator[str]:
-    """Readable texts that were written in code."""
+def decoded(text: str) -> tuple[list[str], str]:
+    """Readable texts that were written in code, and what is left of the text without the code."""
+    found: list[str] = []
+    spans: list[tuple[int, int]] = []
     for sign, expression, decode in _RUNS:
         if sign not in text:
             continue
@@ -76,7 +78,18 @@ def decoded_pieces(text: str) -> Iterator[str]:
                 break
             plain = decode(run.group()[:_LONGEST_RUN])
             if plain is not None and readable(plain):
-                yield plain
+                found.append(plain)
+                spans.append(run.span())
+    return found, _without(text, spans) if spans else text
+
+
+def _without(text: str, spans: list[tuple[int, int]]) -> str:
+    kept: list[str] = []
+    place = 0
+    for start, end in sorted(spans):
+        kept.append(text[place:start])
+        place = max(place, end)
+    return " ".join([*kept, text[place:]])
 
 
 def retold(text: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from annabelle.servers.guardian.characters import as_seen
-from annabelle.servers.guardian.decoding import decoded_pieces, retold
+from annabelle.servers.guardian.decoding import decoded, retold
 from annabelle.servers.guardian.excerpt import Excerpt, excerpt
 from annabelle.servers.guardian.hidden import looks_like_markup, unseen_pieces, without_tags
 
@@ -120,7 +120,8 @@ def _joined(paths: list[str], kept: Excerpt) -> Document:
         text = as_seen(whole)
         if len(text) > 7:
             asides += [Aside("hidden", position, piece) for piece in unseen_pieces(text)]
-            asides += [Aside("decoded", position, as_seen(piece)) for piece in decoded_pieces(text)]
+            pieces, text = decoded(text)
+            asides += [Aside("decoded", position, as_seen(piece)) for piece in pieces]
             if looks_like_markup(text):
                 text = without_tags(text)
         texts.append(text)

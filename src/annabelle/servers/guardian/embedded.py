@@ -20,7 +20,7 @@ else:
     classifier = deferred_module("annabelle.servers.guardian.classifier")
 
 MOST_FINDINGS: Final = 10
-MESSAGE_CONTEXTS: Final = ("message", "tool input")
+MESSAGE_CONTEXTS: Final = ("message", "user message", "user input", "tool input")
 """Where people give orders rightfully; everywhere else an order is suspicious."""
 _LOOKED_INTO: Final = 8
 """Windows whose phrases are read: those with the highest sums. In long texts one in forty."""
@@ -49,7 +49,8 @@ class EmbeddedScanner:
         if not spans:
             return Assessment(0.0, unscanned=document.unscanned)
         whole = _BETWEEN.join(part.text for part in parts)
-        head = self._model.message if context.strip().lower() in MESSAGE_CONTEXTS else self._model.output
+        said = context.strip().lower().replace("_", " ") in MESSAGE_CONTEXTS
+        head = self._model.message if said else self._model.output
         features = classifier.read_features(whole, self._model.kinds)
         sums = classifier.window_sums(features, head, [span for span, _ in spans])
         highest = sums.argsort()[::-1][: max(_LOOKED_INTO, len(spans) // 40)]
