@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from pydantic import ValidationError
 
 from annabelle.core.errors import AnnabelleError, ConfigMistake, OutcomeUnknown, ServerDown
 from annabelle.core.scans import Scan, ScanChange, parse_scans
+from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.external.entries import read_entries
@@ -243,6 +245,8 @@ def test_a_setting_that_can_not_be_read_is_named_with_an_example(text: str) -> N
     with pytest.raises(ConfigMistake, match="GUARDIAN_SCAN") as mistake:
         parse_scans(f"notes=on/on, {text}")
     assert "filer=off/on" in (mistake.value.hint or "")
+    with pytest.raises(ValidationError, match="not of the form server=on/off"):
+        Settings.model_validate({"guardian_scan": text})
 
 
 async def test_what_only_the_hub_calls_is_not_scanned() -> None:
