@@ -103,6 +103,11 @@ class TurnFacts:
         wanted = frozenset(kinds)
         return content_words(" ".join(order.words for order in self.ordered if order.kinds & wanted))
 
+    def said_of(self, kinds: Iterable[ActionKind]) -> Said:
+        """The words of orders of these kinds alone."""
+        wanted = frozenset(kinds)
+        return Said([order.words for order in self.ordered if order.kinds & wanted])
+
     def wants(self, kinds: Iterable[ActionKind], nouns: Iterable[str]) -> bool:
         """Whether an order of one of these kinds is about one of these things."""
         wanted, things = frozenset(kinds), tuple(nouns)

@@ -23,6 +23,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _FILE: Final = re.compile(
     r"(?<![@\w./\\-])[\w~./\\-]*[\w-]+\.(?:md|txt|pdf|docx?|xlsx?|csv|tsv|json|png|jpe?g|gif|webp|svg|html?|py|js|sh|zip|tar|gz|odt|ods|pptx?|ya?ml|log|xml|eml|ics|rtf|mp3|mp4|mov|toml|ini|tex|epub)\b"
 )
+_INFLECTED: Final = re.compile(r"(.{3,}?)(?:owi|iem|em|ą|ę)")
 _SHORTEST_WORD: Final = 2
 # They stand in every order and in every title: to say one of them names nothing.
 _COMMON_WORDS: Final = """
@@ -91,8 +92,9 @@ class Said:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The words that can name something."""
-        return content_words(self.text)
+        """The words that can name something, also without the ending a name gets in some languages."""
+        words = content_words(self.text)
+        return words | {found.group(1) for word in words if (found := _INFLECTED.fullmatch(word))}
 
     @cached_property
     def pages(self) -> frozenset[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from annabelle.policy.facts import TurnFacts
-from annabelle.policy.naming import addresses_in, content_words, hides_something
+from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.naming import Said, addresses_in, content_words, hides_something
 from annabelle.policy.seen import Thing
 
 # Only books the person keeps say who somebody is. The name on a mail is the sender's own choice.
@@ -29,26 +30,33 @@ def receivers(value: str) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
-def unnamed(values: Iterable[str], turn: TurnFacts) -> list[str]:
+def unnamed(values: Iterable[str], turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
     """Those who would get something and were not named."""
-    return [one for value in values for one in receivers(value) if not is_named(one, turn)]
+    return [one for value in values for one in receivers(value) if not is_named(one, turn, kinds)]
 
 
-def is_named(receiver: str, turn: TurnFacts) -> bool:
-    """By their address, or by a name that a book of the person's resolves to this address and no other."""
+def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """By their address, or by a name that a book of the person's resolves to this address and no other.
+
+    An order that says who gets it is held to that: whoever is named elsewhere in the message only has to do with it.
+    """
     if hides_something(receiver):
         return False
-    plain = receiver.casefold().strip()
-    return plain in turn.own or turn.said.address(receiver) or _resolved(plain, turn)
+    plain, order = receiver.casefold().strip(), turn.said_of(kinds)
+    if plain in turn.own or order.address(receiver) or _resolved(plain, turn, order.words):
+        return True
+    if order.addresses:
+        return False
+    return turn.said.address(receiver) or _resolved(plain, turn, turn.said.words)
 
 
-def _resolved(receiver: str, turn: TurnFacts) -> bool:
+def _resolved(receiver: str, turn: TurnFacts, words: frozenset[str]) -> bool:
     people = [thing for thing in turn.seen.things if _is_kept(thing)]
     mine = [thing for thing in people if receiver.lstrip("@") in _reached(thing)]
-    called = max((_called(thing, turn) for thing in mine), key=len, default=frozenset[str]())
+    called = max((_called(thing) & words for thing in mine), key=len, default=frozenset[str]())
     reached = {address for thing in mine for address in _reached(thing)}
     # Somebody else who fits the same name as well makes it a guess.
-    rivals = (_called(thing, turn) for thing in people if not _reached(thing) & reached)
+    rivals = (_called(thing) for thing in people if not _reached(thing) & reached)
     return bool(called) and not any(called <= rival for rival in rivals)
 
 
@@ -63,13 +71,21 @@ def _reached(thing: Thing) -> frozenset[str]:
     return frozenset(text.casefold().lstrip("@") for text in thing.texts(*_REACHED_BY))
 
 
-def _called(thing: Thing, turn: TurnFacts) -> frozenset[str]:
-    """The words of their name that were said."""
-    return content_words(" ".join(thing.texts("name", "title", "username"))) & turn.said.words
+def _called(thing: Thing) -> frozenset[str]:
+    return content_words(" ".join(thing.texts("name", "title", "username")))
 
 
-def sender_named(thing: Thing, turn: TurnFacts) -> bool:
-    """Whether who wrote this was named, by address or by the name they go by."""
-    address = next(iter(addresses_in(thing.sender)), "")
-    name = thing.sender.casefold().replace(f"<{address}>", " ").replace(address, address.partition("@")[0])
-    return turn.said.address(address) or bool(content_words(name) & turn.said.words)
+def sender_named(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """Whether who wrote this was named, by address or by the name they go by; in the order itself if it names one."""
+    order = turn.said_of(kinds)
+    said = order if any(_sender_said(other, order) for other in turn.seen.things) else turn.said
+    return _sender_said(thing, said)
+
+
+def _sender_said(thing: Thing, said: Said) -> bool:
+    sender = thing.sender.casefold()
+    if not sender:
+        return False
+    address = next(iter(addresses_in(sender)), "")
+    name = sender.replace(f"<{address}>", " ").replace(address, address.partition("@")[0])
+    return (bool(address) and address in said.addresses) or bool(content_words(name) & said.words)

@@ -22,5 +22,5 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "this would change how Annabelle works, or what it lets through"
     elif not (ordered or theirs):
         yield "you did not ask for this change of how Annabelle works"
-    for receiver in unnamed(call.values(traits.to), turn):
+    for receiver in unnamed(call.values(traits.to), turn, traits.wants or _WANTED):
         yield f"you did not name {receiver}"

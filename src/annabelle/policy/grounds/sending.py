@@ -8,7 +8,7 @@ from typing import Final
 
 from annabelle.policy.carrying import carries
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.grounds.targets import id_named, is_newest, made_here, thing_named
+from annabelle.policy.grounds.targets import id_named, is_newest, made_here, order_names, thing_named
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import addresses_in
 from annabelle.policy.people import is_named, sender_named, unnamed
@@ -24,7 +24,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     traits = call.traits
     if not set(traits.wants) & turn.orders:
         yield "you did not ask for this to be sent"
-    for receiver in unnamed(call.values(traits.to), turn):
+    for receiver in unnamed(call.values(traits.to), turn, traits.wants):
         yield f"you did not name {short(receiver)}"
     yield from _answered(call, turn)
     yield from unnamed_files(call, turn)
@@ -64,20 +64,21 @@ def _answered(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             yield f"you did not name {short(receiver)}"
         if _to_everyone(call) and not _EVERYONE.search(turn.own_words.lower()):
             others = [one for thing in things for one in thing.texts("to", "cc")]
-            yield from (f"you did not name {short(one)}" for one in unnamed(others, turn))
+            yield from (f"you did not name {short(one)}" for one in unnamed(others, turn, call.traits.wants))
 
 
 def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    kinds = call.traits.wants
     if thing.tool == call.tool:
         return  # what came back from sending it before
     if "draft_id" in thing.fields:
-        yield from unnamed(thing.texts("to", "cc", "bcc"), turn)
+        yield from unnamed(thing.texts("to", "cc", "bcc"), turn, kinds)
     elif "sender" in thing.fields:
-        if not (sender_named(thing, turn) or thing_named(thing, turn) or is_newest(thing, turn)):
+        if not (sender_named(thing, turn, kinds) or order_names(thing, turn, kinds) or is_newest(thing, turn)):
             yield thing.sender
         sender = addresses_in(thing.sender)
         for answer_to in thing.texts("reply_to"):
-            yield from (one for one in addresses_in(answer_to) if one not in sender and not is_named(one, turn))
+            yield from (one for one in addresses_in(answer_to) if one not in sender and not is_named(one, turn, kinds))
     elif not thing_named(thing, turn):
         yield next(iter(thing.called), thing.tool)
 

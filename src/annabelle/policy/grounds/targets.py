@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from posixpath import basename
 from typing import Final
 
@@ -43,6 +43,14 @@ def _meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     if not any(seen.names_one(thing, words) for thing in things):
         return True
     return any(seen.best_named(thing, words) for thing in things)
+
+
+def order_names(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """Whether it is named, and in the order itself if that names one of its kind."""
+    seen, words = turn.seen, turn.words_of(kinds)
+    if seen.names_one(thing, words):
+        return seen.best_named(thing, words)
+    return seen.best_named(thing, turn.said.words)
 
 
 def thing_named(thing: Thing, turn: TurnFacts) -> bool:

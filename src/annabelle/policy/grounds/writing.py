@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from posixpath import basename
 from typing import Final
 
@@ -11,6 +11,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import taken_along, unnamed_files
 from annabelle.policy.grounds.targets import file_meant, id_named, made_here, one_of_many
 from annabelle.policy.grounds.why import short
+from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import content_words, plain
 from annabelle.policy.people import sender_named, unnamed
 from annabelle.policy.provenance import backed
@@ -45,8 +46,8 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         for value in call.values(traits.of):
             if not (id_named(value, turn) or made_here(value, turn) or one_of_many(value, turn)):
                 yield f"you did not name what it changes ({short(value)})"
-    for receiver in unnamed(call.values(traits.to), turn):
-        if not _wrote_something_named(receiver, turn):
+    for receiver in unnamed(call.values(traits.to), turn, traits.wants):
+        if not _wrote_something_named(receiver, turn, traits.wants):
             yield f"you did not name {short(receiver)}"
     yield from unnamed_files(call, turn)
     if _tells_people(call, turn):
@@ -88,7 +89,7 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             continue
         if said.folder(f"{path}/x") and not replaces:
             continue
-        if made_here(path, turn):
+        if made_here(path, turn) or _same_name_elsewhere(path, call, turn):
             continue
         name = basename(path.rstrip("/")).casefold()
         elsewhere = said.files and not any(word in said.text for word in _WORD.findall(name))
@@ -96,7 +97,13 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             yield f"you did not name {short(path)}"
 
 
-def _wrote_something_named(receiver: str, turn: TurnFacts) -> bool:
+def _same_name_elsewhere(path: str, call: CallFacts, turn: TurnFacts) -> bool:
+    """A file that was named and goes under its name to a folder that was named."""
+    others = (other for other in call.values(call.traits.paths) if other != path and turn.said.path(other))
+    return turn.said.folder(path) and any(basename(other) == basename(path) for other in others)
+
+
+def _wrote_something_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
     things = (thing for thing in turn.seen.things if receiver in thing.sender.casefold())
-    return any(sender_named(thing, turn) for thing in things)
+    return any(sender_named(thing, turn, kinds) for thing in things)

@@ -26,15 +26,21 @@ ENGLISH: Final = Imperatives(
         r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
         r"write back|let [\w'’. -]{1,40} know|get back to|"
         r"(?:drop|shoot|leave) \S+ an? (?:line|note|e-?mail|mail|message|text)|rsvp|reach out|"
-        r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:it|this|that) on",
+        r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:.{1,60} )?(?:on|along) to|"
+        r"pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|"
+        r"write \S+ (?:that|saying|about|and say|to say|to ask)|update \S+ (?:on|about)|report (?:back )?to|wish",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?notes?|save|store|keep track|start a|"
-        r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into",
+        r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|"
+        r"i(?:'d like| need| want) (?:a|an|another)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|check off|tick off|"
-        r"cross off|tick|complete|reopen|extend|convert",
+        r"cross off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|adapt|"
+        r"rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|combine|split|pin|"
+        r"unstar",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
-        r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel",
+        r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
+        r"clear out",
         "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
         r"alarm|meeting|event|appointment|call)|pencil in|"
         r"put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) calendar",
@@ -70,10 +76,11 @@ GERMAN: Final = Imperatives(
         r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid)|teile",
         "create": r"erstell\w*|lege? .{0,80} an|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|einrichten|"
         r"schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|en)?|"
-        r"halte? .{1,60} fest|setze?n?|fass\w* .{1,80} zusammen in",
+        r"halte? .{1,60} fest|setze?n?|ich (?:brauche|möchte|will) eine?n?|fass\w* .{1,80} zusammen in",
         "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
-        r"füge? .{0,80} hinzu|räum(?:e)? .{0,60} auf|sortier\w*|trag(?:e)? .{0,60} ein",
+        r"füge? .{0,80} hinzu|räum(?:e)? .{0,60} auf|kürze?n?|überarbeite\w*|verbesser\w*|korrigier\w*|sortier\w*|"
+        r"trag(?:e)? .{0,60} ein",
         "delete": r"lösch(?:e|en)?|entfern(?:e|en)?|stornier\w*|sage? .{1,80} ab|absagen|vergiss|leere?n?|"
         r"wirf .{1,60} weg",
         "schedule": r"plane?n?|buche?n?|trage? .{1,80} ein|eintragen|erinnere|vereinbar\w*",
@@ -95,6 +102,7 @@ FRENCH: Final = Imperatives(
         "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais|"
         r"enregistre|enregistrer|sauvegarde|sauvegarder|note|noter|mets|mettre",
         "update": r"modifie|modifier|renomme|renommer|déplace|déplacer|change|changer|mets|mettre|corrige|corriger|"
+        r"raccourcis|améliore|"
         r"archive|archiver|marque|marquer|remplace|remplacer|ajoute|ajouter|range|coche|copie|copier",
         "delete": r"supprime|supprimer|supprimez|efface|effacer|annule|annuler|retire|retirer|oublie|vide|vider",
         "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle-moi",
@@ -116,7 +124,7 @@ SPANISH: Final = Imperatives(
         "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
         r"guardar|anota|anotar|apunta|pon",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
-        r"archiva|archivar|corrige|reemplaza|añade|copia|copiar|ordena",
+        r"archiva|archivar|corrige|acorta|mejora|reemplaza|añade|copia|copiar|ordena",
         "delete": r"elimina|eliminar|borra|borrar|cancela|cancelar|quita|quitar|olvida|vacía|vaciar",
         "schedule": r"programa|programar|reserva|reservar|agenda|agendar|recuérdame|planifica",
         "remember": r"recuerda|memoriza|acuérdate",
@@ -134,7 +142,7 @@ POLISH: Final = Imperatives(
         "send": r"wyślij|wysłać|odpisz|odpisać|odpowiedz|prześlij|przesłać|przekaż|opublikuj|zaproś|udostępnij|"
         r"napisz (?:do|maila|wiadomość)|powiadom|daj znać",
         "create": r"utwórz|stwórz|dodaj|napisz|przygotuj|zrób|wygeneruj|zapisz|zanotuj|wpisz",
-        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|zarchiwizuj|dodaj|odhacz|skopiuj|uporządkuj|przełóż",
+        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|skróć|zarchiwizuj|dodaj|odhacz|skopiuj|uporządkuj|przełóż",
         "delete": r"usuń|usunąć|skasuj|odwołaj|zapomnij|wyczyść|wyrzuć|anuluj",
         "schedule": r"zaplanuj|zarezerwuj|przypomnij|umów",
         "remember": r"zapamiętaj",

@@ -16,8 +16,8 @@ from annabelle.policy.intent.own_words import own_words
 
 _SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
 _BEFORE_A_VERB: Final = (
-    r"(?:^\W*|[,;:(–—-]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|annabelle|to|kindly|next|"
-    r"afterwards|finally|first)[,:]?\s+)"
+    r"(?:^\W*|[,;:(–—-]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|annabelle|kindly|next|"
+    r"afterwards|finally|first|(?:you|like|want|need|help|going) to)[,:]?\s+)"
 )
 _NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 _ABOUT_THE_WORLD: Final = re.compile(
@@ -33,6 +33,12 @@ _ADDRESSED: Final = re.compile(
 _DENIED: Final = re.compile(
     r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:don't|dont|do not|never|without|not|no need to|needn't|shouldn't|can't|"
     r"won't|nicht|kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)|\bn')\s*(?:\w+\s+){0,2}$"
+)
+# What others want, what is only thought of, and what the person does themselves.
+_REPORTED: Final = re.compile(
+    r"\b(?:(?:says?|said|asks?|asked|tells?|told|wants|wanted|wrote|writes)\s+(?:(?!you\b)\w+\s+){0,2}to|"
+    r"(?:what|how|whether|when|where|whom?|which)\s+(?:\w+\s+)?to|"
+    r"i(?:'ll| will|'m going to| am going to| already| can| could| did| have already))\s+$"
 )
 _DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
 # Verbs that only look. Where one stands, the order before it is over.
@@ -50,6 +56,8 @@ _INTO: Final = re.compile(
     r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|do|w|"
     r"jako)\s+(?:\S+\s+){0,2}\S+"
 )
+
+_NAME: Final = re.compile(r"\S*(?:[@/\\]|\.\w)\S*")
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
 
@@ -83,11 +91,13 @@ def orders(message: str) -> frozenset[ActionKind]:
 
 def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
     begun: dict[int, set[ActionKind]] = {}
+    # A file may be called `old-draft.md`, which orders no draft.
+    bare = _NAME.sub(lambda match: "_" * len(match.group()), sentence)
     for language in languages:
         for kind, verbs in language.items():
-            for start in (start for verb in verbs for start in _meant(verb, sentence)):
+            for start in (start for verb in verbs for start in _meant(verb, bare)):
                 begun.setdefault(start, set()).add(kind)
-    stops = sorted({*begun, *(_start(match) for match in _LOOKING.finditer(sentence)), len(sentence)})
+    stops = sorted({*begun, *(_start(match) for match in _LOOKING.finditer(bare)), len(sentence)})
     found: list[Order] = []
     for start, kinds in sorted(begun.items()):
         end = next(stop for stop in stops if stop > start)
@@ -117,7 +127,8 @@ def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
     return [
         start
         for start, end in starts
-        if not _DENIED.search(sentence[:start]) and not _DENIED_AFTER.match(sentence[end:])
+        if not (_DENIED.search(sentence[:start]) or _REPORTED.search(sentence[:start]))
+        and not _DENIED_AFTER.match(sentence[end:])
     ]
 
 
