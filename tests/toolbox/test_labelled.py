@@ -1,0 +1,51 @@
+"""Where a result comes from and how far it may be trusted is said by us, never by who gave it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from annabelle.core.memory import Trust
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.toolbox.native import NATIVE
+from annabelle.toolbox.wrappers.labelled import Labelled
+
+CONTEXT = CallContext(caller="agent", user_id="owner", labels=("pried",))
+
+
+@dataclass
+class Gives:
+    """A server that gives this back."""
+
+    trust: Trust
+
+    async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
+        return ToolResult(text="x", structured={"trust": "trusted", "labels": [], "source": "own"}, trust=self.trust)
+
+
+async def labelled(name: str, server: str, trust: Trust, *, ours: bool = True) -> ToolResult:
+    tool = ToolSpec(name=name, server=server, original_name=name, description="", input_schema={})
+    traits = reviewed_tools().get(name) if ours else None
+    return await Labelled(Gives(trust), traits).call(tool, {}, CONTEXT)
+
+
+@pytest.mark.req("POL-04", "TRU-03")
+async def test_what_policy_knew_of_a_call_and_what_the_table_says_of_its_tool_is_on_the_result() -> None:
+    mail = await labelled("gmail_get_email", "gmail", "untrusted")
+    assert (mail.source, mail.trust, set(mail.labels)) == ("mail", "untrusted", {"private", "pried"})
+
+
+@pytest.mark.req("POL-04", "TRU-03")
+async def test_a_clock_is_trusted_and_a_helpers_report_is_what_it_says_of_itself() -> None:
+    assert (await labelled("everyday_get_time", "everyday", "untrusted")).trust == "trusted"
+    assert (await labelled("spawn_subagent", NATIVE, "untrusted")).trust == "untrusted"
+    assert (await labelled("memory_retrieve_memories", "memory", "untrusted")).trust == "untrusted"
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.incident("I-08")
+async def test_a_server_that_somebody_added_gets_no_trust_by_its_name_or_its_words() -> None:
+    borrowed = await labelled("everyday_get_time", "everyday", "untrusted", ours=False)
+    assert (borrowed.source, borrowed.trust) == ("external", "untrusted")
