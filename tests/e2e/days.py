@@ -44,6 +44,15 @@ def reply(answer: dict[str, object]) -> str:
     return str(answer["reply"]["text"])
 
 
+def reply_after_yes(hub: HubProcess, text: str) -> str:
+    """What comes of a message for somebody who says yes to whatever is asked."""
+    answer = hub.say(text)
+    while asked := answer["reply"]["metadata"].get("approvals"):  # type: ignore[index,call-overload]
+        said = [hub.http.post(f"/approvals/{one}", json={"verdict": "approve"}).json() for one in asked]
+        answer = hub.http.get(f"/messages/{said[-1]['messageId']}", params={"wait": 50}).json()
+    return reply(answer)
+
+
 def one_sentence(words: str) -> bool:
     """Whether this is a sentence with its hint, and no traceback."""
     return len(words.strip().splitlines()) == 1 and words.rstrip().endswith(".") and "Traceback" not in words

@@ -18,7 +18,7 @@ import pytest
 
 from annabelle.core.connections import write_connection
 from annabelle.core.home import Home
-from e2e.days import MakeHub, ready, reply
+from e2e.days import MakeHub, ready, reply_after_yes
 from support.caldav_server import CalDavServer, caldav_server
 from support.few_servers import only
 from support.mail_servers import MailServers, start_mail_servers
@@ -133,8 +133,8 @@ def test_an_invitation_becomes_an_event_a_summary_a_sum_and_an_answer(
         ready(hub, server)
 
     def do(name: str, **arguments: object) -> str:
-        """The model calls one tool, and says what came back."""
-        return reply(hub.say(plan_text([(name, arguments)], say="{result}")))
+        """The model calls one tool, and says what came back. What it asks about has the person's yes."""
+        return reply_after_yes(hub, plan_text([(name, arguments)], say="{result}"))
 
     mail.deliver(ada, invitation(ann, ada, site))
     message_id = found(r"\(id (\S+)\)", do("gmail_list_emails", query="is:unread"))
