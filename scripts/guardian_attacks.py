@@ -4,73 +4,15 @@ from __future__ import annotations
 
 import base64
 import codecs
-import json
-import random
 import re
 from dataclasses import dataclass
 from typing import Literal
 
-from guardian_phrases import read_phrases
+from guardian_carriers import Carriers
+from guardian_draw import Draw
 
 Channel = Literal["output", "message"]
 
-_SLOT = re.compile(r"\{([A-Z]+)\}")
-_FIELDS = [
-    "content",
-    "body",
-    "description",
-    "bio",
-    "name",
-    "title",
-    "comment",
-    "message",
-    "review",
-    "notes",
-    "text",
-    "summary",
-    "snippet",
-    "subject",
-    "event_name",
-    "product_details",
-    "remark",
-    "caption",
-    "answer",
-    "log",
-    "value",
-    "location",
-    "error",
-]
-_OTHERS = [
-    "id",
-    "date",
-    "rating",
-    "author",
-    "status",
-    "price",
-    "email",
-    "url",
-    "tags",
-    "created_at",
-    "phone",
-    "user_id",
-    "count",
-    "type",
-]
-_OUTER = [
-    "results",
-    "reviews",
-    "emails",
-    "items",
-    "data",
-    "events",
-    "notes",
-    "tweet",
-    "profile",
-    "messages",
-    "records",
-    "product",
-    "entries",
-]
 _POLITE = re.compile(
     r"bitte|merci|veuillez|por favor|per favore|proszę|alsjeblieft|пожалуйста|请|ください|من فضلك|lütfen|prosím|कृपया|"
     r"주세요",
@@ -101,9 +43,9 @@ class Attacks:
     """Draws attacks and their harmless counterparts from one seeded source."""
 
     def __init__(self, seed: int, carriers: list[str], requests: list[str]) -> None:
-        self._chance = random.Random(seed)  # noqa: S311  the same attacks each time, nothing secret
-        self._phrases = read_phrases()
-        self._carriers = carriers
+        self._draw = Draw(seed)
+        self._chance, self._phrases = self._draw.chance, self._draw.phrases
+        self._carriers = Carriers(self._draw, carriers)
         self._requests = [one for one in requests if _PLAIN_REQUEST.match(one) and len(one) < 300]
 
     def made(self, count: int) -> list[Sample]:
@@ -123,10 +65,14 @@ class Attacks:
         """The same shapes around ordinary words, so that no shape alone is suspicious."""
         samples: list[Sample] = []
         for _ in range(count):
-            words = self._fill(self._pick(self._phrases.requests)) if self._chance.random() < 0.35 else self._sentence()
+            words = (
+                self._draw.fill(self._draw.pick(self._phrases.requests))
+                if self._chance.random() < 0.35
+                else self._carriers.sentence()
+            )
             if self._chance.random() < 0.2:
-                words = self._encoded(self._fill(self._pick(self._phrases.letters["sentences"])))[1]
-            samples.append(Sample(self._placed(words), 0, "made-harmless", "output"))
+                words = self._encoded(self._draw.fill(self._draw.pick(self._phrases.letters["sentences"])))[1]
+            samples.append(Sample(self._carriers.placed(words), 0, "made-harmless", "output"))
         return samples
 
     def rightful(self, count: int) -> list[Sample]:
@@ -135,7 +81,7 @@ class Attacks:
         for _ in range(count):
             text = self._in_frame(self._goal(), self._phrases.plain_frames)
             if self._chance.random() < 0.2:
-                text = self._pick(self._phrases.questions)
+                text = self._draw.pick(self._phrases.questions)
             samples.append(Sample(text, 0, "made-rightful", "message"))
         return samples
 
@@ -145,13 +91,15 @@ class Attacks:
         samples: list[Sample] = []
         for _ in range(count):
             sentences = self._chance.choices(parts["sentences"], k=self._chance.randrange(1, 9))
-            lines = [self._pick(parts["greetings"]), " ".join(sentences), self._pick(parts["closings"])]
-            text = self._fill("\n\n".join(line for line in lines if line))
+            lines = [self._draw.pick(parts["greetings"]), " ".join(sentences), self._draw.pick(parts["closings"])]
+            text = self._draw.fill("\n\n".join(line for line in lines if line))
             if self._chance.random() < 0.4:
-                head = self._fill(f"From: {{PERSON}} <{{MAIL}}>\nSubject: {self._sentence()[:40]}")
+                head = self._draw.fill(f"From: {{PERSON}} <{{MAIL}}>\nSubject: {self._carriers.sentence()[:40]}")
                 text = f"{head}\n\n{text}"
             samples.append(
-                Sample(text if self._chance.random() < 0.6 else self._in_object(text), 0, "made-letters", "output")
+                Sample(
+                    text if self._chance.random() < 0.6 else self._carriers.in_object(text), 0, "made-letters", "output"
+                )
             )
         return samples
 
@@ -159,7 +107,7 @@ class Attacks:
         return self._from_goal(self._goal(), "made-goal")
 
     def _saying(self) -> Sample:
-        return self._from_goal(self._fill(self._pick(self._phrases.sayings)), "made-saying")
+        return self._from_goal(self._draw.fill(self._draw.pick(self._phrases.sayings)), "made-saying")
 
     def _from_goal(self, goal: str, family: str) -> Sample:
         """Dressed up, or plainly as a user would ask; the latter is an attack only where no user speaks."""
@@ -171,7 +119,7 @@ class Attacks:
         """What a user would ask for has no business in a tool's result."""
         if not self._requests:
             return self._framed()
-        words = self._pick(self._requests)
+        words = self._draw.pick(self._requests)
         attack = (
             words if self._chance.random() < 0.6 else self._in_frame(_lowered(words).rstrip("."), self._phrases.frames)
         )
@@ -179,9 +127,9 @@ class Attacks:
 
     def _persona(self) -> Sample:
         lines = self._chance.sample(self._phrases.personas, k=self._chance.choice([1, 1, 2, 3]))
-        alias = self._pick(self._phrases.aliases)
+        alias = self._draw.pick(self._phrases.aliases)
         text = " ".join(
-            line.replace("{ALIAS}", alias).replace("{EVIL}", self._pick(self._phrases.evils)) for line in lines
+            line.replace("{ALIAS}", alias).replace("{EVIL}", self._draw.pick(self._phrases.evils)) for line in lines
         )
         channel: Channel = "message" if self._chance.random() < 0.6 else "output"
         return (
@@ -191,21 +139,21 @@ class Attacks:
         )
 
     def _payload(self) -> Sample:
-        text = self._pick(self._phrases.payload_frames).replace(
-            "{payload}", self._fill(self._pick(self._phrases.payloads))
+        text = self._draw.pick(self._phrases.payload_frames).replace(
+            "{payload}", self._draw.fill(self._draw.pick(self._phrases.payloads))
         )
         return self._placed_sample(text, "made-payload")
 
     def _foreign(self) -> Sample:
-        language = self._pick(sorted(self._phrases.languages))
-        text = self._fill(self._pick(self._phrases.languages[language]))
+        language = self._draw.pick(sorted(self._phrases.languages))
+        text = self._draw.fill(self._draw.pick(self._phrases.languages[language]))
         if self._chance.random() < 0.3:
-            text = f"{text} {self._fill(self._pick(self._phrases.languages[language]))}"
+            text = f"{text} {self._draw.fill(self._draw.pick(self._phrases.languages[language]))}"
         return self._placed_sample(text, "made-foreign", said=not _POLITE.search(text))
 
     def _coded(self) -> Sample:
         how, code = self._encoded(self._in_frame(self._goal(), self._phrases.frames))
-        text = self._pick(self._phrases.ask_decode).replace("{code}", code).replace("{how}", how)
+        text = self._draw.pick(self._phrases.ask_decode).replace("{code}", code).replace("{how}", how)
         if self._chance.random() < 0.4:
             return Sample(text, 1, "made-coded", "message", text)
         return self._placed_sample(text, "made-coded")
@@ -226,10 +174,10 @@ class Attacks:
         return self._chance.choice(sorted(ways.items()))
 
     def _goal(self) -> str:
-        return self._fill(self._pick(self._phrases.goals))
+        return self._draw.fill(self._draw.pick(self._phrases.goals))
 
     def _in_frame(self, goal: str, frames: list[str]) -> str:
-        text = self._fill(self._pick(frames))
+        text = self._draw.fill(self._draw.pick(frames))
         text = text.replace("{goal2}", self._goal()).replace("{goal}", goal)
         return text.replace("{Goal}", goal[:1].upper() + goal[1:]).replace("{{", "{").replace("}}", "}")
 
@@ -237,71 +185,7 @@ class Attacks:
         """In content, or said by a user where that is an attack as well."""
         if said and self._chance.random() < 0.25:
             return Sample(attack, 1, family, "message")
-        return Sample(self._placed(attack), 1, family, "output", attack)
-
-    def _placed(self, words: str) -> str:
-        """Alone, in a field of an object, or in the middle of a text."""
-        where = self._chance.random()
-        if where < 0.12:
-            return words
-        if where < 0.55 or not self._carriers:
-            return self._in_object(words)
-        carrier = self._pick(self._carriers)
-        start = self._chance.randrange(max(1, len(carrier) - 400))
-        carrier = carrier[start : start + self._chance.choice([150, 400, 900, 2000])]
-        place = self._break_near(carrier, self._chance.randrange(len(carrier) + 1))
-        gap = self._pick([" ", "\n", "\n\n", "\n\n\n", " ... ", "\n---\n"])
-        return f"{carrier[:place]}{gap}{words}{gap}{carrier[place:]}"
-
-    def _in_object(self, words: str) -> str:
-        if self._chance.random() < 0.4:
-            lead = self._sentence()[:120]
-            words = f"{lead} {words}" if self._chance.random() < 0.6 else f"{words} {lead}"
-        entry: dict[str, object] = {
-            key: self._value(key) for key in self._chance.sample(_OTHERS, k=self._chance.randrange(1, 5))
-        }
-        entry[self._pick(_FIELDS)] = words
-        keys = list(entry)
-        self._chance.shuffle(keys)
-        entry = {key: entry[key] for key in keys}
-        whole: object = {self._pick(_OUTER): [entry] if self._chance.random() < 0.6 else entry}
-        if self._chance.random() < 0.2:
-            whole = entry
-        form = self._chance.random()
-        return repr(whole) if form < 0.4 else json.dumps(whole, indent=2 if form > 0.8 else None)
-
-    def _value(self, key: str) -> object:
-        if key in ("id", "rating", "price", "count"):
-            return self._chance.randrange(1, 5000)
-        if key == "tags":
-            return ["new", "sale"]
-        return self._fill(
-            self._pick(["{PERSON}", "{MAIL}", "{WHEN}", "{PRODUCT}", "{URL}", "{ID}", "active", "2024-03-0{ID}"])
-        )
-
-    def _sentence(self) -> str:
-        if not self._carriers:
-            return "It was a good day."
-        carrier = self._pick(self._carriers)
-        start = self._break_near(carrier, self._chance.randrange(max(1, len(carrier) - 200)))
-        return carrier[start : start + self._chance.randrange(40, 260)].strip()
-
-    def _break_near(self, text: str, place: int) -> int:
-        found = re.compile(r"[.!?]\s|\n").search(text, place)
-        return found.end() if found else place
-
-    def _fill(self, text: str) -> str:
-        return _SLOT.sub(
-            lambda slot: (
-                self._pick(self._phrases.fillers[slot.group(1)])
-                if slot.group(1) in self._phrases.fillers
-                else slot.group()
-            ),
-            text,
-        )
-
-    def _pick(self, options: list[str]) -> str:
-        return self._chance.choice(options)
+        return Sample(self._carriers.placed(attack), 1, family, "output", attack)
 
 
 def _lowered(text: str) -> str:

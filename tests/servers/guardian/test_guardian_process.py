@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -72,3 +74,12 @@ async def test_a_guardian_that_is_killed_in_the_middle_of_a_scan_comes_back_and_
 @pytest.mark.req("GRD-01")
 async def test_nobody_but_the_hub_sees_the_guardian(toolbox: Toolbox):
     assert [spec.name for spec in toolbox.tools(AgentPolicy()).tools if spec.server == "guardian"] == []
+
+
+def test_it_is_built_without_numpy_and_without_a_network_client():
+    program = (
+        "import sys; from annabelle.servers.guardian.server import build; build();"
+        "print(sorted({'numpy', 'httpx2', 'httpx', 'annabelle.llm.providers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

@@ -13,6 +13,7 @@ import pytest
 
 import annabelle.servers.guardian as package
 from annabelle.servers.guardian.classifier import WEIGHTS_FILE, load_model, save_model, window_sums
+from annabelle.servers.guardian.cues import CUES
 from annabelle.servers.guardian.document import read_document
 from annabelle.servers.guardian.features import SIZE, read_features
 from annabelle.servers.guardian.windows import WIDTHS, windows_of
@@ -26,6 +27,7 @@ def test_the_weights_are_small_and_whole():
     model = load_model()
     for head in (model.output, model.message):
         assert head.weights.shape == (SIZE,)
+        assert head.cues.shape == (len(CUES) + 2,), "phrases were added or taken away: train again"
         assert np.isfinite(head.weights).all()
         assert head.slope > 0
 

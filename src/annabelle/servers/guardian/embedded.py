@@ -23,7 +23,7 @@ MOST_FINDINGS: Final = 10
 MESSAGE_CONTEXTS: Final = ("message", "user message", "user input", "tool input")
 """Where people give orders rightfully; everywhere else an order is suspicious."""
 _LOOKED_INTO: Final = 8
-"""Windows whose phrases are read: those with the highest sums. In long texts one in forty."""
+"""Windows whose phrases are read, those with the highest sums; half of a short text's, one in forty of a long one's."""
 _BETWEEN: Final = "\n\n"
 
 
@@ -53,7 +53,8 @@ class EmbeddedScanner:
         head = self._model.message if said else self._model.output
         features = classifier.read_features(whole, self._model.kinds)
         sums = classifier.window_sums(features, head, [span for span, _ in spans])
-        highest = sums.argsort()[::-1][: max(_LOOKED_INTO, len(spans) // 40)]
+        many = max(min(_LOOKED_INTO, len(spans) // 2 + 1), len(spans) // 40)
+        highest = sums.argsort()[::-1][:many]
         findings: list[Finding] = []
         for place in map(int, highest):
             span, part = spans[place]

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 LOW_SCORE: Final = 0.2
 """From here on something is worth a doubt."""
 _SURE: Final = 0.99
-_LONG: Final = 30_000
+LONG: Final = 30_000
 """Characters from which on a scan is done in a thread: shorter ones take less than a switch of threads may cost."""
 
 
@@ -67,7 +67,7 @@ class Judges:
             await self._asked.close()
 
     async def _embedded(self, document: Document, context: str) -> Assessment:
-        if len(document.text) < _LONG:
+        if len(document.text) < LONG:
             return self._scanner.assess(document, context)
 
         def work(_: StopSign) -> Assessment:

@@ -12,13 +12,13 @@ from pydantic import Field
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.ids import new_id
 from annabelle.servers.guardian.config import GuardianConfig
-from annabelle.servers.guardian.document import Fields, fields_of, read_fields
-from annabelle.servers.guardian.judging import Judges
+from annabelle.servers.guardian.document import Document, Fields, fields_of, read_fields
+from annabelle.servers.guardian.judging import LONG, Judges
 from annabelle.servers.guardian.remembered import RememberedVerdicts
 from annabelle.servers.guardian.results import LoggedScan, ScanLog, ScanVerdict
 from annabelle.servers.guardian.scan_log import RecentScans
 from annabelle.servers.guardian.verdicts import failed_verdict, make_verdict, writable
-from annabelle.servers.kit import tool
+from annabelle.servers.kit import StopSign, in_thread, tool
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class ScanTools:
 
     async def _judged(self, fields: Fields, fingerprint: str, context: str) -> ScanVerdict:
         try:
-            document = read_fields(fields)
+            document = await _read(fields)
             assessment = await self._judges.judge(document, context)
         except AnnabelleError:
             raise
@@ -77,6 +77,17 @@ class ScanTools:
         if assessment.final:
             self._remembered.keep(fingerprint, context, verdict)
         return verdict
+
+
+async def _read(fields: Fields) -> Document:
+    """A long text is read in a thread, so that others are answered meanwhile."""
+    if fields.length < LONG:
+        return read_fields(fields)
+
+    def work(_: StopSign) -> Document:
+        return read_fields(fields)
+
+    return await in_thread(work)
 
 
 def _logged(
