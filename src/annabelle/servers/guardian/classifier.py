@@ -93,10 +93,16 @@ def window_sums(features: Features, head: Head, spans: list[Window]) -> Scores:
     return total / np.sqrt(count) + head.bias
 
 
+def counts_within(places: list[int], spans: list[Window]) -> NDArray[np.int64]:
+    """How many of the places are in each window."""
+    bounds = np.searchsorted(np.array(places, dtype=np.int64), np.array(spans, dtype=np.int64))
+    return bounds[:, 1] - bounds[:, 0]
+
+
 def _between(values: NDArray[np.float32], first: NDArray[np.int64], last: NDArray[np.int64]) -> Scores:
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, out=sums[1:])
     return sums[last] - sums[first]
 
 
-__all__ = ["Head", "Model", "doublings", "load_model", "read_features", "save_model", "window_sums"]
+__all__ = ["Head", "Model", "counts_within", "doublings", "load_model", "read_features", "save_model", "window_sums"]

@@ -10,6 +10,11 @@ from annabelle.servers.guardian.patterns import PATTERNS
 from annabelle.servers.guardian.threats import ThreatType
 
 _WORD: Final = re.compile(r"\w+")
+_TELLING: Final = re.compile(
+    r"ignor|disregard|forget|overrid|instruction|prompt|assistant|password|secret|from now on|you are now|do not tell|"
+    r"don't tell|without asking|system:|admin|jailb|anweisung|instrucc|instruç|istruzion|instrukcj|polece|instructie|"
+    r"инструкц|парол|passw|passe|contrase|senha|hasł|指令|指示|密码|パスワード|التعليمات|كلم|지시|비밀번호|无视|忽略|無視"
+)
 CUES: Final = tuple(pattern.name for pattern in PATTERNS)
 
 
@@ -34,3 +39,8 @@ def read_cues(text: str) -> list[Cue]:
             if match is not None:
                 found.append(Cue(family, pattern.kind, match.start(), text[match.start() : match.end()]))
     return found
+
+
+def telling_places(text: str) -> list[int]:
+    """Where words stand that attacks are made of: a hint where to look, not a verdict."""
+    return [found.start() for found in _TELLING.finditer(text.lower())]

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from annabelle.servers.guardian.assessment import Assessment, Finding
-from annabelle.servers.guardian.cues import CUES, Cue, read_cues
+from annabelle.servers.guardian.cues import CUES, Cue, read_cues, telling_places
 from annabelle.servers.guardian.document import Document
 from annabelle.servers.guardian.windows import Window, windows_of
 from annabelle.servers.kit import deferred_module
@@ -23,7 +23,10 @@ MOST_FINDINGS: Final = 10
 MESSAGE_CONTEXTS: Final = ("message", "user message", "user input", "tool input")
 """Where people give orders rightfully; everywhere else an order is suspicious."""
 _LOOKED_INTO: Final = 8
-"""Windows whose phrases are read, those with the highest sums; half of a short text's, one in forty of a long one's."""
+"""Windows whose phrases are read, those with the highest sums and hints: half of a short text's, a 40th of a long
+one's."""
+_HINT: Final = 0.7
+_MOST_HINTS: Final = 4
 _BETWEEN: Final = "\n\n"
 
 
@@ -52,9 +55,11 @@ class EmbeddedScanner:
         said = context.strip().lower().replace("_", " ") in MESSAGE_CONTEXTS
         head = self._model.message if said else self._model.output
         features = classifier.read_features(whole, self._model.kinds)
-        sums = classifier.window_sums(features, head, [span for span, _ in spans])
+        windows = [span for span, _ in spans]
+        sums = classifier.window_sums(features, head, windows)
+        hints = classifier.counts_within(telling_places(whole), windows)
         many = max(min(_LOOKED_INTO, len(spans) // 2 + 1), len(spans) // 40)
-        highest = sums.argsort()[::-1][:many]
+        highest = (sums + _HINT * hints.clip(max=_MOST_HINTS)).argsort()[::-1][:many]
         findings: list[Finding] = []
         for place in map(int, highest):
             span, part = spans[place]
