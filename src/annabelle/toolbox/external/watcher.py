@@ -52,7 +52,6 @@ class FileWatcher:
                 await asyncio.sleep(_FOLDER_SECONDS)
                 await self._look()
                 continue
-            await self._look()  # what changed before the watch began
             try:
                 changes = awatch(
                     *folders,
@@ -61,11 +60,22 @@ class FileWatcher:
                     step=self._quiet_ms,
                     recursive=False,
                 )
-                async for _ in changes:
-                    await self._look()
+                await self._follow(changes)
             except (OSError, RuntimeError) as error:  # the folder went away, or the system ran out of watches
                 _log.warning("%s can not be watched: %s", self._path, error)
                 await asyncio.sleep(_FOLDER_SECONDS)
+
+    async def _follow(self, changes: AsyncIterator[set[object]]) -> None:
+        """Look once the watch has begun, and after each change: what comes while one is applied is seen next."""
+        while True:
+            change = asyncio.ensure_future(anext(changes, None))
+            try:
+                await asyncio.sleep(0)  # the watch begins with the first step of this
+                await self._look()
+                if await change is None:
+                    return
+            finally:
+                change.cancel()
 
     async def _look(self) -> None:
         content = self._content()
