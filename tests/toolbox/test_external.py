@@ -12,6 +12,7 @@ import pytest
 import watchfiles
 
 from annabelle.core.errors import OutcomeUnknown, ServerDown, UnknownTool
+from annabelle.core.redact import MASK
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import Pace, ToolboxConfig
 from annabelle.toolbox.connections import sdk
@@ -156,9 +157,14 @@ async def test_an_external_server_gets_its_own_environment_and_no_more(
         "USER": "me",
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(TESTS),
-        "TOKEN": "token-for-one-9",
-    }
+        "TOKEN": MASK,
+    }, "it was given the value, and what it says of it is masked"
+    assert b"TOKEN=token-for-one-9" in _given(who["pid"])
     assert who["folder"] == str(config.home.root)
+
+
+def _given(pid: object) -> list[bytes]:
+    return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 @pytest.mark.req("EXT-04")

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, OutcomeUnknown, ServerDown, ToolTimeout, UnknownTool
+from annabelle.core.redact import MASK
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
@@ -77,8 +78,8 @@ async def test_a_server_gets_exactly_its_own_environment(
         "HOME": config.environment["HOME"],
         "ANNABELLE_HOME": str(config.home.root),
         "LOG_LEVEL": "info",
-        "ECHO_SECRET": "echo-only-secret-1",
-    }
+        "ECHO_SECRET": MASK,
+    }, "that it has the value is shown below; what it says of it is masked"
 
 
 @pytest.mark.incident("I-11")

@@ -7,13 +7,17 @@ import re
 from collections.abc import Iterable
 from typing import cast
 
+from annabelle.core.masked_forms import MASK, Forms
 from annabelle.core.secret_shapes import ANY_SHAPE, ASSIGNED, may_have_shape
 
-MASK = "«redacted»"
+__all__ = ["MASK", "Forms", "Redactor", "is_secret_name"]
 
-# PWD alone is every shell's current folder; DB_PWD is a password.
+_LEAST = 8
+_LONG = 16
+
+# PWD alone is every shell's current folder; DB_PWD is a password. A desktop's session is its name.
 _SECRET_NAME = re.compile(
-    r"(?:(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|SESSION|API_HASH)|_PWD)$", re.I
+    r"(?<!^DESKTOP)(?:(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|SESSION|API_HASH)|_PWD)$", re.I
 )
 
 
@@ -23,11 +27,14 @@ def is_secret_name(name: str) -> bool:
 
 
 class Redactor:
-    """Masks known secret values, and anything that has the shape of one."""
+    """Masks known secret values in whatever form they come, and anything that has the shape of one.
+
+    One for each process: whoever gets to know of a secret teaches it here, and everything that is written down asks it.
+    """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
+        self._all, self._telling = Forms(()), Forms(())
         self.learn(secrets)
 
     @classmethod
@@ -36,13 +43,14 @@ class Redactor:
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on. Short ones would mask ordinary words, so they are left out."""
-        self._values.update(value for value in secrets if len(value) >= 8)
-        longest_first = sorted(self._values, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+        new = {value for value in secrets if len(value) >= _LEAST} - self._values
+        if new:
+            self._values |= new
+            self._all = Forms(self._values)
+            self._telling = Forms(filter(_unmistakable, self._values))
 
     def __call__(self, text: str) -> str:
-        if self._pattern is not None:
-            text = self._pattern.sub(MASK, text)
+        text = self._all.masked(text)
         if may_have_shape(text):
             text = ANY_SHAPE.sub(MASK, text)
         return ASSIGNED.sub(rf"\1\2{MASK}", text)
@@ -53,7 +61,24 @@ class Redactor:
             return self(value)
         if isinstance(value, dict):
             items = cast("dict[object, object]", value).items()
-            return {str(key): MASK if item and is_secret_name(str(key)) else self.data(item) for key, item in items}
+            return {
+                self._all.masked(str(key)): MASK if item and is_secret_name(str(key)) else self.data(item)
+                for key, item in items
+            }
         if isinstance(value, list | tuple):
             return [self.data(item) for item in cast("list[object]", value)]
         return value
+
+    @property
+    def known(self) -> Forms:
+        """The known values alone, for what people, models and tools say to each other.
+
+        A name or a shape proves nothing there. A password that is an ordinary word is left out: it would be taken out
+        of every sentence that has the word, and whoever reads the sentence learns the password by its gap.
+        """
+        return self._telling
+
+
+def _unmistakable(value: str) -> bool:
+    """Whether nobody says it by chance: it is long, or made of letters and of something else."""
+    return len(value) >= _LONG or not (value.isalpha() or value.isdigit())

@@ -50,6 +50,7 @@ from annabelle.hub.forgetting.places import Places
 from annabelle.hub.forgetting.snapshots import Snapshots
 from annabelle.hub.gate import Gate, GateParts
 from annabelle.hub.guarding import MessageGuard, guarding
+from annabelle.hub.home_secrets import HomeSecrets
 from annabelle.hub.journal import StoredJournal
 from annabelle.hub.ledger import StoredLedger
 from annabelle.hub.listening import address
@@ -135,6 +136,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     identities = Identities(token)
     seed_home(home)
     url = settings.database_url.get_secret_value() if settings.database_url is not None else None
+    secrets = HomeSecrets(home, start.redact, url)
     database = await Database.open(
         url or sqlite_url(home.database_file), synchronous=settings.sqlite_synchronous, backups=home.backups
     )
@@ -175,7 +177,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
             own_addresses(home),
         )
     )  # fmt: skip
-    doors = Doors(judge, desk, audit, watch)
+    doors = Doors(judge, desk, audit, watch, start.redact)
     toolbox = Toolbox(shown, StoredJournal(database), start.nursery, doors)
     turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(
@@ -209,8 +211,8 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     questions = Withdrawing(database, events, audit)
     stopper = Stopper(StopperParts(agents, turns, toolbox, finished, questions, halts, notices, audit))
     agents.on_thinker = stopper.settle
-    gate = Gate(settings, GateParts(agents, events, lanes, stopper, finished, traces, questions, standing))
-    deciding = Deciding(DecidingParts(database, events, lanes, agents, toolbox, expiring, audit))
+    gate = Gate(settings, GateParts(agents, events, lanes, stopper, finished, traces, questions, standing, secrets))
+    deciding = Deciding(DecidingParts(database, events, lanes, agents, toolbox, expiring, audit, start.redact))
     forgetting = Forgetting(
         ForgettingParts(
             home, Places(home, settings.memory_export_path, settings.workspace_path), database,

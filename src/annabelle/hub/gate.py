@@ -21,6 +21,7 @@ from annabelle.hub.commands.stop import is_stop
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.finished import Finished
 from annabelle.hub.flows.deliver import deliver
+from annabelle.hub.home_secrets import HomeSecrets
 from annabelle.hub.rules.rules import Place, Rules
 from annabelle.hub.stopping.stopper import Stopper
 from annabelle.store import events, messages, threads
@@ -52,6 +53,7 @@ class GateParts:
     traces: TraceFile
     questions: Withdrawing
     rules: Rules
+    secrets: HomeSecrets
 
 
 class Gate:
@@ -60,7 +62,7 @@ class Gate:
     def __init__(self, settings: Settings, parts: GateParts) -> None:
         self._agents, self._log, self._lanes = parts.agents, parts.events, parts.lanes
         self._stopper, self._finished, self._traces = parts.stopper, parts.finished, parts.traces
-        self._questions, self._rules = parts.questions, parts.rules
+        self._questions, self._rules, self._secrets = parts.questions, parts.rules, parts.secrets
         self._enabled = settings.thinker_enabled
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
         self._closing = False
@@ -78,6 +80,7 @@ class Gate:
             )
         if self._closing:
             raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
+        message = message.model_copy(update={"text": self._secrets.masked(message.text)})
         agent_id = self._agent_for(message)
         answered = await self._stop(message) if is_stop(message.text) else self._paused(agent_id, message.id)
         trace_id = current_trace()

@@ -13,12 +13,14 @@ from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ProviderDown
 from annabelle.core.home import Home
 from annabelle.core.ports import Ledger
+from annabelle.core.redact import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile
 from annabelle.llm.booking import Bookkeeper
 from annabelle.llm.call import Caller
 from annabelle.llm.choose import Chooser, Selection
+from annabelle.llm.discretion import discreet
 from annabelle.llm.fallback import BrokenOff, Candidates, FallbackChain
 from annabelle.llm.health import Health, ProviderHealth
 from annabelle.llm.types import Completed, FellBack, ModelChoice, ModelEvent, ModelRequest, Purpose
@@ -37,8 +39,9 @@ class ModelService:
         agent: AgentProfile,
         trace: TraceFile | None = None,
         clock: Callable[[], float] = time.monotonic,
+        redact: Redactor | None = None,
     ) -> None:
-        self._settings, self._trace = settings, trace
+        self._settings, self._trace, self._redact = settings, trace, redact or Redactor()
         self._chooser = Chooser(settings, home, agent)
         self._books = Bookkeeper(ledger, agent.agent_id)
         self._health = Health(
@@ -69,7 +72,10 @@ class ModelService:
         """
         bounded = replace(request, max_tokens=request.max_tokens or self._settings.llm_max_output_tokens)
         chain = FallbackChain(self._caller, self._health, self._broken_off)
-        async with aclosing(chain.ask(bounded, await self._candidates(request.purpose))) as events:
+        async with (
+            aclosing(chain.ask(bounded, await self._candidates(request.purpose))) as said,
+            aclosing(discreet(said, self._redact.known)) as events,
+        ):
             async for event in events:
                 if isinstance(event, FellBack):
                     self._tell_fallback(request, event)

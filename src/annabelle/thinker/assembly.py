@@ -7,6 +7,7 @@ import re
 from annabelle.core.contract import AgentProfile, ThinkerBoot
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import Home
+from annabelle.core.redact import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
@@ -39,7 +40,7 @@ from annabelle.thinker.session.tables import SessionTables
 from annabelle.thinker.turns import Turns
 
 
-async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: TraceFile) -> Mind:
+async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, redact: Redactor) -> Mind:
     """Every part in its place, nothing running yet."""
     profile, folder = boot.agent, home.agent(boot.agent.agent_id)
     where = zone(settings.user_timezone)
@@ -48,7 +49,8 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, trace: Tra
     except OSError as error:
         raise StorageTrouble(f"The folder {folder} can not be made: {error.strerror}.") from error
     hub = HubClient.at(boot.hub_url, boot.secret)
-    model = ModelService(settings, home, hub, profile, trace)
+    trace = TraceFile(home.traces_file, "thinker", redact)
+    model = ModelService(settings, home, hub, profile, trace, redact=redact)
     engine, costs = DurableEngine(_durable(profile, home, settings)), CostMeter(hub.cost_status)
     books = Books(hub, profile.agent_id)
     embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache, books)

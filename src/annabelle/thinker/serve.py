@@ -19,7 +19,6 @@ from annabelle.core.home import Home
 from annabelle.core.logs import configure_logging
 from annabelle.core.redact import Redactor
 from annabelle.core.settings import load_settings
-from annabelle.core.trace import TraceFile
 from annabelle.thinker.app import make_app
 from annabelle.thinker.assembly import assemble
 from annabelle.thinker.lifeline import watch_input
@@ -49,7 +48,7 @@ async def serve(boot: ThinkerBoot) -> None:
     redact.learn([boot.secret])
     home.logs.mkdir(parents=True, exist_ok=True)
     configure_logging(f"thinker-{boot.agent.agent_id}", home.logs, settings.log_level, redact)
-    mind = await assemble(boot, home, settings, TraceFile(home.traces_file, "thinker", redact))
+    mind = await assemble(boot, home, settings, redact)
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

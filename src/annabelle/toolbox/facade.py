@@ -63,7 +63,9 @@ class Toolbox:
         pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
         pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told)
         moved = ServerMoves(doors.audit)
-        self._supervisor = Supervisor(config, self._launcher, self._catalogue, pinning, self._notify, moved)
+        self._supervisor = Supervisor(
+            config, self._launcher, self._catalogue, pinning, self._notify, doors.redact, moved
+        )
         self._apply = Apply(add=self._supervisor.add_external, remove=self._supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.pace.call_seconds, self._notify
@@ -94,9 +96,9 @@ class Toolbox:
         """Stop every server and leave no process behind. May be called twice, and after a failed start."""
         await self._watcher.stop()
         await self._router.recorder.drain(self._config.pace.stop_grace_seconds)
+        await self._guardian.close()
         await self._supervisor.stop()
 
-        await self._guardian.close()
     def tools(self, policy: AgentPolicy | None = None, caller: Caller | None = None) -> ToolList:
         """The tools a caller may use. A policy is an agent's; without one it is a person who asks, unless said."""
         return self._catalogue.listing(policy, caller or ("api" if policy is None else "agent"))

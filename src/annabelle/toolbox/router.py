@@ -16,6 +16,7 @@ from annabelle.toolbox.wrappers.allowed import Allowed
 from annabelle.toolbox.wrappers.approved import Approved
 from annabelle.toolbox.wrappers.audited import Audited
 from annabelle.toolbox.wrappers.checked import Checked
+from annabelle.toolbox.wrappers.discreet import Masked, Unspoken
 from annabelle.toolbox.wrappers.guarded import Guarded
 from annabelle.toolbox.wrappers.labelled import Labelled
 from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
@@ -28,9 +29,10 @@ class Router:
 
     So a server that was restarted, reloaded or added a minute ago can not be reached without them. How a call ended is
     noted around them all (Audited). The order:
-    may this caller (Allowed), do the arguments fit (Checked), does policy or the person say yes (Approved), did it
-    happen already (Recorded), does it try to give orders (Guarded), how long may it take (Timed), where does it come
-    from (Labelled), values for handles of secrets (Revealed). No clock runs while a person thinks or the guardian
+    may this caller (Allowed), do the arguments fit (Checked) and hold no secret (Unspoken), does policy or the person
+    say yes (Approved), did it happen already (Recorded), does it try to give orders (Guarded), how long may it take
+    (Timed), where does it come from (Labelled), values for handles of secrets (Revealed), and no other secret in what
+    comes back (Masked). No clock runs while a person thinks or the guardian
     reads, and what is recorded is what was scanned, without a secret in it.
     """
 
@@ -52,9 +54,11 @@ class Router:
         self._checker.check(offer.spec, arguments)
 
     def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:
-        revealed = Revealed(offer.client, offer.takes_secrets, self._vaults)
+        redact = self._doors.redact
+        revealed = Revealed(Masked(offer.client, redact), offer.takes_secrets, self._vaults)
         traits = reviewed_tools().get(offer.spec.name) if self._catalogue.is_ours(offer.spec.server) else None
         timed = Timed(Labelled(revealed, traits), offer.timeout_seconds)
         guarded = Guarded(timed, self._guard, offer.scan)
         approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
-        return Audited(Allowed(Checked(approved, self._checker), policy), self._doors.audit)
+        fitting = Checked(Unspoken(approved, redact), self._checker)
+        return Audited(Allowed(fitting, policy), self._doors.audit)

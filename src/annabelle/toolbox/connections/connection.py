@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from annabelle.core.redact import Forms
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.toolbox.protocol.rpc import Answer
 
@@ -20,6 +21,16 @@ class Introduction:
     instructions: str = ""
     prompts: tuple[JsonObject, ...] = ()
     resources: tuple[JsonObject, ...] = ()
+
+    def without(self, secrets: Forms) -> Introduction:
+        """The same in words that can be kept: a server may repeat what it was given."""
+        return Introduction(
+            secrets.masked(self.name),
+            secrets.masked(self.version),
+            secrets.masked(self.instructions),
+            tuple(map(secrets.masked_object, self.prompts)),
+            tuple(map(secrets.masked_object, self.resources)),
+        )
 
 
 class Connection(Protocol):

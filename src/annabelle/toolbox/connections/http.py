@@ -51,6 +51,8 @@ class HttpConnection:
     ) -> None:
         self._url, self._headers, self._on_tools_changed = url, headers, on_tools_changed
         self._redact = redact
+        # An error names the address, and may name what was sent: rather one value masked too many than one too few.
+        self._sent = Redactor(part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
         self._session: asyncio.Future[SdkSession] = loop.create_future()
@@ -64,11 +66,12 @@ class HttpConnection:
 
     async def introduce(self) -> Introduction:
         with self._noticed():
-            return await self._session.result().introduce()
+            return (await self._session.result().introduce()).without(self._redact.known)
 
     async def list_tools(self) -> list[JsonObject]:
         with self._noticed():
-            return await self._session.result().list_tools()
+            known = self._redact.known
+            return [known.masked_object(tool) for tool in await self._session.result().list_tools()]
 
     async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> Answer:
         if self.ended.done():
@@ -94,9 +97,12 @@ class HttpConnection:
         try:
             yield
         except ConnectionLost as lost:
-            reason = self._redact(lost.reason)  # it may quote the address, and the address may hold a key
+            reason = self._unsaid(lost.reason)  # it may quote the address, and the address may hold a key
             self._end(reason)
             raise ConnectionLost(reason, sent=lost.sent) from lost
+
+    def _unsaid(self, reason: str) -> str:
+        return self._sent(self._redact(reason))
 
     def _end(self, reason: str) -> None:
         if not self.ended.done():
@@ -110,7 +116,7 @@ class HttpConnection:
                 self._session.set_result(session)
                 await self._leave.wait()
         except Exception as error:  # noqa: BLE001  the edge to the SDK: whatever broke it, the server is not reachable
-            trouble = ConnectionLost(self._redact(f"{type(error).__name__}: {_first(error)}"), sent=False)
+            trouble = ConnectionLost(self._unsaid(f"{type(error).__name__}: {_first(error)}"), sent=False)
             if not self._session.done():
                 self._session.set_exception(trouble)
             self._end(trouble.reason)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from annabelle.core.redact import Redactor
+from annabelle.core.redact import Forms, Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.toolbox.connections.connection import Connect, Connection, Introduction
 from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
+from annabelle.toolbox.processes.overheard import Overheard
 from annabelle.toolbox.protocol.errors import ConnectionLost, WireTrouble
 from annabelle.toolbox.protocol.rpc import PIPES_CLOSED, Answer, Rpc
 from annabelle.toolbox.protocol.session import Session
 
+_LAST_WORDS_SECONDS = 0.5
 _TOOLS_CHANGED = "notifications/tools/list_changed"
 
 
@@ -31,9 +33,8 @@ class Manners:
 class StdioConnection:
     """Ends when the process ends or closes its pipes; closing it ends the process."""
 
-    def __init__(self, child: Child, rpc: Rpc, session: Session, log: Path) -> None:
-        self._child, self._rpc, self._session = child, rpc, session
-        self._log = log
+    def __init__(self, child: Child, rpc: Rpc, session: Session, known: Forms) -> None:
+        self._child, self._rpc, self._session, self._known = child, rpc, session, known
         child.exited.add_done_callback(self._on_exit)
 
     @property
@@ -60,16 +61,17 @@ class StdioConnection:
 
     async def introduce(self) -> Introduction:
         session = self._session
-        return Introduction(
+        introduction = Introduction(
             str(session.server.get("name", "")),
             str(session.server.get("version", "")),
             session.instructions,
             tuple(await session.list_prompts()),
             tuple(await session.list_resources()),
         )
+        return introduction.without(self._known)
 
     async def list_tools(self) -> list[JsonObject]:
-        return await self._session.list_tools()
+        return [self._known.masked_object(tool) for tool in await self._session.list_tools()]
 
     async def call_tool(self, name: str, arguments: JsonObject, meta: JsonObject) -> Answer:
         return await self._session.call_tool(name, arguments, meta)
@@ -102,12 +104,15 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
                 on_tools_changed()
 
         log_size = order.log.stat().st_size if order.log.exists() else 0
-        child = await launcher.launch(order)
+        overheard = Overheard(order.log, manners.redact) if order.module is None else None
+        child = await _launched(launcher, order, overheard)
         rpc = Rpc(order.name, manners.message_max_bytes, on_notification)
         try:
             await rpc.open(child.stdin, child.stdout)
             session = Session(rpc, manners.probe_seconds)
-            connection = StdioConnection(child, rpc, session, order.log)
+            connection = StdioConnection(
+                child, rpc, session, manners.redact.known if overheard is not None else Forms(())
+            )
             await session.negotiate()
             await session.listen()
         except WireTrouble as error:
@@ -117,6 +122,8 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
             reason = error.reason if isinstance(error, ConnectionLost) else str(error)
             if reason == PIPES_CLOSED and child.exited.done():
                 reason = _how_it_ended(child.exited.result())
+            if overheard is not None:
+                await overheard.end_of_words(_LAST_WORDS_SECONDS)
             said = manners.redact(last_words(order.log)) if _grown(order.log, log_size) else ""
             raise ConnectionLost(f"{reason}{f'; it said: {said}' if said else ''}", sent=False) from error
         except BaseException:
@@ -126,6 +133,20 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
         return connection
 
     return connect
+
+
+async def _launched(launcher: Launcher, order: Launch, overheard: Overheard | None) -> Child:
+    if overheard is None:
+        return await launcher.launch(order)
+    try:
+        child = await launcher.launch(replace(order, stderr=overheard.mouth))
+    except BaseException:
+        overheard.close()
+        raise
+    finally:
+        overheard.handed_over()
+    child.exited.add_done_callback(lambda _: overheard.close())
+    return child
 
 
 def _grown(log: Path, size: int) -> bool:

@@ -13,19 +13,23 @@ from typing import Protocol
 
 from annabelle.toolbox.nursery.parcel import Parcel, wrap
 
-_LOG_MAX_BYTES = 10_000_000
+LOG_MAX_BYTES = 10_000_000
 _WARDEN_SECONDS = 6.0
 """A warden that is killed can not clean up below it, so it gets all the time its own work may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A process to start: a built-in server by its module, or an external one by the parcel's command line."""
+    """A process to start: a built-in server by its module, or an external one by the parcel's command line.
+
+    What it says on stderr goes into its log, or into a descriptor from which somebody else writes the log.
+    """
 
     name: str
     parcel: Parcel
     log: Path
     module: str | None = None
+    stderr: int | None = None
 
 
 class Child:
@@ -91,7 +95,7 @@ def prepared(order: Launch) -> Generator[Ends]:
         our_in, child_out = os.pipe()
         ours.append(our_in)
         theirs.append(child_out)
-        log = open_log(order.log)
+        log = open_log(order.log) if order.stderr is None else os.dup(order.stderr)
         theirs.append(log)
         parcel = wrap(order.parcel)
         theirs.append(parcel)
@@ -106,10 +110,10 @@ def prepared(order: Launch) -> Generator[Ends]:
 
 
 def open_log(path: Path) -> int:
-    """The server writes its own log, so nothing it says passes through, or is judged by, the hub's."""
+    """One of our own servers writes into it itself, so nothing it says passes through the hub."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
-        if path.stat().st_size > _LOG_MAX_BYTES:
+        if path.stat().st_size > LOG_MAX_BYTES:
             path.replace(path.with_name(f"{path.name}.1"))
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 

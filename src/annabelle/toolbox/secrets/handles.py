@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import cast
 
+from annabelle.core.masked_forms import each_text
 from annabelle.core.tools import JsonObject
 
 _SCHEME = "secret://"
@@ -32,15 +33,3 @@ def with_values(arguments: JsonObject, values: Mapping[str, str]) -> JsonObject:
         return _HANDLE.sub(lambda match: values.get(match[0], match[0]), text) if _SCHEME in text else text
 
     return cast("JsonObject", each_text(arguments, put))
-
-
-def each_text(node: object, change: Callable[[str], str]) -> object:
-    """A copy with every text changed, keys included."""
-    if isinstance(node, str):
-        return change(node)
-    if isinstance(node, dict):
-        entries = cast("dict[str, object]", node)
-        return {change(key): each_text(value, change) for key, value in entries.items()}
-    if isinstance(node, list):
-        return [each_text(item, change) for item in cast("list[object]", node)]
-    return node

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeVar, cast
-from urllib.parse import quote, quote_plus
 
 from annabelle.core.errors import AnnabelleError
+from annabelle.core.masked_forms import each_text
+from annabelle.core.secret_forms import forms
 from annabelle.core.tools import JsonObject, ToolResult
-from annabelle.toolbox.secrets.handles import each_text
 
 E = TypeVar("E", bound=AnnabelleError)
-
-_LONG_LINE = 8
-_LONG_ENOUGH_FOR_BASE64 = 6
 
 
 class Scrubber:
@@ -26,7 +20,7 @@ class Scrubber:
     def __init__(self, handles_by_value: Mapping[str, str]) -> None:
         self._handles: dict[str, str] = {}
         for value, handle in handles_by_value.items():
-            for shape in _shapes(value):
+            for shape in forms(value):
                 self._handles.setdefault(shape, handle)
         longest_first = sorted(self._handles, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
@@ -60,30 +54,3 @@ class Scrubber:
 
     def _maybe(self, text: str | None) -> str | None:
         return None if text is None else self.text(text)
-
-
-def _shapes(value: str) -> Iterator[str]:
-    lines = [line.strip() for line in value.splitlines()]
-    for text in {value, value.strip(), *(line for line in lines if len(line) >= _LONG_LINE)} - {""}:
-        yield text
-        yield json.dumps(text)[1:-1]
-        yield json.dumps(text, ensure_ascii=False)[1:-1]
-        yield json.dumps(json.dumps(text))[3:-3]
-        yield html.escape(text)
-        yield html.escape(text, quote=False)
-        blob = text.encode(errors="surrogatepass")  # half a sign has no bytes of its own, and must not be an error here
-        yield quote(blob)
-        yield quote(blob, safe="")
-        yield quote_plus(blob)
-        if len(blob) >= _LONG_ENOUGH_FOR_BASE64:
-            yield from _base64(blob)
-
-
-def _base64(blob: bytes) -> Iterator[str]:
-    """Wherever it stands in what was encoded: the groups it fills alone, for each of the three ways to begin."""
-    for before in range(3):
-        encoded = base64.b64encode(b"\0" * before + blob).decode()
-        whole = encoded[4 if before else 0 : len(encoded) - (4 if (before + len(blob)) % 3 else 0)]
-        if whole:
-            yield whole
-            yield whole.replace("+", "-").replace("/", "_")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 
 from annabelle.core.errors import Conflict, NotFound, ServerDown
 from annabelle.core.redact import Redactor, is_secret_name
@@ -16,6 +16,7 @@ from annabelle.toolbox.connections.http import http_connect
 from annabelle.toolbox.connections.stdio import Manners, stdio_connect
 from annabelle.toolbox.environment import builtin_environment, external_environment
 from annabelle.toolbox.external.entries import External
+from annabelle.toolbox.external.entry_secrets import entry_secrets
 from annabelle.toolbox.external.likeness import Likeness
 from annabelle.toolbox.external.pinning import Hold, Pinning
 from annabelle.toolbox.manifest import Builtin
@@ -38,14 +39,15 @@ class Supervisor:
         catalogue: Catalogue,
         pinning: Pinning,
         notify: Callable[[Notice], None],
+        redact: Redactor,
         moved: Callable[[str, ServerState], None] = lambda _name, _state: None,
     ) -> None:
         self._config, self._launcher, self._catalogue = config, launcher, catalogue
-        self._pinning, self._notify = pinning, notify
+        self._pinning, self._notify, self._redact = pinning, notify, redact
+        redact.learn(value for name, value in config.environment.items() if is_secret_name(name))
         self._servers: dict[str, ManagedServer] = {}
         self._idle: dict[str, ServerStatus] = {}
         """Servers that do not run because of how they are configured, or because nobody has said yes to them."""
-        self._secrets = _secrets(config.environment)
         self._ears = Ears(tools=self._offer, given_up=self._give_up, held=self._hold_back, moved=moved)
 
     async def start(self, builtins: Iterable[Builtin], externals: Iterable[External]) -> None:
@@ -67,7 +69,7 @@ class Supervisor:
         environment = builtin_environment(server.variables, config.environment, config.home, config.log_level)
         parcel = Parcel(environment, folder=str(config.home.root))
         order = Launch(name, parcel, config.home.logs / f"{name}.log", module=server.module)
-        connect = self._stdio(order, Redactor(self._secrets))
+        connect = self._stdio(order)
         await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut))
 
     async def add_external(self, server: External) -> None:
@@ -81,14 +83,14 @@ class Supervisor:
             self._catalogue.hold(name)
             return
         # What the user wrote into the entry itself is in no variable of the hub's.
-        redact = Redactor([*self._secrets, *_secrets(dict(server.env)), *_credentials(dict(server.headers))])
+        self._redact.learn(entry_secrets(server))
         if server.url is not None:
-            connect = http_connect(server.url, dict(server.headers), redact)
+            connect = http_connect(server.url, dict(server.headers), self._redact)
         else:
             environment = external_environment(dict(server.env), config.environment)
             parcel = Parcel(environment, server.argv, str(config.home.root))
             order = Launch(name, parcel, config.home.logs / f"{name}.log")
-            connect = _existing(server.argv[0], environment.get("PATH"), self._stdio(order, redact))
+            connect = _existing(server.argv[0], environment.get("PATH"), self._stdio(order))
         inspect = self._inspection(server)
         await self._add(ManagedServer(server.profile, connect, config.pace, self._ears, self._cut, inspect))
 
@@ -125,9 +127,9 @@ class Supervisor:
     def _cut(self) -> int:
         return self._config.result_max_bytes
 
-    def _stdio(self, order: Launch, redact: Redactor) -> Connect:
+    def _stdio(self, order: Launch) -> Connect:
         config = self._config
-        manners = Manners(config.message_max_bytes, config.pace.start_seconds / _PROBE_SHARE, redact)
+        manners = Manners(config.message_max_bytes, config.pace.start_seconds / _PROBE_SHARE, self._redact)
         return stdio_connect(self._launcher, order, manners)
 
     def _inspection(self, server: External) -> Inspect:
@@ -180,15 +182,6 @@ def _idle(server: External, state: ServerState, why: str) -> ServerStatus:
         timeout_seconds=profile.timeout_seconds,
         last_error=why,
     )
-
-
-def _secrets(variables: Mapping[str, str]) -> list[str]:
-    return [value for name, value in variables.items() if is_secret_name(name)]
-
-
-def _credentials(headers: Mapping[str, str]) -> list[str]:
-    """Every header's value, and what follows the scheme in `Bearer …`; rather one masked too many than one too few."""
-    return [part for value in headers.values() for part in (value, value.rpartition(" ")[2])]
 
 
 def _existing(command: str, path: str | None, connect: Connect) -> Connect:
