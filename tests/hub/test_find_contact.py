@@ -127,6 +127,33 @@ async def test_one_person_is_put_together_from_everywhere(hub: Hub, known: Known
     assert result.trust == "untrusted", "what strangers call themselves is foreign"
 
 
+@pytest.mark.req("POL-04", "TRU-03")
+async def test_whoever_only_calls_themselves_so_is_not_taken_for_somebody_in_the_persons_books(
+    hub: Hub, known: Known
+) -> None:
+    known.answers["gmail_list_emails"] = told(
+        "emails",
+        {"sender": "Ann Smith <mallory@evil.example>", "to": ""},
+        {"sender": "Bob Stone <mallory@evil.example>", "to": ""},
+        {"sender": "Ann Smith <ann@example.com>", "to": ""},
+    )
+    known.answers["telegram_search_users"] = told(
+        "people", {"chat_id": "66", "name": "Bob Stone", "phone": None, "username": "not_bob"}
+    )
+    ann = {str(person["emails"]): person["trust"] for person in people(await find(hub, "ann smith"))}
+    assert ann == {"['ann@example.com']": "trusted", "['mallory@evil.example']": "untrusted"}
+    bobs = people(await find(hub, "bob stone"))
+    assert [(bob["telegram_chat_id"], "emails" in bob) for bob in bobs if bob["trust"] == "trusted"] == [("6", False)]
+
+
+@pytest.mark.req("POL-04", "TRU-03")
+async def test_a_contact_that_was_written_down_from_foreign_content_stays_untrusted(hub: Hub, known: Known) -> None:
+    bob = {"id": 8, "name": "Bob Stone", "email": "mallory@evil.example", "trust": "untrusted"}
+    known.answers["memory_list_contacts"] = told("contacts", bob)
+    found = {str(person.get("emails")): person["trust"] for person in people(await find(hub, "bob stone"))}
+    assert found == {"['mallory@evil.example']": "untrusted", "None": "trusted"}
+
+
 async def test_others_of_a_like_name_stay_apart(hub: Hub, known: Known) -> None:
     found = people(await find(hub, "ann"))
     assert sorted(str(person["name"]) for person in found) == ["Ann Other", "Ann Smith", "Annika"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from annabelle.core.memory import Trust
@@ -109,7 +110,7 @@ def _questions(query: str) -> list[_Question]:
     questions = [
         _Question(memory, {"name": query, "limit": 50}, _from_memory),
         _Question(memory, {"company": query, "limit": 50}, _from_memory),
-        _Question("telegram_list_contacts", {}, _from_telegram),
+        _Question("telegram_list_contacts", {}, partial(_from_telegram, kept=True)),
         _Question("telegram_search_users", {"query": query.lstrip("@") or query, "limit": 20}, _from_telegram),
         _Question("gmail_list_emails", {"query": f'from:"{word}" OR to:"{word}"', "max_results": 50}, _from_mail),
     ]
@@ -130,10 +131,11 @@ def _from_memory(answer: JsonObject) -> Iterator[Sighting]:
             role=_text(row, "role"),
             notes=_text(row, "notes"),
             contact_id=key if isinstance(key, int) else None,
+            kept=row.get("trust") != "untrusted",
         )
 
 
-def _from_telegram(answer: JsonObject) -> Iterator[Sighting]:
+def _from_telegram(answer: JsonObject, *, kept: bool = False) -> Iterator[Sighting]:
     for row in _rows(answer, "people"):
         phone = _text(row, "phone")
         yield Sighting(
@@ -142,6 +144,7 @@ def _from_telegram(answer: JsonObject) -> Iterator[Sighting]:
             phones=(phone,) if phone else (),
             username=_text(row, "username"),
             chat_id=_text(row, "chat_id"),
+            kept=kept,
         )
 
 

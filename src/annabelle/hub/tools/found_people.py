@@ -7,6 +7,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from email.utils import getaddresses
 
+from annabelle.core.memory import Trust
 from annabelle.core.tools import JsonObject
 
 _MIN_DIGITS = 7
@@ -26,6 +27,8 @@ class Sighting:
     role: str | None = None
     notes: str | None = None
     contact_id: int | None = None
+    kept: bool = False
+    """Whether it stands in a book the person keeps. In a search or on a mail people call themselves what they like."""
 
     def says(self, words: list[str]) -> bool:
         """Whether every word of a search is in what is known."""
@@ -54,17 +57,29 @@ class Person:
         """Full names only: many people are called Anna."""
         return {name for sighting in self.sightings if " " in (name := fold(sighting.name))}
 
+    @property
+    def kept(self) -> bool:
+        return any(sighting.kept for sighting in self.sightings)
+
     def is_also(self, other: Sighting) -> bool:
-        """The same address, number or username, or the same full name where none of these speaks against it."""
+        """The same address, number or username, or the same full name where none of these speaks against it. A stranger
+        does not become somebody the person keeps by a name alone."""
         mine, others = self.marks(), other.marks()
         if mine & others:
             return True
+        if self.kept != other.kept:
+            return False
         kinds = {mark.partition(":")[0] for mark in mine} & {mark.partition(":")[0] for mark in others}
         return not kinds and bool(self.names() & Person([other]).names())
 
+    def trust(self) -> Trust:
+        """Trusted when a book of the person's has every way to reach them."""
+        known = {mark for sighting in self.sightings if sighting.kept for mark in sighting.marks()}
+        return "trusted" if self.kept and self.marks() <= known else "untrusted"
+
     def describe(self) -> JsonObject:
         """As the tool gives it back; what nobody knows is left out."""
-        seen = self.sightings
+        seen = sorted(self.sightings, key=lambda one: not one.kept)
 
         def first(values: list[str | None]) -> str | None:
             return next((value for value in values if value), None)
@@ -80,6 +95,7 @@ class Person:
             "notes": first([one.notes for one in seen]),
             "contact_id": next((one.contact_id for one in seen if one.contact_id is not None), None),
             "sources": list(dict.fromkeys(one.source for one in seen)),
+            "trust": self.trust(),
         }
         return {name: value for name, value in told.items() if value not in (None, [])}
 
