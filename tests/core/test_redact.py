@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,3 +93,35 @@ def test_these_names_hold_secrets(name: str):
 @pytest.mark.parametrize("name", ["KEYBOARD", "TOKEN_LIMIT", "USER_NAME", "MONKEY", "PWD", "OLDPWD"])
 def test_these_names_hold_none(name: str):
     assert not is_secret_name(name)
+
+
+@pytest.mark.req("POL-06", "TRC-03")
+@pytest.mark.incident("I-30")
+def test_a_known_secret_is_found_in_every_form_it_may_come_back_in():
+    secret = 'Tassibel/4406+"Ruondo"'
+    redact = Redactor([secret])
+    encoded = [base64.b64encode(b"x" * before + secret.encode() + b"!").decode() for before in range(3)]
+    ways = [secret, secret.lower(), secret.upper(), json.dumps(secret), json.dumps(json.dumps(secret)), *encoded]
+    for way in [*ways, quote(secret), quote(secret, safe=""), html.escape(secret)]:
+        assert MASK in redact(f"<{way}>"), way
+        assert MASK in redact.known.masked(f"<{way}>"), way
+        assert redact.known.within({"deep": [{way: 1}]}), way
+
+
+@pytest.mark.req("POL-06")
+def test_a_password_that_is_a_word_is_masked_in_logs_and_left_in_conversations():
+    redact = Redactor(["Sunshine", "12345678", "sunshine7"])
+    assert redact("Sunshine 12345678") == f"{MASK} {MASK}"
+    assert redact.known.masked("Sunshine 12345678, sunshine7") == f"Sunshine 12345678, {MASK}"
+
+
+@pytest.mark.req("POL-06")
+def test_data_without_a_secret_is_the_same_object_and_data_of_any_depth_is_looked_through():
+    known = Redactor(["kelmarsh-9917"]).known
+    plain: dict[str, object] = {"a": ["b"]}
+    assert known.masked_data(plain) is plain
+    deep: object = "kelmarsh-9917"
+    for _ in range(5000):
+        deep = [deep]
+    assert known.within(deep)
+    assert known.masked_data(deep) == MASK
