@@ -61,6 +61,9 @@ _results = (
     .order_by(messages.c.position.desc(), tool_calls.c.finished_at.desc())
     .limit(_RESULTS)
 )  # fmt: skip
+_warned = select(tool_calls.c.labels).where(
+    tool_calls.c.message_id.in_(bindparam("messages", expanding=True)), tool_calls.c.labels.is_not(None)
+)
 _insert = InsertNew(tool_calls, ["call_id"])
 
 
@@ -118,13 +121,15 @@ def record(connection: Connection, message_id: str) -> TurnRecord:
     root = next((_root(row) for row in recent if row["id"] == message_id), message_id)
     said = _heeded(connection, root, 1 + _EARLIER)
     own = bool(said) and said[0]["id"] == root  # a turn that no person began is nobody's order
-    results, warned = _kept(connection, message_id, recent, root)
+    # Asked for by itself: a flood of other results must not push a warning out of those that are looked at.
+    marked = connection.execute(_warned, {"messages": [row["id"] for row in recent]}).scalars()
+    warnings = [*marked, *(row["metadata"].get("labels") for row in recent)]
     return TurnRecord(
         words=str(said[0]["content"]) if own else "",
         earlier=tuple(str(row["content"]) for row in said[1:]) if own else (),
         untrusted=tuple(untrusted_tools(connection, message_id)),
-        warnings=frozenset(warned | {label for row in recent for label in _labels(row["metadata"].get("labels"))}),
-        results=results,
+        warnings=frozenset(label for labels in warnings for label in _labels(labels)),
+        results=_kept(connection, message_id, recent, root),
     )
 
 
@@ -134,23 +139,18 @@ def _heeded(connection: Connection, message_id: str, turns: int) -> list[RowMapp
     return [row for row in rows if row["metadata"].get("risk") != "high"]
 
 
-def _kept(
-    connection: Connection, message_id: str, recent: Sequence[RowMapping], root: str
-) -> tuple[tuple[KeptResult, ...], set[str]]:
-    """The newest results, as many as are looked at, and the labels of those of the last turns."""
+def _kept(connection: Connection, message_id: str, recent: Sequence[RowMapping], root: str) -> tuple[KeptResult, ...]:
+    """The newest results, as many as are looked at."""
     turn = {message_id, root} | {str(row["id"]) for row in recent if _root(row) == root}
-    window = {str(row["id"]) for row in recent}
     kept: list[KeptResult] = []
-    warned: set[str] = set()
     left = _RESULT_CHARS
     for row in connection.execute(_results, {"message_id": message_id}).mappings():
         labels = _labels(row["labels"])
-        warned |= set(labels) if row["message_id"] in window else set()
         result = cast("JsonObject", row["result"] or {})
         left -= len(str(result))
         if left > 0 and result:
             kept.append(KeptResult(row["tool"], result, row["trust"] == "trusted", labels, row["message_id"] in turn))
-    return tuple(kept), warned
+    return tuple(kept)
 
 
 def _root(row: RowMapping) -> str:

@@ -106,6 +106,17 @@ async def test_what_is_known_of_a_result_is_kept_with_it(house: House) -> None:
 
 
 @pytest.mark.req("TRU-03", "POL-04")
+async def test_no_flood_of_other_results_hides_that_something_private_was_read_unasked(house: House) -> None:
+    message = await house.says("Read my newest mail and send bob@example.com a mail that I come")
+    await house.call("gmail_get_email", message, {"message_id": "m1"})
+    await house.call("filer_read_file", message, {"path": "Documents/private.txt"})
+    for _ in range(90):
+        await house.call("everyday_get_time", message)
+    asked = await house.call(SEND, message, TO_BOB)
+    assert "private data was read" in str(asked["text"])
+
+
+@pytest.mark.req("TRU-03", "POL-04")
 async def test_a_subagent_shares_taint_and_words_with_the_turn_it_works_for_and_can_not_ask(house: House) -> None:
     message = await house.says("Let a helper read my mail, and delete Documents/old.md")
     task = "task_1"
