@@ -87,7 +87,7 @@ def _moment(text: str | None) -> datetime | None:
 
 def _row(record: Record) -> tuple[str, str, str, str]:
     at = datetime.fromisoformat(record.at).astimezone()
-    return str(record.n), f"{at:%Y-%m-%d %H:%M:%S}", record.kind, clean(_facts(record.facts))
+    return str(record.n), f"{at:%Y-%m-%d %H:%M:%S}", clean(record.kind), clean(_facts(record.facts))
 
 
 def _facts(facts: JsonObject) -> str:

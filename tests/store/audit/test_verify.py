@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
-from annabelle.core.errors import AlreadyRunning
+from annabelle.core.errors import AlreadyRunning, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.store.audit.chain import Limits, Note, moment
 from annabelle.store.audit.places import AuditPlaces
@@ -90,6 +92,40 @@ def test_a_head_that_is_gone_or_altered_is_told_also_after_the_next_start(ten: A
     assert found(verify(ten))[0] == "head"
     write(ten, 1)
     assert found(verify(ten)) == ("head", 11, 11)
+
+
+@pytest.mark.req("TRU-08")
+def test_an_audit_that_is_gone_altogether_is_missed_also_after_the_next_start(ten: AuditPlaces) -> None:
+    ten.active.unlink()
+    ten.head.unlink()
+    assert found(verify(ten))[0] == "head"
+    write(ten, 3)
+    assert found(verify(ten)) == ("head", 1, 1)
+
+
+@pytest.mark.req("TRU-08")
+def test_a_first_start_on_a_full_disk_is_no_tampering(places: AuditPlaces, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("annabelle.store.audit.key.write_atomically", full)
+        with pytest.raises(StorageTrouble):
+            chain_at(places)
+    write(places, 3)
+    assert verify(places).good
+
+
+@pytest.mark.req("TRU-08")
+def test_a_file_deleted_while_it_is_written_is_missed_and_what_comes_then_is_not_lost(places: AuditPlaces) -> None:
+    chain = chain_at(places)
+    chain.append([Note("tool", {"tool": "first"}, moment())])
+    places.active.unlink()
+    chain.sync()
+    chain.append([Note("tool", {"tool": "second"}, moment())])
+    chain.close()
+    assert found(verify(places)) == ("missing", 1, 2)
+    assert [record.facts["tool"] for record in latest(places, Wanted())] == ["second"]
 
 
 @pytest.mark.req("TRU-08")
@@ -179,6 +215,16 @@ def test_an_audit_can_be_verified_while_it_is_written_and_rotated(places: AuditP
             verdict = verify(places)
             assert verdict.good, verdict.problem
     chain.close()
+
+
+@pytest.mark.parametrize("at", ["once upon a time", "2026-11-15T08:30:00"])
+def test_a_record_whose_time_was_edited_is_passed_over_and_named(ten: AuditPlaces, at: str) -> None:
+    lines = ten.active.read_bytes().splitlines(keepends=True)
+    lines[4] = json.dumps({**json.loads(lines[4]), "at": at}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    ten.active.write_bytes(b"".join(lines))
+    shown = latest(ten, Wanted(since=datetime(2020, 1, 1, tzinfo=UTC)))
+    assert [record.n for record in shown] == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert found(verify(ten)) == ("altered", 5, None)
 
 
 def test_nothing_at_all_is_good(places: AuditPlaces) -> None:

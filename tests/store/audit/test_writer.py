@@ -13,6 +13,7 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.core.redact import Redactor
+from annabelle.core.tools import JsonObject
 from annabelle.store.audit import chain as chains
 from annabelle.store.audit import writer as writers
 from annabelle.store.audit.chain import Chain, Limits
@@ -153,6 +154,21 @@ def test_a_full_disk_stops_nobody_and_what_is_lost_is_counted(
     assert [r.facts["number"] for r in records if r.kind == "approval"] == [1, 2, 3, 4, 5, 6]
     [gap] = [r.facts for r in records if r.kind == "audit"]
     assert (gap["event"], gap["lost"]) == ("gap", 4)
+    assert verify(places).good
+
+
+@pytest.mark.req("TRU-08")
+def test_facts_that_are_too_deep_neither_end_the_audit_nor_hide_what_else_is_known(places: AuditPlaces) -> None:
+    deep: JsonObject = {}
+    for _ in range(5000):
+        deep = {"within": deep}
+    writer = writer_at(places)
+    writer.start()
+    for kind in ("approval", "tool"):
+        writer.note(kind, {"tool": "filer_read_file", "arguments": deep, "api_key": SECRET})
+    writer.stop()
+    assert [record.facts["tool"] for record in latest(places, Wanted())] == ["filer_read_file"] * 2
+    assert SECRET.encode() not in places.active.read_bytes()
     assert verify(places).good
 
 

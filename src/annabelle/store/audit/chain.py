@@ -17,15 +17,15 @@ from annabelle.core.redact import Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.store.audit.facts import Cleaner
 from annabelle.store.audit.head import ForgedHead, Head, read_head, write_head
-from annabelle.store.audit.key import make_key
+from annabelle.store.audit.key import keep_key, new_key, read_key
 from annabelle.store.audit.places import AuditPlaces
-from annabelle.store.audit.record import BEGINNING, Record, parse
+from annabelle.store.audit.record import BEGINNING, Record
+from annabelle.store.audit.tail import first_number, last_record, set_torn_aside
 from annabelle.store.lock import FileLock
 
 _log = logging.getLogger(__name__)
 HEAD_MISSING: Final = "head_missing"
 DROPPED: Final = "dropped"
-_TAIL: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,15 @@ class Chain:
         try:
             self._places.active.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
-            self._key = make_key(self._places.key)
+            self._key = read_key(self._places.key) or self._begin()
             self._clean = Cleaner(self._key, self._redact)
-            torn = self._set_torn_aside()
-            last, head = self._last_record(), self._head()
+            torn = set_torn_aside(self._places)
+            last, head = last_record(reversed(self._places.files())), self._head()
             self._last = max(filter(None, (last, head)), key=lambda one: one.n, default=self._last)
             self._open_active()
             if torn:
                 self.append([Note.own("repaired", bytes=torn)])
-            if last is not None and head is None:
+            if head is None:
                 self.append([Note.own(HEAD_MISSING)])
             self.sync()
         except BaseException as error:
@@ -89,6 +89,13 @@ class Chain:
             if not isinstance(error, OSError):
                 raise
             raise StorageTrouble(f"The audit can not be opened: {error.strerror}.") from error
+
+    def _begin(self) -> bytes:
+        """A key, and a head for it first: a key without a head means that somebody took the head away."""
+        key = new_key()
+        if not self._places.files():
+            write_head(self._places.head, self._last, key)
+        return keep_key(self._places.key, key)
 
     def append(self, notes: Iterable[Note]) -> None:
         """Add records in one write: all of them, or on a full disk none."""
@@ -126,6 +133,7 @@ class Chain:
         last = self._last
         if self._descriptor is not None:
             os.fsync(self._descriptor)
+            self._look_whether_it_is_there(self._descriptor)
         write_head(self._places.head, last, self._key)
         self._synced = last.n
 
@@ -141,8 +149,17 @@ class Chain:
         path = self._places.active
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._descriptor).st_size
-        self._first = _first_number(path) if self._size else None
+        self._first = first_number(path) if self._size else None
         return self._descriptor
+
+    def _look_whether_it_is_there(self, descriptor: int) -> None:
+        """What is written to a file that somebody deleted nobody can read: the rest goes to a new one, behind a gap."""
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(self._places.active.stat(), os.fstat(descriptor)):
+                return
+        os.close(descriptor)
+        self._descriptor = None
+        self._open_active()
 
     def _rotate(self) -> None:
         assert self._descriptor is not None
@@ -157,51 +174,15 @@ class Chain:
 
     def _drop(self, path: Path) -> None:
         """Say first what goes, so that it is not missed."""
-        first, last = _first_number(path), _last_record(path)
+        first, last = first_number(path), last_record([path])
         if first is None or last is None:
             return  # it was altered, and is evidence
         self.append([Note.own(DROPPED, first=first, last=last.n, last_record=last.hash)])
         self.sync()
         path.unlink(missing_ok=True)
 
-    def _set_torn_aside(self) -> int:
-        """Move what stands behind the last whole line out of the file; how many bytes that were."""
-        path = self._places.active
-        if not path.exists():
-            return 0
-        blob = path.read_bytes()
-        torn = blob[blob.rfind(b"\n") + 1 :]
-        if torn:
-            with self._places.torn.open("ab") as aside:
-                aside.write(torn + b"\n")
-            os.truncate(path, len(blob) - len(torn))
-        return len(torn)
-
-    def _last_record(self) -> Head | None:
-        for path in reversed(self._places.files()):
-            found = _last_record(path)
-            if found is not None:
-                return found
-        return None
-
     def _head(self) -> Head | None:
         try:
             return read_head(self._places.head, self._key)
         except ForgedHead:
             return None  # the record that notes it makes `verify` fail
-
-
-def _first_number(path: Path) -> int | None:
-    with path.open("rb") as file:
-        record = parse(file.readline())
-    return record.n if record is not None else None
-
-
-def _last_record(path: Path) -> Head | None:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - _TAIL))
-        for line in reversed(file.read().splitlines(keepends=True)):
-            record = parse(line)
-            if record is not None:
-                return Head(record.n, record.hash)
-    return None

@@ -30,8 +30,21 @@ class Cleaner:
         self._key, self._redact = key, redact
 
     def __call__(self, facts: JsonObject) -> JsonObject:
+        try:
+            return self._clean(facts)
+        except RecursionError:
+            # Too deep to be looked through. Nobody may keep the rest out of the record by that.
+            return {name: value for one in facts.items() for name, value in self._alone(*one).items()}
+
+    def _clean(self, facts: JsonObject) -> JsonObject:
         redacted = cast("JsonObject", self._redact.data(facts))
         return {name[:_LONGEST]: self._fact(name, value, 1) for name, value in redacted.items()}
+
+    def _alone(self, name: str, value: object) -> JsonObject:
+        try:
+            return self._clean({name: value})
+        except RecursionError:
+            return {name[:_LONGEST]: "…"}
 
     def fingerprint(self, blob: bytes) -> str:
         return keyed(self._key, blob)[:SHORT]

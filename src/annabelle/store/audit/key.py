@@ -26,14 +26,19 @@ def read_key(path: Path) -> bytes | None:
 
 def make_key(path: Path) -> bytes:
     """The key of this home; the first call makes it."""
-    key = read_key(path)
-    if key is not None:
-        return key
+    return read_key(path) or keep_key(path, new_key())
+
+
+def new_key() -> bytes:
+    return secrets.token_hex(32).encode()
+
+
+def keep_key(path: Path, key: bytes) -> bytes:
     try:
-        write_atomically(path, secrets.token_hex(32))
-        return path.read_bytes()
+        write_atomically(path, key.decode())
     except OSError as error:
         raise StorageTrouble(f"The key {path.name} can not be used: {error.strerror}.") from error
+    return key
 
 
 def keyed(key: bytes, blob: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, cast
 
 from annabelle.core.tools import JsonObject
@@ -62,13 +63,20 @@ def parse(line: bytes) -> Record | None:
     match body:
         case {"n": int(n), "at": str(at), "kind": str(kind), "facts": dict(), "prev": str(prev), "hash": str(digest)}:
             trace = body.get("trace")
-            if body.keys() != _NAMES or not (trace is None or isinstance(trace, str)):
+            if body.keys() != _NAMES or not (trace is None or isinstance(trace, str)) or not _is_moment(at):
                 return None
             # Any other way to write the same is not ours, so that not a byte can be changed unseen.
             record = Record(n, at, kind, trace, cast("JsonObject", body["facts"]), prev, digest)
             return record if record.line() == line else None
         case _:
             return None
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def _canonical(body: JsonObject) -> bytes:

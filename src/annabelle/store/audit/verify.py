@@ -157,8 +157,7 @@ class _Walk:
     def _end(self) -> Problem | None:
         head, last = self._head, self._last.record if self._last is not None else None
         if head is None:
-            gone = Problem("head", f"{self._places.head.name} is missing: records at the end may be, too.")
-            return gone if last is not None else None
+            return Problem("head", f"{self._places.head.name} is missing: records at the end may be, too.")
         reached = last.n if last is not None else 0
         if reached >= head.n:
             return None
