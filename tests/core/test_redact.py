@@ -65,6 +65,13 @@ def test_an_assigned_secret_is_masked_and_its_name_stays(line: str):
     assert line.split(":")[0].split("=")[0] in masked
 
 
+@pytest.mark.req("POL-06")
+def test_the_handle_of_a_secret_is_shown_for_it_is_none():
+    text = '{"text": "<secret://onepassword/mvpgoeksorzcgub5>"} secret://onepassword/mvpgoeksorzcgub5'
+    assert Redactor()(text) == text
+    assert MASK in Redactor()("secret://open-sesame-4711")
+
+
 def test_the_password_in_an_address_is_masked_and_the_host_stays():
     assert Redactor()("postgresql://ada:lovelace99@db.local/x") == f"postgresql://{MASK}@db.local/x"
 

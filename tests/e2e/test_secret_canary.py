@@ -6,11 +6,14 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from e2e.days import MakeHub, ready, reply
+from hub.hubs import HubProcess, wait_for
 from support.canary import Canary
+from support.few_servers import only
 from support.op_stand_in import StandIn
 from support.scripted_model import ScriptedServer, plan_text
 
@@ -72,13 +75,21 @@ def test_a_tool_gets_the_secret_and_no_byte_of_the_home_does(
     op = StandIn(tmp_path / "op-bin")
     op.know(secrets={"op://Private/Bank/password": SECRET.text})
     path = f"{op.folder}:{os.environ['PATH']}"
-    hub = make_hub(PATH=path, ONEPASSWORD_MCP_ENABLED="true", **typist).start()
+    hub = make_hub(PATH=path, **typist, **only("filer", "memory", "onepassword", "guardian")).start()
     ready(hub, "typist")
     ready(hub, "onepassword")
 
     def do(name: str, arguments: dict[str, object]) -> str:
-        """The model calls a tool and says what came back."""
-        return reply(hub.say(plan_text([(name, arguments)], say="I got {result}")))
+        """The model calls a tool and says what came back; where it is asked, the person reads the call and says yes."""
+        said = reply(hub.say(plan_text([(name, arguments)], say="I got {result}")))
+        for question in _open(hub):
+            assert (question["tool"], question["arguments"]) == (name, arguments), "what is asked about is the handle"
+            assert all(str(value) in said for value in arguments.values()), "and so it stands in the chat"
+            asked.append(name)
+            said = _yes(hub, question["id"])
+        return said
+
+    asked: list[str] = []
 
     told = do("onepassword_read_secret", {"reference": "op://Private/Bank/password"})
     found = re.search(r"secret://onepassword/[a-z0-9]+", told)
@@ -90,9 +101,31 @@ def test_a_tool_gets_the_secret_and_no_byte_of_the_home_does(
     assert "does not take secrets" in do("filer_create_file", {"path": "a.txt", "content": f"it is {handle}"})
     unknown = do("typist_type_it", {"text": "secret://onepassword/aaaaaaaaaaaaaaaa"})
     assert "Read the secret again" in unknown
+    assert asked.count("typist_type_it") >= 1, "or this day asked nobody"
+    audit = hub.http.get("/audit").text
+    assert "typist_type_it" in audit
+    assert not SECRET.within(audit.encode())
     reveal = hub.http.post("/tools/call", json={"name": "onepassword_reveal", "arguments": {"handle": handle}})
     assert reveal.status_code == 403
     assert not any(SECRET.within(json.dumps(one.body).encode()) for one in rules.requests)
     hub.stop()
     assert (hub.home.logs / "typist.log").read_text().count("typed <«redacted»>") == 1
     assert SECRET.files(hub.home.root) == set()
+
+
+def _open(hub: HubProcess) -> list[dict[str, Any]]:
+    return [one for one in hub.http.get("/approvals").json()["approvals"] if one["state"] == "pending"]
+
+
+def _yes(hub: HubProcess, approval_id: str) -> str:
+    """Approve a call; what the turn says in the end."""
+    where = f"/approvals/{approval_id}"
+    answered = hub.http.post(where, json={"verdict": "approve"})
+    assert answered.status_code == 200, answered.text
+    going_on = wait_for(lambda: hub.http.get(where).json()["continuedBy"], "the turn to go on")
+
+    def ended() -> dict[str, object] | None:
+        outcome = hub.http.get(f"/messages/{going_on}", params={"wait": 5}).json()
+        return outcome if outcome["state"] in ("done", "failed") else None
+
+    return reply(wait_for(ended, "the end of the turn", 60))

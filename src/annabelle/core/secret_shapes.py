@@ -63,7 +63,8 @@ _MARKS = tuple(dict.fromkeys(mark for shape in SHAPES for mark in shape.marks))
 ASSIGNED = re.compile(
     # What stands before may be joined to it by an underscore (MAIL_TOKEN=…), but not be a part of the same word.
     r"(?i)(?<![^\W_])(authorization|x-annabelle-token|api[_-]?key|token|secret|password|passwd)([\"']?\s*[:=]\s*[\"']?)"
-    r"(?:(?:bearer|basic|token)\s+)?([^\s\",;&]{6,})"
+    # A handle (secret://vault/…) stands for a secret and is none: who is asked about a call has to see which it is.
+    r"(?!//[a-z0-9_-]+/[a-z0-9]{16,64}(?![a-z0-9]))(?:(?:bearer|basic|token)\s+)?([^\s\",;&]{6,})"
 )
 """A name that says it holds a secret, the sign after it, and the value."""
 
