@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 
+import httpx
 import psutil
 import pytest
 
@@ -96,7 +97,11 @@ def test_everything_stops_though_thinker_and_server_hang_and_stays_stopped_after
     assert (resumed.returncode, resumed.stdout) == (0, "Everything goes on.\n"), resumed.stderr
     assert reply(hub.say(plan("here again"), chatId="later")) == "here again"
     assert state(hub, begun) == ended, "what was ended is not taken up again"
+    for _ in range(7):
+        assert httpx.get(f"{hub.url}/status", headers={"X-Annabelle-Token": "not-the-token"}).status_code == 401
     hub.stop()
+    logins = [record.facts.get("more") for record in latest(AuditPlaces.of(home), Wanted(last=500, kind="login"))]
+    assert logins[-1] == 2, "what was only counted is told at the end"
     events = [(record.kind, record.facts.get("event")) for record in latest(AuditPlaces.of(home), Wanted(last=500))]
     assert ("stop", "stopped") in events
     assert ("stop", "resumed") in events

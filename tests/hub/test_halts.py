@@ -11,6 +11,7 @@ import sys
 import psutil
 import pytest
 
+from annabelle.cli import halting
 from annabelle.cli.halting import Halting
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentStopped, NotAllowed, NotFound, StorageTrouble
@@ -81,6 +82,47 @@ def test_without_a_hub_the_terminal_writes_what_the_next_one_reads(home: Home) -
         Halting(home).stop("nobody")
     assert Halting(home).resume("annabelle").message == "annabelle goes on when Annabelle starts."
     assert Halting(home).resume(ALL).message == "Nothing was stopped."
+
+
+@pytest.fixture
+def hung_hub(home: Home, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A hub of this home that does not answer; the ids of the processes that were killed."""
+    killed: list[int] = []
+    home.hub_file.with_name(f"{home.hub_file.name}.lock").write_text("4711")
+    monkeypatch.setattr(halting, "is_hub", lambda _pid: True)
+    monkeypatch.setattr(halting, "_kill", killed.append)
+    return killed
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.incident("I-27")
+def test_a_stop_holds_though_the_hub_wrote_what_it_knew_in_its_last_moment(
+    home: Home, hung_hub: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_the_hub = Halts(home.halts_file)
+
+    def kill(pid: int) -> None:
+        of_the_hub.save()
+        hung_hub.append(pid)
+
+    monkeypatch.setattr(halting, "_kill", kill)
+    assert Halting(home).stop(ALL).how == "killed"
+    assert hung_hub == [4711]
+    assert Halts(home.halts_file).everything is not None
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.incident("I-27")
+def test_a_hub_that_hangs_is_ended_also_on_a_full_disk(
+    home: Home, hung_hub: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("annabelle.hub.stopping.halts.write_atomically", full)
+    with pytest.raises(StorageTrouble, match="can not be kept"):
+        Halting(home).stop(ALL)
+    assert hung_hub == [4711]
 
 
 @pytest.mark.req("TRU-06", "LOOP-09")

@@ -61,10 +61,15 @@ class Halting:
         if hub is not None and _answers(hub):
             with contextlib.suppress(HubUnreachable):
                 return self._asked("/stop", target)
-        self._write(target, stop=True)
+        trouble = self._kept(target)
         if hub is not None:
             _kill(hub.pid)
+            if Halts(self.home.halts_file).of(target) is None:
+                # A disk that was full, or a hub that wrote what it knew in its last moment.
+                trouble = self._kept(target)
         self._note("stopped", target, killed=hub is not None)
+        if trouble is not None:
+            raise trouble
         resume = RESUME if target == ALL else f"{RESUME} {target}"
         what = "Everything" if target == ALL else target
         if hub is None:
@@ -98,6 +103,14 @@ class Halting:
 
         answer = asyncio.run(ask())
         return Told(str(answer["message"]), "asked", int(str(answer.get("turns") or 0)))
+
+    def _kept(self, target: str) -> StorageTrouble | None:
+        """Have the next hub start stopped. That this can not be written down keeps nobody from ending the one there."""
+        try:
+            self._write(target, stop=True)
+        except StorageTrouble as trouble:
+            return trouble
+        return None
 
     def _write(self, target: str, *, stop: bool) -> bool:
         """Change the file that the hub reads when it starts; whether anything changed."""

@@ -147,6 +147,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     audit = open_audit(home, settings, start.redact, notices)
     stack.push_async_callback(asyncio.to_thread, close_audit, audit)
     logins = Logins(audit)
+    stack.callback(logins.tell_unsaid)
     identities.on_admitted = logins.admitted
 
     def know(users: Users) -> None:
