@@ -56,6 +56,14 @@ def test_an_allowance_that_leaves_something_open_does_not_allow_it() -> None:
     assert Turn(rules=(open_one,)).says("Good morning").decides("gmail_send_email", MAIL).verdict == "ask"
 
 
+@pytest.mark.req("POL-05")
+@pytest.mark.incident("I-11")
+def test_an_allowance_does_not_cover_what_an_update_of_a_server_brought_along() -> None:
+    turn = Turn(rules=(rule("allow", tools=("post_share",), arguments={"who": ("bob",)}),)).says("Good morning")
+    assert turn.decides("post_share", {"who": "bob"}).verdict == "allow"
+    assert turn.decides("post_share", {"who": "bob", "copy": "mallory"}).verdict == "ask"
+
+
 @pytest.mark.req("POL-05", "GRD-02")
 def test_an_allowance_does_not_hold_where_something_looks_like_an_attack() -> None:
     turn = Turn(rules=(allow_bob(),)).says("Good morning").sees("gmail_list_emails", {})

@@ -70,12 +70,15 @@ def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _covers(rule: Rule, call: CallFacts) -> bool:
-    """Whether an allowance speaks of everyone and everything this call is about: what it leaves open is not allowed."""
+    """Whether an allowance speaks of everyone and everything this call is about: what it leaves open is not allowed.
+
+    Only what is said is free, and that only in tools we know: an update of another's may bring a hidden recipient.
+    """
     traits = call.traits
-    telling = (*traits.to, *traits.of, *traits.paths, *traits.files, *traits.urls, *traits.code, *traits.values)
-    return bool(rule.match.tools) and all(
-        name in rule.match.arguments for name in telling if call.arguments.get(name) not in (None, "", [], {})
-    )
+    telling = {*traits.to, *traits.of, *traits.paths, *traits.files, *traits.urls, *traits.code, *traits.values}
+    free = set(traits.payload) - telling if traits.known else set[str]()
+    given = (name for name, value in call.arguments.items() if value not in (None, "", [], {}))
+    return bool(rule.match.tools) and all(name in rule.match.arguments or name in free for name in given)
 
 
 def _about(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
