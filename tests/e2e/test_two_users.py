@@ -13,7 +13,7 @@ import pytest
 from annabelle.hub.security.users_file import add_user
 from e2e.days import plan, reply
 from hub.hubs import HubProcess, fresh_home, sse, wait_for
-from support.scripted_model import ScriptedServer
+from support.scripted_model import Call, Reply, Rule, ScriptedServer
 
 WORDS = {"owner": "Zephyrine lanterns", "ada": "Marzipan telescopes"}
 SHOWING: dict[str, dict[str, object]] = {
@@ -267,3 +267,42 @@ def test_an_agent_reaches_no_tool_that_is_for_people_or_for_the_hub(
     told = set(rules.requests[-1].conversation.tools)
     assert not set(tools) & told, "and it is not even told of them"
     assert "store_fact" in told
+
+
+@pytest.mark.req("POL-03", "TRU-05", "GRD-08")
+@pytest.mark.incident("I-10", "I-30")
+def test_questions_decisions_rules_audit_and_stop_are_out_of_anothers_reach(
+    people: tuple[Person, Person], rules: ScriptedServer
+) -> None:
+    owner, ada = people
+    letter = {"path": "letter.txt", "content": "to nobody"}
+    assert owner.http.post("/tools/call", json={"name": "filer_create_file", "arguments": letter}).status_code == 200
+    removes = Reply(tool_calls=[Call(name="filer_delete_file", arguments={"path": "letter.txt"})])
+    rules.rules(Rule(match="Make some room$", results=0, reply=removes))
+    sent = owner.say("Make some room", chatId="room")
+    assert "May I call filer_delete_file?" in reply(sent), sent
+    (question,) = (one for one in owner.http.get("/approvals").json()["approvals"] if one["state"] == "pending")
+    assert ada.http.get("/approvals").json()["approvals"] == []
+    where = f"/approvals/{question['id']}"
+    assert ada.http.get(where).status_code == 404
+    for answer in ({"verdict": "approve"}, {"verdict": "deny"}, {"verdict": "approve", "always": True}):
+        assert ada.http.post(where, json=answer).status_code == 404
+    assert ada.http.post(f"/messages/{sent['messageId']}/cancel").status_code == 404
+    ada.say("/stop", chatId="room")
+    rule = owner.http.post("/rules", json={"words": "never send anything to Zed"}).json()
+    assert rule["id"] not in ada.http.get("/rules").text
+    for verb in ("confirm", "revoke"):
+        assert ada.http.post(f"/rules/{rule['id']}/{verb}").status_code == 404
+    for path in ("/stop", "/kill", "/resume"):
+        assert ada.http.post(path, json={}).status_code == 403, path
+    assert ada.http.get("/audit").status_code == 403
+    for tool in ("guardian_get_scan_log", "guardian_scan_content"):
+        assert ada.http.post("/tools/call", json={"name": tool, "arguments": {}}).status_code in (403, 404), tool
+
+    assert owner.http.get(where).json()["state"] == "pending", "nobody else has answered or ended it"
+    assert owner.http.post(where, json={"verdict": "deny"}).status_code == 200
+    going_on = wait_for(lambda: owner.http.get(where).json()["continuedBy"], "the turn to go on")
+    wait_for(lambda: owner.http.get(f"/messages/{going_on}").json()["state"] == "done", "its end")
+    for path in (f"/messages/{going_on}", f"/messages/{going_on}/events"):
+        assert ada.http.get(path).status_code == 404, path
+    assert owner.http.post(f"/rules/{rule['id']}/revoke").status_code == 200
