@@ -1,11 +1,17 @@
-"""What a thinker process may know."""
+"""What a thinker process, and each server, may know."""
 
 from __future__ import annotations
 
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+from annabelle.embeddings.books import LEDGER_TOKEN
 from annabelle.hub.agents.environment import bare_environment, thinker_environment
+from annabelle.toolbox.config import builtin_servers
+from annabelle.toolbox.environment import builtin_environment
+from annabelle.toolbox.manifest import find_builtins
+from support.few_servers import EVERY_SERVER, NAMES
 
 HUB = {
     "PATH": "/bin",
@@ -40,6 +46,31 @@ def test_a_thinker_gets_its_providers_and_no_other_secret(home: Home) -> None:
     for secret in ("ANNABELLE_TOKEN", "TELEGRAM_BOT_TOKEN", "GMAIL_CLIENT_SECRET", "AWS_SECRET_ACCESS_KEY"):
         assert secret not in given
     assert "no" not in given.values()
+
+
+KEYS_OF_SERVERS = {
+    "guardian": {"ANNABELLE_LEDGER_TOKEN", "COMPATIBLE_API_KEY", "GROQ_API_KEY"},
+    "memory": {"ANNABELLE_LEDGER_TOKEN", "COMPATIBLE_API_KEY", "DATABASE_URL", "EMBEDDING_API_KEY", "OPENAI_API_KEY"},
+    "onepassword": {"OP_SERVICE_ACCOUNT_TOKEN"},
+    "searcher": {"BRAVE_API_KEY"},
+}
+"""Reviewed: who judges with a model, makes vectors, opens the vault and searches. Nobody else is given a secret."""
+
+
+@pytest.mark.req("POL-06")
+@pytest.mark.incident("I-11")
+def test_every_server_gets_the_secrets_it_was_named_for_and_no_other(home: Home) -> None:
+    fields = Settings.model_fields.items()
+    settings = {name.upper() for name, field in fields if "SecretStr" in str(field.annotation)}
+    secrets = {name: f"value of {name}" for name in settings | {LEDGER_TOKEN, "AWS_SECRET_ACCESS_KEY"}}
+    assert {"ANNABELLE_TOKEN", "GROQ_API_KEY"} <= secrets.keys()
+    servers = find_builtins([builtin_servers()], {**HUB, **secrets, **EVERY_SERVER}, 30)
+    assert sorted(server.profile.name for server in servers) == sorted(NAMES)
+    for server in servers:
+        given = builtin_environment(server.variables, {**HUB, **secrets}, home, "info")
+        got = {name for name, value in given.items() if value in secrets.values()}
+        assert got == KEYS_OF_SERVERS.get(server.profile.name, set()), server.profile.name
+        assert "no" not in given.values()
 
 
 @pytest.mark.req("HUB-01")
