@@ -61,7 +61,8 @@ def test_an_allowance_that_leaves_something_open_does_not_allow_it() -> None:
 def test_an_allowance_does_not_cover_what_an_update_of_a_server_brought_along() -> None:
     turn = Turn(rules=(rule("allow", tools=("post_share",), arguments={"who": ("bob",)}),)).says("Good morning")
     assert turn.decides("post_share", {"who": "bob"}).verdict == "allow"
-    assert turn.decides("post_share", {"who": "bob", "copy": "mallory"}).verdict == "ask"
+    for more in ("copy", "note", "payload"):
+        assert turn.decides("post_share", {"who": "bob", more: "my diary"}).verdict == "ask", more
 
 
 @pytest.mark.req("POL-05", "GRD-02")
