@@ -1,0 +1,82 @@
+"""Secrets of the home: no agent's call carries one, and no result, error or log brings one back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.errors import NotAllowed, ServerDown
+from annabelle.core.redact import MASK, Redactor
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.toolbox.processes.overheard import Overheard
+from annabelle.toolbox.wrappers.discreet import Masked, Unspoken
+
+KEY = "kelmarsh-9917-Prouvet"
+AGENT = CallContext(caller="agent", agent_id="annabelle", user_id="owner", call_id="msg_1:1:0")
+PERSON = CallContext(caller="api", user_id="owner")
+
+
+def tool(*, read_only: bool) -> ToolSpec:
+    hints = ToolAnnotations(read_only=read_only)
+    return ToolSpec(name="a_b", server="a", original_name="b", description="", input_schema={}, annotations=hints)
+
+
+@dataclass
+class Server:
+    result: ToolResult | None = None
+    got: list[JsonObject] = field(default_factory=list)
+
+    async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
+        self.got.append(arguments)
+        if self.result is None:
+            raise ServerDown(f"It ended with {KEY}.", hint=f"Not {KEY}")
+        return self.result
+
+
+@pytest.mark.req("POL-06")
+@pytest.mark.incident("I-30")
+async def test_an_agents_call_with_a_secret_is_refused_and_a_persons_own_is_made() -> None:
+    server = Server(ToolResult(text="done"))
+    door = Unspoken(server, Redactor([KEY]))
+    for arguments, read_only in (({"deep": [{"text": KEY}]}, True), ({"text": MASK}, False)):
+        with pytest.raises(NotAllowed) as refused:
+            await door.call(tool(read_only=read_only), arguments, AGENT)
+        assert KEY not in f"{refused.value.message} {refused.value.hint}"
+    assert server.got == []
+    await door.call(tool(read_only=False), {"text": KEY}, PERSON)
+    await door.call(tool(read_only=True), {"query": MASK}, AGENT)
+    assert server.got == [{"text": KEY}, {"query": MASK}]
+
+
+@pytest.mark.req("POL-06")
+@pytest.mark.incident("I-30")
+async def test_what_a_server_gives_back_or_fails_with_is_masked() -> None:
+    said = ToolResult(text=f"<{KEY}>", structured={KEY: [f"{KEY}!"]})
+    result = await Masked(Server(said), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
+    assert (result.text, result.structured) == (f"<{MASK}>", {MASK: [f"{MASK}!"]})
+    with pytest.raises(ServerDown) as down:
+        await Masked(Server(), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
+    assert (down.value.message, down.value.hint, str(down.value)) == (
+        f"It ended with {MASK}.", f"Not {MASK}", f"It ended with {MASK}."
+    )  # fmt: skip
+
+
+@pytest.mark.req("TRC-03", "POL-06")
+async def test_a_secret_in_a_line_without_end_is_masked_wherever_it_is_cut(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    overheard = Overheard(log, Redactor([KEY]))
+    for at in range(60):
+        os.write(overheard.mouth, b"." * (3_200 + at) + KEY.encode())
+        await asyncio.sleep(0)  # the other end reads
+    os.write(overheard.mouth, b"\xff the end")
+    overheard.handed_over()
+    await overheard.end_of_words(5)
+    overheard.close()
+    written = log.read_bytes()
+    assert KEY.encode() not in written
+    assert written.count(MASK.encode()) == 60
+    assert written.endswith(b"\xff the end")
