@@ -99,6 +99,8 @@ def test_a_rule_holds_for_what_it_says_and_for_nothing_else(
         ("Never send mail after 8 pm", "condition “after”"),
         ("Ask me before you send mail on Sunday", "condition “Sunday”"),
         ("Never write to my boss", "can not be seen in a call"),
+        ("Never email customers", "can not be seen in a call"),
+        ("Never open attachments", "can not be seen in a call"),
         ("Never send my files to anyone", "whom it must not go to"),
         ("Never use emojis", "not understood"),
         ("Never forget my birthday", "not understood"),
@@ -158,3 +160,8 @@ def test_a_rule_is_noticed_among_other_sentences(message: str) -> None:
 )
 def test_what_is_for_the_moment_about_others_or_pasted_in_is_no_rule(message: str) -> None:
     assert stated_in(message) == []
+
+
+@pytest.mark.req("TRU-05")
+def test_a_text_full_of_rules_does_not_fill_the_book() -> None:
+    assert len(stated_in(" ".join(f"Never delete mail from Bob{number}." for number in range(400)))) == 20

@@ -77,13 +77,15 @@ async def list_rules(
 @router.post(
     "/rules",
     operation_id="add_rule",
-    responses=failures(),
+    responses=failures(404),
     openapi_extra=body_of(NewRuleBody),
     summary="State a rule",
 )
 async def add_rule(hub: TheHub, caller: Caller, request: Request) -> RuleView:
     """It holds at once. What is not understood is said, and nothing is kept."""
     new = await read_body(request, NewRuleBody)
+    if new.agent_id is not None:
+        hub.agents.agent(new.agent_id)  # a rule for an agent that is misspelt would seem to hold
     return RuleView.of(await hub.rules.add(caller.user_id, new.words, new.agent_id))
 
 

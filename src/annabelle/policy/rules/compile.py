@@ -43,6 +43,8 @@ _LITERAL: Final = re.compile(
 )
 _WORD: Final = re.compile(r"[\w'@.+-]+")
 _GAP: Final = "\x00"
+_MOST_IN_ONE_MESSAGE: Final = 20
+"""More than anybody states at once; a text somebody pasted must not fill the book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ def stated_in(message: str) -> list[Compiled]:
             continue
         if compiled.standing:
             found.append(compiled)
+        if len(found) == _MOST_IN_ONE_MESSAGE:
+            break
     return found
 
 
