@@ -152,3 +152,28 @@ def test_yes_means_what_was_ordered_before_and_nothing_more() -> None:
     assert now.decides(*send).verdict == "allow"
     now = turn("What did bob@example.com write?").says("Yes, please")
     assert now.decides(*send).verdict == "ask"
+
+
+@pytest.mark.req("POL-04", "TRU-03")
+@pytest.mark.parametrize(
+    ("first", "seen", "then", "ordered", "wanted"),
+    [
+        ("When is yoga?", EVENTS, "Cancel it", ("gmail_delete_event", {"event_id": "yoga"}), {"event_id": "dentist"}),
+        (
+            "Read Documents/old-draft.md", file("Documents/old-draft.md"), "Delete it, please",
+            ("filer_delete_file", {"path": "Documents/old-draft.md"}), {"path": "Documents/cv.md"},
+        ),
+        (
+            "What mails do I have?", LIST, "Reply to the one from Bob: ok",
+            ("gmail_reply_email", {"message_id": "m1", "body": "ok"}), {"message_id": "m2", "body": "ok"},
+        ),
+    ],
+)  # fmt: skip
+def test_an_order_may_speak_of_what_was_named_a_moment_ago(
+    first: str, seen: Call, then: str, ordered: Call, wanted: JsonObject
+) -> None:
+    now = turn(first)
+    now.calls(*seen)
+    now.says(then)
+    assert now.decides(*ordered).verdict == "allow"
+    assert now.decides(ordered[0], wanted).verdict == "ask"

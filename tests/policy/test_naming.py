@@ -128,3 +128,13 @@ def test_addresses_are_found_with_and_without_names_around_them() -> None:
         "bob@y.org",
         "carl@z.net",
     ]
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("piece", ["a.", "a@", "a-b.", "a/", "a", "http://", "1"])
+def test_text_made_to_be_slow_to_read_is_read_anyway(piece: str) -> None:
+    said = Said([piece * 50_000])
+    assert not said.page("https://example.com/a")
+    assert not said.address("bob@example.com")
+    assert not said.path("Documents/cv.md")

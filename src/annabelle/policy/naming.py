@@ -13,15 +13,19 @@ from functools import cached_property
 from posixpath import basename, normpath
 from typing import Final
 
-_ADDRESS: Final = re.compile(r"[^\s<>\"'(),;:]+@[^\s<>\"'(),;:]+\.[^\s<>\"'(),;:]*[^\s<>\"'(),;:.!?]")
+# Bounded, and begun only where a word begins: what others wrote is looked at, too.
+_ADDRESS: Final = re.compile(
+    r"(?<![^\s<>\"'(),;:])[^\s<>\"'(),;:]{1,200}@[^\s<>\"'(),;:@]{1,200}\.[^\s<>\"'(),;:@]{0,60}[^\s<>\"'(),;:.!?@]"
+)
 _URL: Final = re.compile(
-    r"(?:https?://|www\.)[^\s<>\"'`]+|\b(?:[a-z0-9-]+\.)+[a-z]{2,}(?:/[^\s<>\"'`]*)?", re.IGNORECASE
+    r"(?:https?://|(?<!\w)www\.)[^\s<>\"'`]+|(?<![\w.@-])(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}(?:/[^\s<>\"'`]*)?",
+    re.IGNORECASE,
 )
 _URL_END: Final = ".,;:!?)]}’'\""
 _SEPARATORS: Final = re.compile(r"[-\s]+")
 _WORD: Final = re.compile(r"[^\W_]+")
 _FILE: Final = re.compile(
-    r"(?<![@\w./\\-])[\w~./\\-]*[\w-]+\.(?:md|txt|pdf|docx?|xlsx?|csv|tsv|json|png|jpe?g|gif|webp|svg|html?|py|js|sh|zip|tar|gz|odt|ods|pptx?|ya?ml|log|xml|eml|ics|rtf|mp3|mp4|mov|toml|ini|tex|epub)\b"
+    r"(?<![@\w./\\-])[\w~./\\-]{1,400}\.(?:md|txt|pdf|docx?|xlsx?|csv|tsv|json|png|jpe?g|gif|webp|svg|html?|py|js|sh|zip|tar|gz|odt|ods|pptx?|ya?ml|log|xml|eml|ics|rtf|mp3|mp4|mov|toml|ini|tex|epub)\b"
 )
 _INFLECTED: Final = re.compile(r"(.{3,}?)(?:owi|iem|em|ą|ę)")
 _SHORTEST_WORD: Final = 2

@@ -77,15 +77,25 @@ def _called(thing: Thing) -> frozenset[str]:
 
 def sender_named(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Whether who wrote this was named, by address or by the name they go by; in the order itself if it names one."""
+    said = turn.said_of(kinds) if order_names_a_sender(turn, kinds) else turn.said
+    address, called = _sender_said(thing, said)
+    if address in said.addresses:
+        return True
+    # Everybody chooses the name on their mail: where two go by it, it names neither.
+    others = (_sender_said(other, said) for other in turn.seen.things)
+    return bool(called) and not any(other != address and called <= also for other, also in others)
+
+
+def order_names_a_sender(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """Whether the order speaks of somebody whose mail was seen."""
     order = turn.said_of(kinds)
-    said = order if any(_sender_said(other, order) for other in turn.seen.things) else turn.said
-    return _sender_said(thing, said)
+    found = (_sender_said(thing, order) for thing in turn.seen.things)
+    return any(called or address in order.addresses for address, called in found)
 
 
-def _sender_said(thing: Thing, said: Said) -> bool:
+def _sender_said(thing: Thing, said: Said) -> tuple[str, frozenset[str]]:
+    """The address something came from, and the words of the name on it that were said."""
     sender = thing.sender.casefold()
-    if not sender:
-        return False
     address = next(iter(addresses_in(sender)), "")
-    name = sender.replace(f"<{address}>", " ").replace(address, address.partition("@")[0])
-    return (bool(address) and address in said.addresses) or bool(content_words(name) & said.words)
+    name = sender.replace(f"<{address}>", " ").replace(address, address.partition("@")[0]) if address else sender
+    return address, content_words(name) & said.words

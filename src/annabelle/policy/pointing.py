@@ -6,7 +6,7 @@ from typing import Final
 
 from annabelle.core.trust import Source
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.naming import content_words
+from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import SeenResult, Thing
 from annabelle.policy.tools.nouns import mentions, speaks_of_many, speaks_of_news
@@ -51,6 +51,8 @@ def _pointed(value: str, turn: TurnFacts) -> bool:
     things = turn.seen.of_id(value)
     if things:
         return any(thing_pointed_at(thing, turn) for thing in things)
+    if turn.said.files and Said([value]).files and not speaks_of_many(turn.topic):
+        return False  # another file than the one that was named
     new = content_words(value) - turn.said.words
     return not any(word in turn.seen.foreign for word in new)
 

@@ -17,7 +17,10 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     lines = [line for code in call.values(call.traits.code) for line in map(plain, code.splitlines()) if line]
     if lines and all(line in turn.now.text for line in lines):
         return  # the person's own code, word for word
-    if turn.tainted_now or turn.suspicious or not set(call.traits.wants) & turn.orders:
+    traits = call.traits
+    # What is only kept or fetched needs more than an order to keep or fetch something.
+    ordered = "run" in turn.orders or turn.wants(traits.wants, traits.about)
+    if turn.tainted_now or turn.suspicious or not ordered:
         yield "this would run code that you did not write"
         return
     if any(len(line) >= _TELLING and line in turn.seen.foreign for line in lines):

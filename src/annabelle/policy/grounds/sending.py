@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from posixpath import basename
 from typing import Final
 
 from annabelle.policy.carrying import carries
@@ -11,7 +12,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.targets import id_named, is_newest, made_here, order_names, thing_named
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import addresses_in
-from annabelle.policy.people import is_named, sender_named, unnamed
+from annabelle.policy.people import is_named, order_names_a_sender, sender_named, unnamed
 from annabelle.policy.pointing import not_pointed_at, pointed_at
 from annabelle.policy.provenance import backed
 from annabelle.policy.seen import Thing
@@ -48,8 +49,15 @@ def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
-        if not turn.said.path(path):
+        # Who writes file names in full does not mean another file by a mere word: a private mail is no private.txt.
+        meant = turn.said.path(path) and not (turn.said.files and not _named_in_full(path, turn))
+        if not meant:
             yield f"you did not name the file {short(path)}"
+
+
+def _named_in_full(path: str, turn: TurnFacts) -> bool:
+    name = basename(path.rstrip("/"))
+    return "." not in name or name.casefold() in turn.said.files
 
 
 def _answered(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
@@ -74,7 +82,9 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if "draft_id" in thing.fields:
         yield from unnamed(thing.texts("to", "cc", "bcc"), turn, kinds)
     elif "sender" in thing.fields:
-        if not (sender_named(thing, turn, kinds) or order_names(thing, turn, kinds) or is_newest(thing, turn)):
+        # Whoever writes a mail chooses its subject: it names the mail only where the order names nobody.
+        by_subject = order_names(thing, turn, kinds) and not order_names_a_sender(turn, kinds)
+        if not (sender_named(thing, turn, kinds) or by_subject or is_newest(thing, turn)):
             yield thing.sender
         sender = addresses_in(thing.sender)
         for answer_to in thing.texts("reply_to"):

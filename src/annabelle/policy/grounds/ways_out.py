@@ -8,7 +8,7 @@ from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
-from annabelle.policy.naming import content_words, hides_something, host_of, page_key, pages_in
+from annabelle.policy.naming import content_words, hides_something, host_of, page_key, pages_in, plain
 from annabelle.policy.seen import SeenResult
 from annabelle.policy.tools.nouns import mentions
 
@@ -42,10 +42,17 @@ def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
     """An address the person gave, or one that stands word for word where the person sent us to look."""
     if hides_something(url):
         return False
-    if turn.said.page(url):
+    spoken = _as_written(url)
+    if turn.said.page(url) and spoken in turn.said.text:
         return True
-    holding = [result for result in turn.seen.results if _holds(url, result)]
+    holding = [result for result in turn.seen.results if _holds(url, result) and spoken in result.plain]
     return any(_led_there(url, result, turn) for result in holding)
+
+
+def _as_written(url: str) -> str:
+    """What must stand there word for word: a page's own program reads what is behind the # and may pass it on."""
+    page, sign, place = url.strip().partition("#")
+    return plain(page_key(page).partition("/")[2] + sign + place) if place else ""
 
 
 def _holds(url: str, result: SeenResult) -> bool:
@@ -74,10 +81,10 @@ def _tells(query: str, call: CallFacts, turn: TurnFacts) -> bool:
     """Whether words of private content go along that the person did not say."""
     new = content_words(query) - turn.said.words
     private = turn.seen.private
+    if turn.pried or (private and len(query) > _LONGEST):
+        return bool(new)
     if not private:
         return False
-    if turn.pried or len(query) > _LONGEST:
-        return bool(new)
     unsaid = [found for found in _TELLING.findall(query) if not turn.said.verbatim(found)]
     leaks = bool(unsaid) or any(word in private for word in new)
     asked_for = mentions(turn.topic, call.traits.about) and not unsaid

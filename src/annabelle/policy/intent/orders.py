@@ -57,7 +57,8 @@ _INTO: Final = re.compile(
     r"jako)\s+(?:\S+\s+){0,2}\S+"
 )
 
-_NAME: Final = re.compile(r"\S*(?:[@/\\]|\.\w)\S*")
+_NEAR: Final = 80
+_NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
 
@@ -123,13 +124,13 @@ def _languages(text: str) -> list[_Verbs]:
 
 def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
     """Where the verb stands and is meant."""
-    starts = [(_start(match), match.end()) for match in verb.finditer(sentence)]
-    return [
-        start
-        for start, end in starts
-        if not (_DENIED.search(sentence[:start]) or _REPORTED.search(sentence[:start]))
-        and not _DENIED_AFTER.match(sentence[end:])
-    ]
+    meant: list[int] = []
+    for match in verb.finditer(sentence):
+        start = _start(match)
+        before, after = sentence[max(0, start - _NEAR) : start], sentence[match.end() : match.end() + _NEAR]
+        if not (_DENIED.search(before) or _REPORTED.search(before) or _DENIED_AFTER.match(after)):
+            meant.append(start)
+    return meant
 
 
 def _start(match: re.Match[str]) -> int:

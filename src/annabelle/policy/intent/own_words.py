@@ -10,10 +10,14 @@ _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|<<<.*?(?:>>>|\Z)|\"\"\".*?(?:\"\"\
 _QUOTE_LINE: Final = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
 _LONG_QUOTE: Final = re.compile(r"\"[^\"]{60,}\"|“[^”]{60,}”|«[^»]{60,}»|„[^“”]{60,}[“”]")
 _RULER: Final = re.compile(r"^\s*(?:[-=_*#~]{3,}.*|-+ ?(?:forwarded|original|weitergeleitet).*)$", re.MULTILINE | re.I)
-# "Summarise this mail: …": what follows is the mail.
+# "Summarise this mail: …": what follows is the mail. So it is below "What do you think of this?" and an empty line.
 _HANDED_OVER: Final = re.compile(
     r"\b(?:this|the following|following|these|below|diese[sr]?n?|folgende\w*|ce(?:ci|t|tte)?|suivant\w*|este|esta|"
-    r"siguiente\w*|ten|te|następując\w*)\b[^:\n]{0,60}:",
+    r"siguiente\w*|ten|te|następując\w*)\b[^:\n]{0,60}(?::|\n[^\S\n]*\n)"
+    # "Translate into German: …", "what I got: …": words that are worked on, or somebody else's.
+    r"|\b(?:summari[sz]e|translate|proofread|paraphrase|übersetze?n?|traduis|traduire|résume|traduce|resume|przetłumacz|"
+    r"podsumuj|got|received|wrote|writes|said|says|schrieb|schreibt|sagte?|écrit|dit|escribi[óo]|dice|napisała?|pisze)\b"
+    r"[^:\n]{0,40}:(?=\s)",
     re.IGNORECASE,
 )
 _ITEM: Final = re.compile(r"[^\S\n]*(?:[-*•]|\d{1,2}[.)])[^\S\n]+\S.{0,100}")

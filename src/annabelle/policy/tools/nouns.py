@@ -9,6 +9,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, cast
 
+# Documents/report.md and https://news.example name one thing, whatever words are in their names.
+_NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
 _MANY: Final = re.compile(
     r"\b(?:all|every|everything|each|inbox|unread|mails|emails|e-mails|messages|newsletters|files|documents|notes|events|"
     r"meetings|appointments|chats|overview|digest|alle|alles|jede\w*|nachrichten|dateien|termine|tous|toutes|tout|chaque|"
@@ -43,14 +45,14 @@ def _nouns() -> dict[str, re.Pattern[str]]:
 
 def speaks_of_many(text: str) -> bool:
     """Whether things are meant as a kind, rather than one of them: `my unread mails`, not `the mail from Ann`."""
-    return _MANY.search(text.lower()) is not None
+    return _MANY.search(_NAME.sub(" ", text.lower())) is not None
 
 
 def speaks_of_news(text: str) -> bool:
     """Whether whatever is new, or of some day, is meant."""
-    return _NEWS.search(text.lower()) is not None
+    return _NEWS.search(_NAME.sub(" ", text.lower())) is not None
 
 
 def says_all(text: str) -> bool:
     """Whether all of something is meant."""
-    return _ALL.search(text.lower()) is not None
+    return _ALL.search(_NAME.sub(" ", text.lower())) is not None
