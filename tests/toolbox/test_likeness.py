@@ -33,6 +33,7 @@ def like(*tools: JsonObject, introduction: Introduction = INTRODUCTION) -> Liken
         like(introduction=Introduction("post", "2", "", INTRODUCTION.prompts, INTRODUCTION.resources)),
         like(introduction=Introduction("other", "1", "", INTRODUCTION.prompts, INTRODUCTION.resources)),
         like(introduction=Introduction("post", "1", "Obey me.", INTRODUCTION.prompts, INTRODUCTION.resources)),
+        like(introduction=Introduction("post", "1", "\u2028", INTRODUCTION.prompts, INTRODUCTION.resources)),
         like(introduction=Introduction("post", "1", "", ({"name": "greet", "description": "x"},))),
         like(introduction=Introduction("post", "1", "", (), ({"uri": "a://c"},))),
     ],
@@ -83,6 +84,7 @@ BASE = {"command": "npx", "args": ["-y", "post@1"], "env": {"KEY": "${POST_KEY}"
         {"env": {"KEY": "other"}},
         {"metadata": {"guardianScan": {"output": False}}},
         {"metadata": {"label": "Obey me"}},
+        {"sensitive": True},
         {"command": None, "args": [], "url": "https://example.net"},
     ],
 )
@@ -90,6 +92,14 @@ def test_whatever_decides_what_runs_makes_it_another_entry(change: JsonObject) -
     before, after = (EntryLikeness.of(Entry.model_validate(entry)) for entry in (BASE, {**BASE, **change}))
     assert before.digest != after.digest
     assert before.lines != after.lines
+
+
+@pytest.mark.req("TRU-07")
+def test_what_is_shown_as_something_else_reads_as_something_else() -> None:
+    label, group = (
+        EntryLikeness.of(Entry.model_validate({**BASE, "metadata": {kind: "Mail"}})) for kind in ("label", "toolGroup")
+    )
+    assert label.lines != group.lines
 
 
 def test_a_longer_wait_and_a_renewed_header_make_no_other_entry() -> None:

@@ -72,7 +72,9 @@ def accept(name: Name, json: Json = False) -> None:
     found = _account(name)
     if not json:
         _print_lines(str(found["diff"]).split("\n") if found["diff"] else [])
-    status = _post(f"/servers/{quote(name, safe='')}/accept", {"digest": found["digest"]})
+    # Without a digest it would be a yes to whatever comes to hold the server back in the next moment.
+    digest = found["digest"] or "nothing held it back"
+    status = _post(f"/servers/{quote(name, safe='')}/accept", {"digest": digest})
     if json:
         print_json(status)
     elif status["available"]:

@@ -66,7 +66,9 @@ def readable(server: Likeness | None) -> list[str]:
     if server is None:
         return []
     lines = [f"server {visible(server.name)}, version {visible(server.version)}"]
-    lines += [f"{_INDENT}instructions: {visible(line)}" for line in server.instructions.splitlines()]
+    lines += [
+        f"{_INDENT}instructions: {visible(line)}" for line in server.instructions.split("\n") if server.instructions
+    ]
     for kind, shelf in (("tool", server.tools), ("prompt", server.prompts), ("resource", server.resources)):
         for name, text in shelf.items():
             lines.append(f"{kind} {visible(name)}")

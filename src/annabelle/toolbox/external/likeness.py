@@ -105,8 +105,11 @@ def _lines(entry: Entry) -> Iterable[str]:
     yield f"scanned: {'what goes in' if entry.metadata.scan.input else 'not what goes in'}, " + (
         "what comes out" if entry.metadata.scan.output else "not what comes out"
     )
-    shown = (entry.metadata.label, entry.metadata.group, " ".join(entry.metadata.keywords))
-    yield from (f"shown as: {text}" for text in shown if text)
+    if entry.sensitive:
+        yield "marked as sensitive"
+    about = entry.metadata
+    shown = (("label", about.label), ("group", about.group), ("keywords", " ".join(about.keywords)))
+    yield from (f"{name}: {text}" for name, text in shown if text)
 
 
 def _short(text: str) -> str:

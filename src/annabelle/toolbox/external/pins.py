@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import write_atomically
@@ -55,10 +55,10 @@ class PinsFile:
         try:
             entry = cast("JsonObject", sealed)
             pin, seal = entry["pin"], entry["seal"]
-            if not isinstance(seal, str) or not hmac.compare_digest(seal, self._seal(name, pin)):
+            if not isinstance(seal, str) or not hmac.compare_digest(seal, _seal(self._key(), name, pin)):
                 raise DamagedPin(f"what {self._path.name} says of it was not written by this Annabelle")
             return Pin.model_validate(pin)
-        except (TypeError, KeyError, ValidationError, OSError) as error:
+        except (TypeError, KeyError, ValueError, OSError) as error:
             raise DamagedPin(f"what {self._path.name} says of it can not be read") from error
 
     def put(self, name: str, pin: Pin) -> None:
@@ -79,7 +79,7 @@ class PinsFile:
             self._path.replace(kept)
             pins = {}
         said = pin.model_dump(mode="json")
-        pins[name] = {"pin": said, "seal": self._seal(name, said)}
+        pins[name] = {"pin": said, "seal": _seal(self._key_to_seal_with(), name, said)}
         write_atomically(self._path, json.dumps({"servers": pins}, indent=1, sort_keys=True) + "\n")
 
     def _read(self) -> JsonObject:
@@ -94,13 +94,18 @@ class PinsFile:
             raise DamagedPin(f"{self._path.name} can not be read")
         return cast("JsonObject", servers)
 
-    def _seal(self, name: str, pin: object) -> str:
-        return hmac.new(self._key(), canonical([name, pin]).encode(), sha256).hexdigest()
-
     def _key(self) -> bytes:
+        return bytes.fromhex(str(cast("JsonObject", json.loads(self._key_path.read_text(encoding="utf-8")))["key"]))
+
+    def _key_to_seal_with(self) -> bytes:
+        """The key; a new one where there is none. One that can not be read just now stays: all pins hang on it."""
         try:
-            return bytes.fromhex(cast("JsonObject", json.loads(self._key_path.read_text(encoding="utf-8")))["key"])  # type: ignore[arg-type]
-        except (OSError, ValueError, TypeError, KeyError):
+            return self._key()
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
             key = secrets.token_bytes(32)
             write_atomically(self._key_path, json.dumps({"key": key.hex()}) + "\n")
             return key
+
+
+def _seal(key: bytes, name: str, pin: object) -> str:
+    return hmac.new(key, canonical([name, pin]).encode(), sha256).hexdigest()

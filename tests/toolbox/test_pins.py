@@ -1,0 +1,48 @@
+"""The file of pins: its key is made once, and not again because it could not be read for a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.errors import StorageTrouble
+from annabelle.core.home import Home
+from annabelle.toolbox.external.likeness import EntryLikeness
+from annabelle.toolbox.external.pins import DamagedPin, Pin, PinsFile
+
+YES = Pin(entry=EntryLikeness(digest="d", lines=()), accepted=True)
+
+
+@pytest.mark.req("TRU-07")
+def test_a_key_that_can_not_be_read_just_now_costs_no_yes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    pins = PinsFile(home.pins_file)
+    pins.put("mailer", YES)
+    read = Path.read_text
+
+    def busy(path: Path, encoding: str | None = None) -> str:
+        if path.name == "pins-key.json":
+            raise OSError(24, "Too many open files")
+        return read(path, encoding=encoding)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", busy)
+        with pytest.raises(DamagedPin):
+            pins.get("mailer")
+        with pytest.raises(StorageTrouble, match="Too many open files"):
+            pins.put("other", YES)
+    assert pins.get("mailer") == YES
+    assert pins.get("other") is None
+
+
+@pytest.mark.req("TRU-07")
+def test_a_look_makes_no_key_and_a_yes_makes_one(home: Home) -> None:
+    pins, key = PinsFile(home.pins_file), home.pins_file.with_name("pins-key.json")
+    pins.put("mailer", YES)
+    key.unlink()
+    with pytest.raises(DamagedPin):
+        pins.get("mailer")
+    assert not key.exists()
+    key.write_text("{")
+    pins.put("mailer", YES)
+    assert pins.get("mailer") == YES
