@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.redact import is_secret_name
@@ -24,6 +25,9 @@ EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
     os.environ.update(FEW_SERVERS)
+    # How long an example takes says something about the machine, not about the program.
+    settings.register_profile("patient", deadline=None)
+    settings.load_profile("patient")
     # A shell starts what runs in its background deaf to Ctrl-C, and so would be every program a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault(EXTERNAL_VARIABLE, str(config.rootpath / ".venv-external" / "bin"))

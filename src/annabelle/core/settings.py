@@ -328,8 +328,8 @@ class Settings(BaseSettings):
     guardian_timeout_seconds: float = Field(15, gt=0, le=120, description="How long a scan may take")
     guardian_provider: Literal["embedded", "granite", "safeguard", "embedded+granite", "embedded+safeguard"] = Field(
         "embedded",
-        description="Who judges what is scanned: the embedded scanner, a guarding model, or the model where the embedded"
-        " one is in doubt",
+        description="Who judges what is scanned: the embedded scanner, a guarding model, or the model where the"
+        " embedded one is in doubt",
     )
     guardian_model: str = Field(
         "",
