@@ -33,7 +33,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield f"you did not name the page {short(page or 'that is open')}"
     for ref in call.values(call.traits.refs):
         label = _label_of(ref, turn)
-        named = label is not None and any(word in turn.said.text for word in _WORD.findall(label.casefold()))
+        named = label is not None and _fits_best(label, ref, turn)
         if not named and not call.traits.typed:
             yield f"you did not speak of “{short(label or ref)}”"
     for text in call.values(call.traits.typed):
@@ -59,16 +59,27 @@ def _current_page(turn: TurnFacts) -> str | None:
     return None
 
 
-def _line_of(ref: str, turn: TurnFacts) -> str | None:
+def _fits_best(label: str, ref: str, turn: TurnFacts) -> bool:
+    """Whether it was spoken of, and nothing beside it says the same with fewer other words: `click on the recipe` means
+    no button that deletes the account and every recipe."""
+    words = set(_WORD.findall(label.casefold()))
+    said = {word for word in words if word in turn.said.text}
+    beside = (set(_WORD.findall(_label(line).casefold())) for line in _beside(ref, turn))
+    return bool(said) and not any(said <= other and len(other) < len(words) for other in beside)
+
+
+def _beside(ref: str, turn: TurnFacts) -> list[str]:
+    """The elements of the newest view of the page that has this one."""
     for result in turn.seen.results:
         if result.tool.startswith("web_") and f"[ref={ref}]" in result.whole:
-            return next(line for line in result.whole.splitlines() if f"[ref={ref}]" in line)
-    return None
+            return [line for line in result.whole.splitlines() if "[ref=" in line]
+    return []
 
 
 def _label_of(ref: str, turn: TurnFacts) -> str | None:
-    line = _line_of(ref, turn)
-    if line is None:
-        return None
+    return next((_label(line) for line in _beside(ref, turn) if f"[ref={ref}]" in line), None)
+
+
+def _label(line: str) -> str:
     found = _LABEL.search(line)
     return found.group(1) if found else line.strip()

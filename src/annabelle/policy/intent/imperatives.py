@@ -34,8 +34,8 @@ ENGLISH: Final = Imperatives(
         r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|"
         r"i(?:'d like| need| want) (?:a|an|another)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
-        r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|check off|tick off|"
-        r"cross off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|adapt|"
+        r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|"
+        r"(?:check|tick|cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|adapt|"
         r"rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|combine|split|pin|"
         r"unstar",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
@@ -73,9 +73,9 @@ GERMAN: Final = Imperatives(
         "send": r"sende|senden|schick|schicke|schicken|verschick\w*|antworte|antworten|beantworte|beantworten|"
         r"leite .{1,80} weiter|weiterleiten|lade .{1,80} ein|einladen|teile? .{1,80} mit|mitteilen|informiere|"
         r"benachrichtige\w*|veröffentliche\w*|maile|poste|schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|"
-        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid)|teile",
-        "create": r"erstell\w*|lege? .{0,80} an|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|einrichten|"
-        r"schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|en)?|"
+        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|teile",
+        "create": r"erstell\w*|lege? .{0,80} (?:an|ab)|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|"
+        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|en)?|"
         r"halte? .{1,60} fest|setze?n?|ich (?:brauche|möchte|will) eine?n?|fass\w* .{1,80} zusammen in",
         "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
@@ -119,10 +119,10 @@ SPANISH: Final = Imperatives(
     marks="el la los las un una de del y a mi mis para en con es este esta que por lo le yo al",
     plain={
         "send": r"env[ií]a(?:le|les|r|selo|me)?|envíe|manda(?:le|les|r)?|mánda(?:le|les|selo)|responde(?:le|les|r)?|"
-        r"respónde(?:le|les)|contesta(?:le|r)?|reenv[ií]a(?:le|r)?|comparte|compartir|publica|publicar|invita|invitar|"
+        r"respónde(?:le|les)|contesta(?:le|r)?|contésta(?:le|les)|reenv[ií]a(?:le|r)?|comparte|compartir|publica|publicar|invita|invitar|"
         r"avisa(?:le|r)?|escríbe(?:le|les)|dile|diles",
         "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
-        r"guardar|anota|anotar|apunta|pon",
+        r"guárda(?:la|lo|las|los)|guardar|anota|anotar|apunta|pon",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
         r"archiva|archivar|corrige|acorta|mejora|reemplaza|añade|copia|copiar|ordena",
         "delete": r"elimina|eliminar|borra|borrar|cancela|cancelar|quita|quitar|olvida|vacía|vaciar",
