@@ -35,9 +35,9 @@ ENGLISH: Final = Imperatives(
         r"i(?:'d like| need| want) (?:a|an|another)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|"
-        r"(?:check|tick|cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|adapt|"
-        r"rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|combine|split|pin|"
-        r"unstar",
+        r"(?:check|tick|cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|"
+        r"reformat|amend|adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
+        r"combine|split|pin|unstar",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
         r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
         r"clear out",
