@@ -7,22 +7,39 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 
 import httpx
 import psutil
 import pytest
 
 from annabelle.cli.halting import Halting
-from annabelle.core.home import Home
 from annabelle.hub.stopping.halts import Halts
 from annabelle.store.audit.places import AuditPlaces
 from annabelle.store.audit.reading import Wanted, latest
 from annabelle.store.audit.verify import verify
 from cli.terminal import ANNABELLE
-from e2e.days import MakeHub, plan, reply
-from hub.hubs import HubProcess, wait_for
+from e2e.days import plan, reply
+from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
+
+
+@pytest.fixture(scope="module")
+def one_hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
+    """One hub with two agents for all that is stopped here."""
+    home = fresh_home(tmp_path_factory.mktemp("stopped"))
+    home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "other"}]}))
+    hub = HubProcess(home, model.openai_url, **only("codexec", "memory")).start()
+    yield hub
+    hub.end()
+
+
+@pytest.fixture
+def hub(one_hub: HubProcess) -> HubProcess:
+    """The hub, with nothing stopped in it."""
+    one_hub.http.post("/resume").raise_for_status()
+    return one_hub
 
 
 def annabelle(hub: HubProcess, *words: str) -> subprocess.CompletedProcess[str]:
@@ -61,64 +78,16 @@ def code(answer: dict[str, object]) -> object:
     return answer["reply"]["metadata"]["error"]["code"]  # type: ignore[index]
 
 
-@pytest.mark.req("TRU-06", "LOOP-09", "TRU-08")
-@pytest.mark.incident("I-27", "I-14")
-def test_everything_stops_though_thinker_and_server_hang_and_stays_stopped_after_a_kill(
-    make_hub: MakeHub, home: Home
-) -> None:
-    hub = make_hub(**only("codexec", "memory")).start()
-    endless = {"language": "bash", "code": "sleep 73.25", "timeout_ms": 100_000}
-    begun = hub.http.post("/message", json={"text": plan("never said", ("codexec_execute_code", endless))}).json()
-    wait_for(lambda: sleeping("73.25"), "the code to run", 60)
-    hung = [thinker(hub), server(hub, "codexec")]
-    for pid in hung:
-        os.kill(pid, signal.SIGSTOP)
-
-    stopped = hub.http.post("/stop").json()
-    assert stopped["halted"] == {"all": True, "agents": []}
-    assert stopped["turns"] == 1
-    ended = state(hub, begun)
-    assert (ended["state"], code(ended)) == ("failed", "cancelled")
-    wait_for(lambda: not sleeping("73.25"), "the end of the code", 5)
-    wait_for(lambda: all(gone(pid) for pid in hung), "the end of what hung", 5)
-    refused = hub.say("and now?", chatId="later")
-    assert code(refused) == "agent_stopped"
-    assert reply(refused) == "Everything was stopped by the owner. Let it go on with: annabelle resume"
-
-    hub.kill()
-    hub.start()
-    again = hub.say("still?", chatId="later")
-    assert code(again) == "agent_stopped"
-    about = hub.http.get("/status").json()
-    assert [(one["stopped"], one["available"], one["pid"]) for one in about["agents"]] == [(True, False, None)]
-    assert any("Everything is stopped" in notice["text"] for notice in about["notices"])
-
-    resumed = annabelle(hub, "resume")
-    assert (resumed.returncode, resumed.stdout) == (0, "Everything goes on.\n"), resumed.stderr
-    assert reply(hub.say(plan("here again"), chatId="later")) == "here again"
-    assert state(hub, begun) == ended, "what was ended is not taken up again"
-    for _ in range(7):
-        assert httpx.get(f"{hub.url}/status", headers={"X-Annabelle-Token": "not-the-token"}).status_code == 401
-    hub.stop()
-    logins = [record.facts.get("more") for record in latest(AuditPlaces.of(home), Wanted(last=500, kind="login"))]
-    assert logins[-1] == 2, "what was only counted is told at the end"
-    events = [(record.kind, record.facts.get("event")) for record in latest(AuditPlaces.of(home), Wanted(last=500))]
-    assert ("stop", "stopped") in events
-    assert ("stop", "resumed") in events
-    assert verify(AuditPlaces.of(home)).good
-
-
 @pytest.mark.req("TRU-06", "LOOP-09")
 @pytest.mark.incident("I-27")
 def test_a_cancelled_turn_ends_though_its_thinker_hangs_and_another_thread_goes_on(
-    make_hub: MakeHub, rules: ScriptedServer
+    hub: HubProcess, rules: ScriptedServer
 ) -> None:
     rules.rules(
         Rule(match="for ever", reply=Reply(hang=True)),
         Rule(match="for a while", reply=Reply(hang=True), times=1),
         Rule(match="for a while", reply=Reply(text="done in the end")),
     )
-    hub = make_hub().start()
     unwanted = hub.http.post("/message", json={"text": "think for ever", "chatId": "one"}).json()
     wanted = hub.http.post("/message", json={"text": "think for a while", "chatId": "other"}).json()
 
@@ -143,10 +112,7 @@ def test_a_cancelled_turn_ends_though_its_thinker_hangs_and_another_thread_goes_
 
 @pytest.mark.req("TRU-06")
 @pytest.mark.incident("I-27")
-def test_one_agent_is_stopped_alone_and_a_hub_that_hangs_is_ended(make_hub: MakeHub, home: Home) -> None:
-    agents = {"agents": [{"agentId": "annabelle"}, {"agentId": "other"}]}
-    home.agents_file.write_text(json.dumps(agents))
-    hub = make_hub(**only("memory")).start()
+def test_one_agent_is_stopped_alone(hub: HubProcess) -> None:
     alone = hub.http.post("/stop", json={"target": "other"}).json()
     assert alone["message"] == "other is stopped. It stays so until: annabelle resume other"
     assert alone["halted"] == {"all": False, "agents": ["other"]}
@@ -155,22 +121,65 @@ def test_one_agent_is_stopped_alone_and_a_hub_that_hangs_is_ended(make_hub: Make
     assert reply(hub.say(plan("me"), chatId="mine")) == "me"
     unknown = hub.http.post("/stop", json={"target": "nobody"})
     assert (unknown.status_code, unknown.json()["error"]["message"]) == (404, "There is no agent nobody.")
+    assert hub.http.post("/resume", json={"target": "other"}).json()["halted"] == {"all": False, "agents": []}
 
+
+@pytest.mark.req("TRU-06", "LOOP-09", "TRU-08")
+@pytest.mark.incident("I-27", "I-14")
+def test_everything_stops_though_thinker_and_server_hang_until_it_is_resumed(hub: HubProcess) -> None:
+    endless = {"language": "bash", "code": "sleep 73.25", "timeout_ms": 100_000}
+    begun = hub.http.post("/message", json={"text": plan("never said", ("codexec_execute_code", endless))}).json()
+    wait_for(lambda: sleeping("73.25"), "the code to run", 60)
+    hung = [thinker(hub), server(hub, "codexec")]
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+
+    stopped = hub.http.post("/stop").json()
+    assert stopped["halted"] == {"all": True, "agents": []}
+    assert stopped["turns"] == 1
+    assert Halts(hub.home.halts_file).everything is not None, "it is written down when the owner is told"
+    ended = state(hub, begun)
+    assert (ended["state"], code(ended)) == ("failed", "cancelled")
+    wait_for(lambda: not sleeping("73.25"), "the end of the code", 5)
+    wait_for(lambda: all(gone(pid) for pid in hung), "the end of what hung", 5)
+    refused = hub.say("and now?", chatId="later")
+    assert code(refused) == "agent_stopped"
+    assert reply(refused) == "Everything was stopped by the owner. Let it go on with: annabelle resume"
+
+    resumed = annabelle(hub, "resume")
+    assert (resumed.returncode, resumed.stdout) == (0, "Everything goes on.\n"), resumed.stderr
+    assert reply(hub.say(plan("here again"), chatId="later")) == "here again"
+    assert state(hub, begun) == ended, "what was ended is not taken up again"
+    events = [(one["kind"], one["facts"].get("event")) for one in hub.http.get("/audit?last=500").json()["records"]]
+    assert events.index(("stop", "stopped")) < len(events) - 1 - events[::-1].index(("stop", "resumed"))
+
+
+@pytest.mark.req("TRU-06", "TRU-08")
+@pytest.mark.incident("I-27", "I-14")
+def test_a_hub_that_hangs_is_ended_and_starts_stopped(hub: HubProcess) -> None:
+    places = AuditPlaces.of(hub.home)
     below = [process.pid for process in hub.children()]
     hub.signal(signal.SIGSTOP)
     ended = annabelle(hub, "stop")
     assert ended.stdout.startswith("Annabelle did not answer, so it was ended."), ended.stderr
     assert hub.wait() == -signal.SIGKILL
     wait_for(lambda: all(gone(pid) for pid in below), "everything below to end", 10)
-    assert verify(AuditPlaces.of(home)).good
-    last = latest(AuditPlaces.of(home), Wanted(last=1, kind="stop"))[0].facts
+    assert verify(places).good
+    last = latest(places, Wanted(last=1, kind="stop"))[0].facts
     assert (last["event"], last["target"], last["hub_killed"]) == ("stopped", "all", True)
 
     hub.start()
-    assert code(hub.say("anybody?", chatId="mine")) == "agent_stopped"
+    assert code(hub.say("still?", chatId="mine")) == "agent_stopped"
+    about = hub.http.get("/status").json()
+    assert {(one["stopped"], one["available"], one["pid"]) for one in about["agents"]} == {(True, False, None)}
+    assert any("Everything is stopped" in notice["text"] for notice in about["notices"])
     conflict = hub.http.post("/resume", json={"target": "other"})
     assert (conflict.status_code, conflict.json()["error"]["code"]) == (409, "conflict")
+    for _ in range(7):
+        assert httpx.get(f"{hub.url}/status", headers={"X-Annabelle-Token": "not-the-token"}).status_code == 401
     hub.stop()
-    offline = Halting(home).resume("all")
+    assert latest(places, Wanted(kind="login"))[-1].facts.get("more") == 2, "what was only counted is told at the end"
+    assert verify(places).good
+    offline = Halting(hub.home).resume("all")
     assert (offline.message, offline.how) == ("Everything goes on when Annabelle starts.", "written")
-    assert Halts(home.halts_file).of("other") is None
+    assert Halts(hub.home.halts_file).of("other") is None
