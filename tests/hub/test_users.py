@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
@@ -18,6 +19,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.app import make_app
 from annabelle.hub.boot import Start, assemble
+from annabelle.hub.events.sse import Reader, stream
 from annabelle.hub.listening import bind
 from annabelle.hub.security.users_file import add_user, hashed, read_users, remove_user
 from annabelle.hub.services import Hub
@@ -81,6 +83,23 @@ async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
     assert (await ada.get("/threads")).status_code == 401
 
 
+@pytest.mark.incident("I-10")
+async def test_a_stream_ends_when_its_token_is_taken_back(hub: Hub, home: Home) -> None:
+    add_user(home.users_file, "ada")
+    add_user(home.users_file, "bob")
+    hub.people.look()
+    streams = {name: stream(Reader(name, None, 0), hub.database, hub.fanout, heartbeat=30) for name in ("ada", "bob")}
+    for one in streams.values():
+        assert await anext(one) == b"retry: 1000\n\n"
+    waiting = {name: asyncio.ensure_future(anext(one, None)) for name, one in streams.items()}
+    remove_user(home.users_file, "ada")
+    hub.people.look()
+    assert await asyncio.wait_for(waiting["ada"], 10) is None
+    assert not waiting["bob"].done()
+    hub.fanout.close()
+    assert await asyncio.wait_for(waiting["bob"], 10) is None
+
+
 @pytest.mark.incident("I-30")
 async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: httpx.AsyncClient, hub: Hub) -> None:
     for path in ("/threads", "/tools/list", "/openapi.json"):
@@ -109,7 +128,7 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: htt
         "/health", "/message", "/messages/{message_id}", "/messages/{message_id}/cancel",
         "/messages/{message_id}/events", "/threads", "/threads/{thread_id}/clear", "/threads/{thread_id}/events",
         "/threads/{thread_id}/messages", "/tools/list", "/tools/call", "/memory/learn", "/memory/tidy",
-        "/approvals", "/approvals/{approval_id}",
+        "/approvals", "/approvals/{approval_id}", "/rules", "/rules/{rule_id}/confirm", "/rules/{rule_id}/revoke",
     }  # fmt: skip
 
 

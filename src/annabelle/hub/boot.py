@@ -156,6 +156,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
 
     people = People(home.users_file, notices, know)
     identities.on_stranger = people.look
+    identities.on_revoked = fanout.dismiss
     traces = TraceFile(home.traces_file, "hub", start.redact)
     events, turns = EventLog(database, fanout), Turns(database)
     durable = Durable(

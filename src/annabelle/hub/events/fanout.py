@@ -35,14 +35,14 @@ class Listener:
     """One reader's queue. When it is full the queue is let go, and the reader reads on from the store."""
 
     def __init__(self, user_id: str, thread_id: str | None, limit: int = _QUEUE_LIMIT) -> None:
-        self._user_id, self._thread_id, self._limit = user_id, thread_id, limit
+        self.user_id, self._thread_id, self._limit = user_id, thread_id, limit
         self._waiting: deque[Told] = deque()
         self._news = asyncio.Event()
         self.fell_behind = False
         self.closed = False
 
     def concerns(self, told: Told) -> bool:
-        return told.user_id == self._user_id and self._thread_id in (None, told.thread_id)
+        return told.user_id == self.user_id and self._thread_id in (None, told.thread_id)
 
     def put(self, told: Told) -> None:
         if self.fell_behind:
@@ -100,6 +100,12 @@ class Fanout:
                 told = told or Told.of(event, user_id)
                 if listener.concerns(told):
                     listener.put(told)
+
+    def dismiss(self, user_id: str) -> None:
+        """End every stream of a person whose token was taken back; who has a new one comes again with it (I-10)."""
+        for listener in self._listeners:
+            if listener.user_id == user_id:
+                listener.close()
 
     def close(self) -> None:
         """Let every listener end: the hub is stopping."""

@@ -50,12 +50,17 @@ class Identities:
         self._people: dict[bytes, Identity] = {}
         self.on_stranger: Callable[[], bool] = lambda: False
         """Asked about an unknown token: whether the people known may have changed meanwhile."""
+        self.on_revoked: Callable[[str], None] = lambda user_id: None
+        """Told whose token is no longer valid."""
         self.on_admitted: Callable[[Identity], None] = lambda _identity: None
         """Told of every process that gets a secret."""
 
     def know(self, users: Users) -> None:
-        """The people beside the owner, from now on."""
+        """The people beside the owner, from now on. Whose token is gone is told of, so that their streams end."""
+        before = self._people
         self._people = {user.token_sha256.encode(): Identity("user", user.id) for user in users.users}
+        for token in before.keys() - self._people.keys():
+            self.on_revoked(before[token].user_id)
 
     def admit(self, agent_id: str, errand: Errand | None = None) -> str:
         """A fresh secret for a thinker process that is about to start."""
