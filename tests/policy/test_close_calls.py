@@ -84,6 +84,30 @@ def test_a_word_that_is_also_the_name_of_a_file_attaches_no_file_where_files_are
     assert now.decides("gmail_send_email", {**letter, "attachments": ["Documents/private.txt"]}).verdict == "ask"
 
 
+def test_a_word_that_is_also_the_name_of_a_file_opens_no_file_where_files_are_written_in_full() -> None:
+    now = turn("Read Documents/report.md and mail bob@example.com a private note that I like it.")
+    now.calls("filer_read_file", {"path": "Documents/report.md"})
+    assert "pried" in now.calls("filer_read_file", {"path": "Documents/private.txt"}).labels
+    letter: JsonObject = {"to": "bob@example.com", "subject": "s", "body": "I like it"}
+    now.facts = replace(now.facts, pried=True)
+    assert now.decides("gmail_send_email", letter).verdict == "ask"
+
+
+@pytest.mark.parametrize("copied", ["to", "cc"])
+def test_whoever_a_mail_is_from_gets_nothing_of_what_is_sent_to_somebody_else(copied: str) -> None:
+    now = turn("Summarise the mail of alice@example.com for bob@example.com and send it to him.")
+    now.calls("gmail_list_emails")
+    letter: JsonObject = {"to": "bob@example.com", "subject": "s", "body": "b"}
+    assert now.decides("gmail_send_email", letter).verdict == "allow"
+    assert now.decides("gmail_send_email", {**letter, copied: "alice@example.com"}).verdict == "ask"
+
+
+def test_whoever_a_mail_is_from_may_be_the_one_who_is_written_to() -> None:
+    now = turn("Read the mail from alice@example.com and write her that it is paid.")
+    now.calls("gmail_list_emails")
+    assert now.decides("gmail_send_email", {"to": "alice@example.com", "subject": "s", "body": "b"}).verdict == "allow"
+
+
 @pytest.mark.req("POL-02")
 def test_messages_are_deleted_by_what_was_named_of_them_and_not_by_their_chat_alone() -> None:
     now = turn("Delete message 12 in the chat 4711.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -15,6 +16,7 @@ _BOOKS: Final = frozenset(
     {"find_contact", "memory_list_contacts", "telegram_list_contacts", "telegram_list_chats", "telegram_get_chat"}
 )
 _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
+_FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
 _KEPT_IN: Final = frozenset({"memory", "telegram"})
 
 
@@ -45,9 +47,16 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     plain, order = receiver.casefold().strip(), turn.said_of(kinds)
     if plain in turn.own or order.address(receiver) or _resolved(plain, turn, order.words):
         return True
-    if order.addresses:
+    others = turn.said.addresses - {plain}
+    if order.addresses or (_only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others)):
         return False
     return turn.said.address(receiver) or _resolved(plain, turn, turn.said.words)
+
+
+def _only_wrote(address: str, turn: TurnFacts) -> bool:
+    """Whether the person speaks of this address only as of one that something came from."""
+    mentioned = turn.said.text.count(address)
+    return mentioned > 0 and mentioned == len(re.findall(_FROM.format(re.escape(address)), turn.said.text))
 
 
 def _resolved(receiver: str, turn: TurnFacts, words: frozenset[str]) -> bool:

@@ -35,6 +35,8 @@ def pried(call: CallFacts, turn: TurnFacts) -> bool:
 
 def _said(value: str, turn: TurnFacts) -> bool:
     """Whether it was named: by itself, or as the thing its id stands for."""
+    if _another_file(value, turn):
+        return False
     if turn.said.path(value) or content_words(value) <= turn.said.words:
         return True
     return any(turn.seen.best_named(thing, turn.said.words) for thing in turn.seen.of_id(value))
@@ -51,10 +53,16 @@ def _pointed(value: str, turn: TurnFacts) -> bool:
     things = turn.seen.of_id(value)
     if things:
         return any(thing_pointed_at(thing, turn) for thing in things)
-    if turn.said.files and Said([value]).files and not speaks_of_many(turn.topic):
-        return False  # another file than the one that was named
+    if _another_file(value, turn):
+        return False
     new = content_words(value) - turn.said.words
     return not any(word in turn.seen.foreign for word in new)
+
+
+def _another_file(value: str, turn: TurnFacts) -> bool:
+    """Whether it is a file, and not one of those the person wrote out: a private mail is no private.txt."""
+    files = Said([value]).files
+    return bool(files and turn.said.files) and not files <= turn.said.files and not speaks_of_many(turn.topic)
 
 
 def thing_pointed_at(thing: Thing, turn: TurnFacts) -> bool:
