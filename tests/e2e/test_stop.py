@@ -1,4 +1,7 @@
-"""Stop stops: with a thinker, a server or the whole hub hanging, for good, and nothing but what was meant."""
+"""Stop stops: with a thinker, a server or the whole hub hanging, for good, and nothing but what was meant.
+
+A call that nobody waits for any more ends at its server, with everything it had started.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,7 @@ def gone(pid: int) -> bool:
 
 
 def sleeping(seconds: str) -> list[int]:
+    """Processes that sleep for just so long; each test has a number of its own."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -152,6 +156,30 @@ def test_everything_stops_though_thinker_and_server_hang_until_it_is_resumed(hub
     assert state(hub, begun) == ended, "what was ended is not taken up again"
     events = [(one["kind"], one["facts"].get("event")) for one in hub.http.get("/audit?last=500").json()["records"]]
     assert events.index(("stop", "stopped")) < len(events) - 1 - events[::-1].index(("stop", "resumed"))
+
+
+@pytest.mark.req("SRV-ALL", "SRV-EXE")
+def test_a_call_at_the_terminal_ends_with_ctrl_c(hub: HubProcess) -> None:
+    arguments = ["codexec_execute_code", "language=bash", "code=sleep 71.25", "timeout_ms=100000"]
+    calling = subprocess.Popen(
+        [ANNABELLE, "tools", "call", *arguments], env=hub.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for(lambda: sleeping("71.25"), "the code to run", 30)
+    calling.send_signal(signal.SIGINT)
+    assert calling.wait(30) == 130
+    calling.communicate()
+    wait_for(lambda: not sleeping("71.25"), "the end of the code", 15)
+
+
+@pytest.mark.req("LOOP-09", "SRV-EXE")
+def test_a_stopped_turn_takes_its_calls_along(hub: HubProcess) -> None:
+    code_that_sleeps = {"language": "bash", "code": "sleep 72.25", "timeout_ms": 100_000}
+    text = plan("never said", ("codexec_execute_code", code_that_sleeps))
+    begun = hub.http.post("/message", json={"text": text, "chatId": "stopped"}).json()
+    wait_for(lambda: sleeping("72.25"), "the code to run", 60)
+    ended = hub.http.post(f"/messages/{begun['messageId']}/cancel", params={"wait": 30}).json()
+    assert code(ended) == "cancelled"
+    wait_for(lambda: not sleeping("72.25"), "the end of the code", 15)
 
 
 @pytest.mark.req("TRU-06", "TRU-08")
