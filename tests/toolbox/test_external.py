@@ -29,7 +29,7 @@ def python(module: str, **more: object) -> dict[str, object]:
     return {"command": sys.executable, "args": ["-m", module], "env": {"PYTHONPATH": str(TESTS)}, **more}
 
 
-WHO = "support.servers.grandparent"
+WHO = "support.servers.who"
 
 
 def names(toolbox: Toolbox) -> list[str]:
