@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from annabelle.core.errors import OperatorMistake
+from annabelle.core.errors import NotFound, OperatorMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.hub.agents import manager as module
@@ -35,4 +35,19 @@ async def test_an_agent_whose_folder_can_not_be_made_is_still_known(
     with pytest.raises(OperatorMistake):
         await agents._reload()
     assert [status.agent_id for status in agents.statuses()] == ["annabelle", "work"]
+    await database.close()
+
+
+@pytest.mark.req("AGT-01")
+async def test_an_agent_that_was_taken_out_is_not_named_among_those_there_are(home: Home) -> None:
+    settings, notices = Settings.model_validate({}), Notices()
+    database = await Database.open(sqlite_url(home.database_file))
+    home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "work"}]}))
+    agents = AgentManager(settings, AgentsFile(home, settings, notices), cast("Launcher", None), database, notices)
+    agents._apply(agents._file.load())
+    home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}]}))
+    agents._apply(agents._file.load())
+    with pytest.raises(NotFound) as gone:
+        agents.agent("work")
+    assert gone.value.hint == "There are: annabelle."
     await database.close()

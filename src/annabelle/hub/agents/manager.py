@@ -122,7 +122,8 @@ class AgentManager:
     def agent(self, agent_id: str) -> Agent:
         agent = self.config.agent(agent_id)
         if agent is None:
-            raise NotFound(f"There is no agent {agent_id}.", hint=f"There are: {', '.join(sorted(self._runners))}.")
+            known = ", ".join(sorted(one.agent_id for one in self.config.agents))
+            raise NotFound(f"There is no agent {agent_id}.", hint=f"There are: {known}.")
         return agent
 
     def policy(self, agent_id: str) -> AgentPolicy:
