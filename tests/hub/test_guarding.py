@@ -166,11 +166,11 @@ def rules_of(agents: str, **settings: object) -> tuple[GuardRules, GuardRules, N
     return watch.rules("a"), watch.rules(None), notices
 
 
-@pytest.mark.req("GRD-03", "GRD-11")
+@pytest.mark.req("GRD-03", "GRD-04", "GRD-11")
 def test_an_agent_may_want_other_scans_than_the_rest_of_the_install() -> None:
     guardian = {"failMode": "open", "messages": False, "scan": {"filer": {"input": False}, "*": {"output": False}}}
     agents = json.dumps({"agents": [{"agentId": "a", "guardian": guardian}]})
-    own, install, notices = rules_of(agents, guardian_scan="notes=off/off")
+    own, install, notices = rules_of(agents, guardian_scan="notes=off/off, filer=on/on")
     assert (own.fail_mode, own.messages) == ("open", False)
     assert own.flags("filer", ON) == Scan(input=False, output=False)
     assert own.flags("notes", ON) == Scan(input=False, output=False)
@@ -180,6 +180,9 @@ def test_an_agent_may_want_other_scans_than_the_rest_of_the_install() -> None:
     assert install.flags("notes", ON) == Scan(input=False, output=False)
     plain, same, _ = rules_of('{"agents": [{"agentId": "a"}]}', guardian_fail_mode="open")
     assert (plain.fail_mode, plain.messages, plain.flags("filer", ON)) == (same.fail_mode, True, ON)
+    careful = '{"agents": [{"agentId": "a", "guardian": {"failMode": "closed", "messages": true}}]}'
+    own, install, _ = rules_of(careful, guardian_fail_mode="open", guardian_scan_messages=False)
+    assert (own.fail_mode, own.messages, install.fail_mode, install.messages) == ("closed", True, "open", False)
     assert notices.all() == []
 
 
