@@ -137,6 +137,7 @@ def test_what_is_forgotten_on_postgresql_stands_in_no_table(make_hub: MakeHub, p
     assert FOREIGN.tables(postgres_url) == set()
 
 
+@pytest.mark.timeout(300)  # a start for every moment
 @pytest.mark.req("TRU-09")
 def test_a_hub_killed_at_every_moment_of_forgetting_finishes_in_the_end(make_hub: MakeHub, tmp_path: Path):
     armed = tmp_path / "failpoints"

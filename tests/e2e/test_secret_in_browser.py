@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from e2e.days import MakeHub, ready, reply
+from e2e.days import MakeHub, ready, reply_after_yes
 from support.canary import Canary
 from support.few_servers import only
 from support.op_stand_in import StandIn
@@ -79,7 +79,7 @@ def test_a_password_is_typed_into_a_page_and_written_down_nowhere(
         ready(hub, server)
 
     def do(name: str, **arguments: object) -> str:
-        return reply(hub.say(plan_text([(name, arguments)], say="{result}")))
+        return reply_after_yes(hub, plan_text([(name, arguments)], say="{result}"))
 
     handle = found(r"(secret://onepassword/\w+)", do("onepassword_read_secret", reference="op://Private/Bank/password"))
     do("web_browser_navigate", url=f"http://{site.address}/")
