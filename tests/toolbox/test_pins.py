@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,4 +46,17 @@ def test_a_look_makes_no_key_and_a_yes_makes_one(home: Home) -> None:
     assert not key.exists()
     key.write_text("{")
     pins.put("mailer", YES)
+    assert pins.get("mailer") == YES
+
+
+@pytest.mark.req("TRU-07")
+@pytest.mark.incident("I-09")
+def test_a_yes_to_one_server_can_not_be_put_under_the_name_of_another(home: Home) -> None:
+    pins = PinsFile(home.pins_file)
+    pins.put("mailer", YES)
+    written = json.loads(home.pins_file.read_text(encoding="utf-8"))
+    written["servers"]["planted"] = written["servers"]["mailer"]
+    home.pins_file.write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(DamagedPin, match="not written by this Annabelle"):
+        pins.get("planted")
     assert pins.get("mailer") == YES
