@@ -167,6 +167,38 @@ def test_what_rotation_dropped_is_not_missed(places: AuditPlaces) -> None:
 
 
 @pytest.mark.req("TRU-08")
+def test_a_record_changed_before_rotation_dropped_it_is_still_told(places: AuditPlaces) -> None:
+    limits = Limits(max_bytes=10_000, keep_files=1)
+    write(places, 60, limits)
+    (oldest,) = places.rotated()
+    *kept, last = oldest.read_bytes().splitlines(keepends=True)
+    digest = str(json.loads(last)["hash"]).encode()
+    oldest.write_bytes(b"".join([*kept, last.replace(digest, digest[::-1])]))
+    write(places, 30, limits)
+    assert not oldest.exists()
+    assert found(verify(places)) == ("altered", 1, len(kept) + 2)
+
+
+@pytest.mark.req("TRU-08")
+def test_a_record_of_another_history_of_the_same_home_does_not_fit(ten: AuditPlaces) -> None:
+    """A backup that is put back makes two histories under one key, and every record of both is genuine."""
+    backup = {path: path.read_bytes() for path in (ten.active, ten.head)}
+
+    def go_on(tool: str) -> Lines:
+        chain = chain_at(ten)
+        chain.append([Note("tool", {"tool": tool}, moment())] * 3)
+        chain.close()
+        return ten.active.read_bytes().splitlines(keepends=True)
+
+    other = go_on("before")
+    for path, blob in backup.items():
+        path.write_bytes(blob)
+    go_on("after")
+    assert verify(ten).good
+    assert found(rewrite(ten, lambda lines: [*lines[:10], other[10], *lines[11:]])) == ("altered", 12, 12)
+
+
+@pytest.mark.req("TRU-08")
 def test_a_line_torn_by_a_kill_is_repaired_at_the_next_start_and_no_tampering(ten: AuditPlaces) -> None:
     with ten.active.open("ab") as file:
         file.write(b'{"at":"2026-01-01T00:0')
