@@ -134,5 +134,5 @@ async def test_mail_is_read_and_answered_over_the_protocol_in_any_mailbox(
 def test_the_manifest_says_what_the_toolbox_needs() -> None:
     manifest = tomllib.loads((Path(annabelle.servers.gmail.__file__).parent / "manifest.toml").read_text())
     assert (manifest["name"], manifest["group"], manifest["sensitive"]) == ("gmail", "mail", True)
-    assert manifest["scan"] == {"input": False, "output": True}
+    assert manifest["scan"] == {"input": True, "output": True}
     assert not any("SECRET" in name or "TOKEN" in name or "KEY" in name for name in manifest["env"])
