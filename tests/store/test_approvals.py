@@ -106,6 +106,17 @@ async def test_answers_that_come_at_once_carry_the_turn_on_once(db: Database, re
 
 
 @pytest.mark.req("POL-03")
+@pytest.mark.incident("I-28")
+async def test_an_answer_after_its_time_is_none_also_before_the_question_was_ended(
+    db: Database, receive: Receive
+) -> None:
+    late = await ask(db, (await receive("post it")).message, hours=-1)
+    assert not await db.write(lambda conn: approvals.decide(conn, late.id, Verdict("approved", "owner")))
+    found = await db.read(lambda conn: approvals.get(conn, late.id, "owner"))
+    assert (found.state, found.decided_at, found.decided_by) == ("pending", None, None)
+
+
+@pytest.mark.req("POL-03")
 async def test_what_waits_is_found_by_where_it_was_asked_and_by_its_time(db: Database, receive: Receive) -> None:
     here, there = (await receive("a")).message, (await receive("b", chat_id="there")).message
     late = await ask(db, here, hours=-1)

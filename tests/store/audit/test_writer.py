@@ -14,6 +14,7 @@ import pytest
 from annabelle.core.home import Home
 from annabelle.core.redact import Redactor
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import AuditKind
 from annabelle.store.audit import chain as chains
 from annabelle.store.audit import writer as writers
 from annabelle.store.audit.chain import Chain, Limits
@@ -122,6 +123,23 @@ def test_a_killed_process_loses_no_decision_and_tears_nothing(home: Home, places
     writer.start()
     writer.stop()
     assert verify(places).good
+
+
+@pytest.mark.req("TRU-08")
+@pytest.mark.parametrize("kind", ["approval", "rule", "stop", "forget"])
+def test_what_somebody_decided_is_written_before_anybody_goes_on(
+    places: AuditPlaces, monkeypatch: pytest.MonkeyPatch, kind: AuditKind
+) -> None:
+    def nobody_else_writes(_: AuditWriter) -> None: ...
+
+    monkeypatch.setattr(AuditWriter, "_work", nobody_else_writes)
+    writer = writer_at(places)
+    writer.start()
+    writer.note("tool", {"tool": "t"})
+    assert list(latest(places, Wanted())) == []
+    writer.note(kind, {"id": 1})
+    assert [record.kind for record in latest(places, Wanted())] == ["tool", kind]
+    writer.stop()
 
 
 @pytest.mark.req("TRU-08")
