@@ -42,7 +42,9 @@ def test_what_was_stopped_is_stopped_for_whoever_reads_the_file_next(home: Home)
     later.stop(ALL, "owner")
     with pytest.raises(AgentStopped, match="Everything"):
         later.check("other")
+    assert later.of("other") is not None
     assert later.resume(ALL)
+    assert later.of("other") is None
     assert not later.resume(ALL)
     later.save()
     assert Halts(home.halts_file).owed("annabelle") == ()
