@@ -131,6 +131,7 @@ class CalendarPart:
         return problem(404, "Not Found", "notFound") if event is None else JSONResponse(event)
 
     async def _patch(self, request: Request) -> Response:
+        new = await request.json()  # before anything is looked at: from here on nobody comes between
         events, event = self._events(request.path_params["calendar"]), self._find(request)
         if events is None or event is None:
             return problem(404, "Not Found", "notFound")
@@ -139,7 +140,7 @@ class CalendarPart:
             event = self._find(request) or event
         if request.headers.get("if-match", event["etag"]) != event["etag"]:
             return problem(412, "Precondition Failed", "conditionNotMet")
-        changed = _merged(event, await request.json())
+        changed = _merged(event, new)
         wrong = _wrong(changed)
         if wrong is not None:
             return wrong
