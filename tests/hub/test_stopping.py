@@ -99,3 +99,16 @@ async def test_questions_of_a_stopped_agent_are_taken_back(machine: Machine, hom
     machine.hub.audit.flush()  # type: ignore[attr-defined]
     noted = [record.facts.get("event") for record in latest(AuditPlaces.of(home), Wanted(kind="stop"))]
     assert noted == ["stopped"]
+
+
+@pytest.mark.req("TRU-06")
+@pytest.mark.incident("I-27")
+async def test_a_turn_whose_thinker_could_not_be_told_is_written_down_to_be_told_later(
+    machine: Machine, home: Home
+) -> None:
+    context = await turn(machine)
+    assert context.message_id is not None
+    with machine.hub.turns.open(context):
+        await machine.hub.stopper.end_turn(context.message_id, "annabelle")
+        await machine.hub.stopper.close()
+    assert Halts(home.halts_file).owed("annabelle") == (context.message_id,)
