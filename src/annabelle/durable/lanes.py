@@ -35,6 +35,8 @@ class Lanes:
         self._not_started: dict[str, None] = {}
         self._again: asyncio.Task[None] | None = None
         self._held = False
+        self._claiming = asyncio.Lock()
+        """PostgreSQL lets two claims count at the same time, and both would find the last free place."""
 
     def hold(self) -> None:
         """Begin nothing more: messages that come are kept, and wait."""
@@ -79,7 +81,8 @@ class Lanes:
             return claims.claim_next(connection, self._owner, most, thread_id)
 
         try:
-            claimed = await self._db.write(move)
+            async with self._claiming:
+                claimed = await self._db.write(move)
         except (StorageTrouble, Unavailable) as trouble:
             _log.warning("The next message could not be claimed yet: %s", trouble.message)
             self._look_again()
