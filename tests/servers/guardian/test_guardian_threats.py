@@ -7,11 +7,12 @@ from typing import get_args
 import pytest
 
 from annabelle.core.errors import ConfigMistake
+from annabelle.core.trust import ThreatType
 from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.embedded import EmbeddedScanner
 from annabelle.servers.guardian.judging import Judges
 from annabelle.servers.guardian.scanning import ScanTools
-from annabelle.servers.guardian.threats import SENTENCES, ThreatType
+from annabelle.servers.guardian.threats import SENTENCES
 from servers.guardian.conftest import Scan
 
 EXAMPLES: dict[str, str] = {

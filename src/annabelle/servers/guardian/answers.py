@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, cast
 
-from annabelle.servers.guardian.threats import ThreatType
+from annabelle.core.trust import ThreatType
 
 _SCORE: Final = re.compile(r"<score>\s*(yes|no)\s*</score>", re.IGNORECASE)
 _THINKING: Final = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)

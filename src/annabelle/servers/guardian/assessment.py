@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from annabelle.servers.guardian.threats import ThreatType
+from annabelle.core.trust import ThreatType
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from annabelle.core.trust import ThreatType
 from annabelle.servers.guardian.patterns import PATTERNS
-from annabelle.servers.guardian.threats import ThreatType
 
 _WORD: Final = re.compile(r"\w+")
 _TELLING: Final = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from annabelle.servers.guardian.threats import ThreatType
+from annabelle.core.trust import ThreatType
 
 _OVERRIDE: Final = (
     # German

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from annabelle.servers.guardian.threats import ThreatType
+from annabelle.core.trust import ThreatType
 
 
 @dataclass(frozen=True, slots=True)

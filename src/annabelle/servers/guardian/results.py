@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.servers.guardian.threats import Risk, ThreatType
+from annabelle.core.trust import Risk, ThreatType
 from annabelle.servers.kit import Result
 
 SNIPPET_LENGTH = 100

@@ -1,21 +1,10 @@
-"""The kinds of threats a scan may find, and the words by which models name them."""
+"""How each kind of threat is told to a person."""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
-ThreatType = Literal[
-    "prompt_injection",
-    "jailbreak",
-    "harmful_content",
-    "social_engineering",
-    "data_exfiltration",
-    "privilege_escalation",
-    "code_execution",
-    "malicious_content",
-    "scan_error",
-]
-Risk = Literal["none", "low", "medium", "high"]
+from annabelle.core.trust import ThreatType
 
 SENTENCES: Final[dict[ThreatType, str]] = {
     "prompt_injection": "it gives orders to whoever reads it",

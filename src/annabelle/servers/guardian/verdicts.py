@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from annabelle.core.ids import new_id
+from annabelle.core.trust import Risk
 from annabelle.servers.guardian.assessment import Assessment
 from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.document import Document
 from annabelle.servers.guardian.judging import LOW_SCORE
 from annabelle.servers.guardian.results import SNIPPET_LENGTH, ScanVerdict, Threat
-from annabelle.servers.guardian.threats import SENTENCES, Risk
+from annabelle.servers.guardian.threats import SENTENCES
 
 
 def make_verdict(document: Document, assessment: Assessment, config: GuardianConfig, provider: str) -> ScanVerdict:
