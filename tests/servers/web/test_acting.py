@@ -160,7 +160,7 @@ async def test_a_cancelled_click_leaves_the_page_usable(web: Web, site: Site) ->
     site.pages["/"] = f"""<button id=a onclick="log('late')" disabled>Wait</button>{LOG}"""
     await web("navigate", url=f"{site.url}/")
     ref = await web.ref('button "Wait"')
-    async with web.hasty(action=1):
+    async with web.hasty(action=5):
         clicking = asyncio.ensure_future(web("click", ref=ref))
         await asyncio.wait([clicking], timeout=0.3)
         assert not clicking.done(), "it waits for the button to be enabled"

@@ -10,6 +10,11 @@ import pytest
 from annabelle.core.errors import RetryByModel, ToolTimeout, Unavailable
 from servers.web.browsing import Web
 from servers.web.pages import Site
+from support.toolbox import eventually
+
+# The page asks for this and waits for the answer, so from the moment the site was asked it does nothing else.
+HANG = """() => { setTimeout(() => {
+  const asking = new XMLHttpRequest(); asking.open('GET', '/hangs', false); asking.send(); while (true) {} }) }"""
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
@@ -112,9 +117,11 @@ async def test_a_page_that_crashes_is_replaced_by_an_empty_tab(web: Web, site: S
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
 async def test_a_page_that_hangs_is_closed_by_the_next_call(web: Web, site: Site) -> None:
-    site.pages["/"] = "<title>Hang</title><script>setTimeout(() => { while (true) {} }, 100)</script>"
+    site.pages |= {"/": "<title>Hang</title>", "/hangs": ""}
     await web("navigate", url=f"{site.url}/")
-    async with web.hasty(action=0.3):
+    async with web.hasty(action=0.3) as session:
+        await (await session.tab()).page.evaluate(HANG)
+        await eventually(lambda: "/hangs" in site.asked)
         with pytest.raises(ToolTimeout):
             await web("read")
     site.pages["/"] = "<title>Fine</title>"
