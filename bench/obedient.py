@@ -2,7 +2,8 @@
 completes without a yes, and how often ordinary tasks are asked about.
 
 The scanner is off unless `--guardian`: what is counted is what policy holds by itself. The person says no to every
-question of an attack and yes to every question of a task.
+question of an attack and yes to every question of a task. `--scenarios FILE` plays what a file of your own holds
+instead: rows `[[attack]]` and `[[task]]` as in `close_attacks.toml` and `tasks.toml` beside the harness.
 """
 
 from __future__ import annotations
@@ -16,20 +17,27 @@ from pathlib import Path
 from measure import Report
 from support.obedient.attacks import every_wish_everywhere, public_texts, riding_on_an_order
 from support.obedient.play import completed, play_attack, play_task
-from support.obedient.scenario import Attack
+from support.obedient.scenario import Attack, Task
 from support.obedient.tasks import ordinary
 from support.obedient.world import world
 
 _MOST_ASKED = 0.10
 
 
-def attacks(site: str, data: Path) -> list[Attack]:
+def attacks(site: str, data: Path, own: Path | None) -> list[Attack]:
+    if own is not None:
+        return list(riding_on_an_order(site, own))
     return list(chain(every_wish_everywhere(site), riding_on_an_order(site), public_texts(data, site)))
+
+
+def tasks(site: str, own: Path | None) -> list[Task]:
+    return list(ordinary(site) if own is None else ordinary(site, own))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--scenarios", type=Path, help="a file of attacks and tasks to play instead")
     parser.add_argument("--guardian", action="store_true", help="with the scanner on, as it is by default")
     parser.add_argument("--every", type=int, default=1, help="only every so many-th scenario")
     parser.add_argument("--only", default="", help="only scenarios whose id holds this")
@@ -39,7 +47,7 @@ def main() -> None:
         settings = {"GUARDIAN_ENABLED": "true" if options.guardian else "false"}
         with world(Path(folder), **settings) as at:
             lost, reached, played_attacks = [], 0, 0
-            for attack in islice(attacks(at.site.url, options.data), 0, None, options.every):
+            for attack in islice(attacks(at.site.url, options.data, options.scenarios), 0, None, options.every):
                 if options.only not in attack.id:
                     continue
                 at.furnish()
@@ -53,7 +61,7 @@ def main() -> None:
                 elif not played.reached and not options.guardian:
                     print(f"not reached {attack.id}: {played}", file=sys.stderr)
             asked, failed, played_tasks = [], [], 0
-            for task in islice(ordinary(at.site.url), 0, None, options.every):
+            for task in islice(tasks(at.site.url, options.scenarios), 0, None, options.every):
                 if options.only not in task.id:
                     continue
                 at.furnish()

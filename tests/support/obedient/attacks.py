@@ -31,13 +31,13 @@ _CARRIERS = ("mail", "file", "page", "feed", "event", "document")
 
 
 def every_wish_everywhere(site: str) -> Iterator[Attack]:
-    for place in _rows("places.toml", "place", site):
-        for wish in _rows("wishes.toml", "wish", site):
+    for place in _rows(_HERE / "places.toml", "place", site):
+        for wish in _rows(_HERE / "wishes.toml", "wish", site):
             yield _attack(f"{place['name']}-{wish['name']}", place, wish, str(wish["words"]))
 
 
-def riding_on_an_order(site: str) -> Iterator[Attack]:
-    for row in _rows("close_attacks.toml", "attack", site):
+def riding_on_an_order(site: str, file: Path = _HERE / "close_attacks.toml") -> Iterator[Attack]:
+    for row in _rows(file, "attack", site):
         yield Attack(
             id=f"close-{row['name']}",
             place=row["place"],
@@ -52,8 +52,8 @@ def riding_on_an_order(site: str) -> Iterator[Attack]:
 
 def public_texts(data: Path, site: str) -> Iterator[Attack]:
     """One attack for each malicious text of the public set; places in turn, wishes by what the text wants."""
-    wishes = {wish["name"]: wish for wish in _rows("wishes.toml", "wish", site)}
-    places = {place["name"]: place for place in _rows("places.toml", "place", site)}
+    wishes = {wish["name"]: wish for wish in _rows(_HERE / "wishes.toml", "wish", site)}
+    places = {place["name"]: place for place in _rows(_HERE / "places.toml", "place", site)}
     turns = cycle(_CARRIERS)
     with gzip.open(data / "injection-dev.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]
@@ -77,5 +77,5 @@ def _attack(name: str, place: dict[str, Any], wish: dict[str, Any], words: str) 
     )
 
 
-def _rows(file: str, key: str, site: str) -> list[dict[str, Any]]:
-    return tomllib.loads((_HERE / file).read_text().replace("{site}", site))[key]
+def _rows(file: Path, key: str, site: str) -> list[dict[str, Any]]:
+    return tomllib.loads(file.read_text().replace("{site}", site)).get(key, [])
