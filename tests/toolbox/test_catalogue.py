@@ -4,6 +4,7 @@ import pytest
 
 from annabelle.core.errors import SwitchedOff, UnknownTool
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.policy import AgentPolicy
 from annabelle.toolbox.profile import ServerProfile
@@ -115,6 +116,16 @@ def test_a_server_the_user_added_never_takes_the_name_of_a_built_in_tool(heard: 
     heard.offer("filer", "read_file")
     assert heard.catalogue.find("filer_read_file", None).spec.server == "filer"
     assert heard.hidden == ["filer_read"]
+
+
+@pytest.mark.req("POL-04")
+def test_what_people_wrote_of_a_tool_counts_for_our_own_server_alone(heard: Heard) -> None:
+    heard.offer("filer", "read_file")
+    ours = heard.catalogue.find("filer_read_file", None).spec
+    assert heard.catalogue.reviewed(ours) == reviewed_tools()["filer_read_file"]
+    heard.catalogue.withdraw("filer")
+    heard.offer("filer", "read_file", foreign=True)
+    assert heard.catalogue.reviewed(heard.catalogue.find("filer_read_file", None).spec) is None
 
 
 @pytest.mark.req("EXT-01")

@@ -175,7 +175,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     desk = StoredDesk(database, start.redact, settings.approval_hours, audit, expiring.asked)
     judge = TrustJudge(
         JudgeParts(
-            database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda server: toolbox.is_ours(server),
+            database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda tool: toolbox.reviewed(tool),
             own_addresses(home),
         )
     )  # fmt: skip

@@ -12,6 +12,8 @@ from annabelle.core.errors import SwitchedOff, UnknownTool
 from annabelle.core.ports import ToolClient
 from annabelle.core.scans import Scan
 from annabelle.core.tools import ToolSpec
+from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.policy.tools.traits import Traits
 from annabelle.toolbox.audience import Caller, may_use
 from annabelle.toolbox.manifest import variable
 from annabelle.toolbox.policy import AgentPolicy
@@ -86,9 +88,9 @@ class Catalogue:
         offer = self._by_name.get(name)
         return offer is not None and offer.provenance
 
-    def is_ours(self, server: str) -> bool:
-        """Whether a server came with us, rather than being added by the user under whatever name."""
-        return server not in self._foreign
+    def reviewed(self, spec: ToolSpec) -> Traits | None:
+        """What people wrote down about a tool; None where the user added its server, whatever name that took."""
+        return None if spec.server in self._foreign else reviewed_tools().get(spec.name)
 
     def listing(self, policy: AgentPolicy | None, caller: Caller = "agent") -> ToolList:
         if (policy, caller) not in self._lists:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from annabelle.core.contract import ToolList
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.policy.tools.traits import Traits
 from annabelle.toolbox.audience import Caller
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
@@ -111,9 +112,9 @@ class Toolbox:
         """The tool of this name, whoever may use it."""
         return next((tool for tool in self._catalogue.listing(None, "hub").tools if tool.name == name), None)
 
-    def is_ours(self, server: str) -> bool:
-        """Whether a server came with us, rather than being added by the user under whatever name."""
-        return self._catalogue.is_ours(server)
+    def reviewed(self, spec: ToolSpec) -> Traits | None:
+        """What people wrote down about a tool that came with us; None for those of servers the user added."""
+        return self._catalogue.reviewed(spec)
 
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.guard.guard import Guard
@@ -56,8 +55,7 @@ class Router:
     def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:
         redact = self._doors.redact
         revealed = Revealed(Masked(offer.client, redact), offer.takes_secrets, self._vaults)
-        traits = reviewed_tools().get(offer.spec.name) if self._catalogue.is_ours(offer.spec.server) else None
-        timed = Timed(Labelled(revealed, traits), offer.timeout_seconds)
+        timed = Timed(Labelled(revealed, self._catalogue.reviewed(offer.spec)), offer.timeout_seconds)
         guarded = Guarded(timed, self._guard, offer.scan)
         approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
         fitting = Checked(Unspoken(approved, redact), self._checker)

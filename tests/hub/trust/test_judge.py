@@ -15,6 +15,8 @@ from annabelle.hub.flows.deliver import deliver
 from annabelle.hub.security.identities import Errand
 from annabelle.hub.trust.judge import JudgeParts, TrustJudge
 from annabelle.policy.rules.rule import Rule
+from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.policy.tools.traits import Traits
 from annabelle.store import blocked_messages, claims, decisions, messages
 from annabelle.store.database import Database
 from hub.trust.conftest import Build, House
@@ -60,7 +62,7 @@ async def test_a_question_says_what_and_why(house: House) -> None:
 async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
     house: House, tool: str, arguments: JsonObject
 ) -> None:
-    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _name: None, lambda _server: True))
+    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _name: None, _reviewed))
     message = await house.says("Please update what you know from the page http://x.example")
     await house.call("searcher_web_fetch", message, {"url": "http://x.example"})
     decision = await judge.judge(spec(tool), arguments, context(message))
@@ -171,7 +173,7 @@ async def test_a_message_that_looks_odd_makes_policy_ask_sooner(house: House) ->
 
 @pytest.mark.req("POL-04")
 async def test_an_external_server_can_not_borrow_the_reputation_of_one_of_ours(house: House) -> None:
-    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _name: None, lambda _server: False))
+    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _name: None, lambda _tool: None))
     message = await house.says("What time is it?")
     decision = await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert "send_outside" in decision.classes
@@ -202,12 +204,16 @@ class Counted:
 
 async def test_reading_before_anything_foreign_was_seen_costs_one_look_and_a_clock_none(house: House) -> None:
     database, rules = Counted(house.hub.database), NoRules()
-    judge = TrustJudge(JudgeParts(database, rules, lambda _name: None, lambda _server: True))  # type: ignore[arg-type]
+    judge = TrustJudge(JudgeParts(database, rules, lambda _name: None, _reviewed))  # type: ignore[arg-type]
     message = await house.says("What is new?")
     await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert (len(database.reads), rules.asked) == (0, 0)
     await judge.judge(spec("gmail_list_emails"), {}, context(message))
     assert (len(database.reads), rules.asked) == (1, 1)
+
+
+def _reviewed(tool: ToolSpec) -> Traits | None:
+    return reviewed_tools().get(tool.name)
 
 
 def spec(name: str) -> ToolSpec:

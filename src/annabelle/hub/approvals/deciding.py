@@ -24,7 +24,6 @@ from annabelle.hub.approvals.parking import carry_on
 from annabelle.hub.approvals.question import until
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.policy.tools.guess import guessed
-from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.store import approvals, events, messages, rules, threads
 from annabelle.store.approvals import Approval, ApprovalState, Verdict
 from annabelle.store.database import Database
@@ -161,8 +160,8 @@ class Deciding:
         spec = next((tool for tool in tools if tool.name == asked.tool), None)
         if spec is None:
             return None
-        reviewed = reviewed_tools().get(spec.name) if self._parts.toolbox.is_ours(spec.server) else None
-        return allowance_for(spec, reviewed or guessed(spec), arguments, asked.agent_id)
+        traits = self._parts.toolbox.reviewed(spec) or guessed(spec)
+        return allowance_for(spec, traits, arguments, asked.agent_id)
 
     def _note(self, decided: Decided, answer: Answer) -> None:
         audit, approval = self._parts.audit, decided.approval

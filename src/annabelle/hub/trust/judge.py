@@ -15,7 +15,8 @@ from annabelle.policy.decide import decide, needs_facts
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.rules.rule import RuleBook
 from annabelle.policy.tools.guess import guessed
-from annabelle.policy.tools.reviewed import HUB, reviewed_tools
+from annabelle.policy.tools.reviewed import HUB
+from annabelle.policy.tools.traits import Traits
 from annabelle.store import recent_turns
 from annabelle.store.database import Database
 
@@ -25,12 +26,12 @@ _QUEUE: Final = "queue_task"
 
 @dataclass(frozen=True, slots=True)
 class JudgeParts:
-    """What the judge looks things up in. `tool` is the spec of a name, `is_ours` says whose server it is."""
+    """What the judge looks things up in. `tool` is the spec of a name, `reviewed` what people wrote of it."""
 
     database: Database
     rules: RuleBook
     tool: Callable[[str], ToolSpec | None]
-    is_ours: Callable[[str], bool]
+    reviewed: Callable[[ToolSpec], Traits | None]
     own_addresses: Callable[[], frozenset[str]] = frozenset
 
 
@@ -68,8 +69,7 @@ class TrustJudge:
         return await self._parts.database.read(lambda conn: recent_turns.is_tainted(conn, message_id))
 
     def _call(self, tool: ToolSpec, arguments: JsonObject, own: frozenset[str]) -> CallFacts:
-        reviewed = reviewed_tools().get(tool.name) if self._parts.is_ours(tool.server) else None
-        traits = reviewed or guessed(tool)
+        traits = self._parts.reviewed(tool) or guessed(tool)
         call = CallFacts(tool.name, arguments, traits, traits.classes_of(arguments))
         if tool.server == HUB and traits.to and all(one.casefold() in own for one in call.values(traits.to)):
             return CallFacts(tool.name, arguments, traits, traits.classes)  # said to whom the agent talks with anyway
