@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from annabelle.core.contract import ThinkerBoot, ToolCall, Usage
+from annabelle.core.contract import ModelCall, Reserve, ThinkerBoot, ToolCall, Usage
 from annabelle.core.errors import ErrorBody
 from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import ToolAnnotations, ToolResult
@@ -21,6 +21,18 @@ def test_usage_adds_up_in_any_order_and_an_unknown_cost_is_not_zero(a: Usage, b:
     assert (a + b) + c == a + (b + c)
     assert a + b == b + a
     assert (a + b).cost_usd is None or not (a.cost_usd is None and b.cost_usd is None)
+
+
+@pytest.mark.req("CST-09")
+def test_what_is_settled_is_the_call_that_was_reserved():
+    asked = Reserve(
+        call_id="c1", agent_id="guardian", user_id="owner", message_id="m1", purpose="guardian", provider="groq",
+        model="safe", estimated_input_tokens=7,
+    )  # fmt: skip
+    settled = ModelCall.of(asked, Usage(input_tokens=5), 0.25, "error")
+    shared = ModelCall.model_fields.keys() & Reserve.model_fields.keys()
+    assert settled.model_dump(include=shared) == asked.model_dump(include=shared)
+    assert (settled.usage.input_tokens, settled.duration_ms, settled.outcome) == (5, 250.0, "error")
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a\x00b", "x" * 201])

@@ -326,6 +326,23 @@ class ModelCall(Frozen):
     outcome: Literal["ok", "error", "cancelled"] = "ok"
     error_code: str | None = None
 
+    @classmethod
+    def of(cls, asked: Reserve, usage: Usage, seconds: float, outcome: Literal["ok", "error"] = "ok") -> ModelCall:
+        """What became of a call that was reserved, for those who think outside any turn's trace."""
+        return cls(
+            call_id=asked.call_id,
+            agent_id=asked.agent_id,
+            user_id=asked.user_id,
+            message_id=asked.message_id,
+            trace_id=None,
+            purpose=asked.purpose,
+            provider=asked.provider,
+            model=asked.model,
+            usage=usage,
+            duration_ms=round(seconds * 1000, 1),
+            outcome=outcome,
+        )
+
 
 class ThinkerBoot(Frozen):
     """What an adopted thinker process reads from its standard input: its identity, and no more than it needs."""

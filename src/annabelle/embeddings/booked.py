@@ -70,19 +70,7 @@ class BookedService(HttpService):
     async def _settle(self, call: Reserve, tokens: int | None, outcome: Literal["ok", "error"], began: float) -> None:
         """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
         used = call.estimated_input_tokens if tokens is None else tokens
-        record = ModelCall(
-            call_id=call.call_id,
-            agent_id=call.agent_id,
-            user_id=call.user_id,
-            message_id=None,
-            trace_id=None,
-            purpose=PURPOSE,
-            provider=call.provider,
-            model=call.model,
-            usage=Usage(input_tokens=used),
-            duration_ms=round((time.perf_counter() - began) * 1000, 1),
-            outcome=outcome,
-        )
+        record = ModelCall.of(call, Usage(input_tokens=used), time.perf_counter() - began, outcome)
         try:
             async with asyncio.timeout(_LEDGER_SECONDS):
                 await asyncio.shield(self._books.ledger.settle(record))

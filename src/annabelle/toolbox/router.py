@@ -27,12 +27,11 @@ class Router:
     """Resolves a name and calls. The doors are put around the server anew for each call, whoever serves the tool.
 
     So a server that was restarted, reloaded or added a minute ago can not be reached without them. How a call ended is
-    noted around them all (Audited). The order:
-    may this caller (Allowed), do the arguments fit (Checked) and hold no secret (Unspoken), does policy or the person
-    say yes (Approved), did it happen already (Recorded), does it try to give orders (Guarded), how long may it take
-    (Timed), where does it come from (Labelled), values for handles of secrets (Revealed), and no other secret in what
-    comes back (Masked). No clock runs while a person thinks or the guardian
-    reads, and what is recorded is what was scanned, without a secret in it.
+    noted around them all (Audited). The order: may this caller (Allowed), do the arguments fit (Checked) and hold no
+    secret (Unspoken), does policy or the person say yes (Approved), did it happen already (Recorded), does it try to
+    give orders (Guarded), how long may it take (Timed), where does it come from (Labelled), values for handles of
+    secrets (Revealed), and no other secret in what comes back (Masked). No clock runs while a person thinks or the
+    guardian reads, and what is recorded is what was scanned, without a secret in it.
     """
 
     def __init__(self, catalogue: Catalogue, journal: CallJournal, doors: Doors, guard: Guard) -> None:

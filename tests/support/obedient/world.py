@@ -188,10 +188,8 @@ def world(folder: Path, **settings: str) -> Generator[World]:
     home = Home(folder / "home").prepare()
     mail, calendar, site, script = MailPart(), CalendarPart(), Site(), ObedientScript()
     vault = StandIn(folder / "vault")
-    model = ScriptedServer()
-    model._model.script = script  # the same server with another mind
     hosts = f"127.0.0.1:{site.url.rpartition(':')[2]}"
-    with model, GoogleDouble(mail, calendar) as google:
+    with ScriptedServer(script=script) as model, GoogleDouble(mail, calendar) as google:
         write_connection(home, "google", google.account(mail.address))
         hub = HubProcess(
             home,

@@ -27,8 +27,10 @@ class ScriptedServer:
         key: str | None = None,
         record: Path | None = None,
         port: int = 0,
+        script: Script | None = None,
     ) -> None:
-        self._model = ScriptedModel(Script(rules), models=models, key=key, record=record)
+        """`script`: another mind than one that answers by rules."""
+        self._model = ScriptedModel(script or Script(rules), models=models, key=key, record=record)
         self._socket = socket.create_server(("127.0.0.1", port))
         self.port: int = self._socket.getsockname()[1]
         config = uvicorn.Config(self._model, log_config=None, access_log=False, lifespan="off")

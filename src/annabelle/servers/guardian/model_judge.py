@@ -116,18 +116,7 @@ class ModelJudge:
         """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
         if call is None or self._ledger is None:
             return
-        record = ModelCall(
-            call_id=call.call_id,
-            agent_id=call.agent_id,
-            user_id=call.user_id,
-            message_id=None,
-            trace_id=None,
-            purpose=PURPOSE,
-            provider=call.provider,
-            model=call.model,
-            usage=_usage(answer, call),
-            duration_ms=round((time.perf_counter() - began) * 1000, 1),
-        )
+        record = ModelCall.of(call, _usage(answer, call), time.perf_counter() - began)
         try:
             async with asyncio.timeout(_BOOKING_SECONDS):
                 await self._ledger.settle(record)

@@ -25,16 +25,16 @@ class Approved:
     begun: Callable[[str], Awaitable[bool]]
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
-        judge, desk = self.doors.judge, self.doors.desk
+        judge, desk, call_id = self.doors.judge, self.doors.desk, context.call_id
         if judge is None or context.caller != "agent" or context.judged:
             return await self.inner.call(tool, arguments, context)
-        if context.call_id is None:
+        if call_id is None:
             if not tool.annotations.read_only:
                 raise NotAllowed(f"{tool.name} does something, so an agent calls it with a call_id.", field="call_id")
             return await self.inner.call(tool, arguments, context)
         decision = await judge.judge(tool, arguments, context)
         context = context.model_copy(update={"labels": decision.labels, "judged": True})
-        if decision.verdict == "allow" or await self.begun(context.call_id or ""):
+        if decision.verdict == "allow" or await self.begun(call_id):
             return await self.inner.call(tool, arguments, context)
         why = " ".join(decision.reasons)
         if decision.verdict == "refuse":
