@@ -70,6 +70,9 @@ class CallContext(BaseModel):
     judged: bool = Field(
         default=False, exclude=True, description="Policy has decided on the call that this one is a part of"
     )
+    queued_as: str | None = Field(
+        default=None, exclude=True, description="The call that queued this one: a yes to that one is a yes to this one"
+    )
     labels: tuple[Label, ...] = Field(default=(), description="What policy knows of whatever comes back")
     secrets: tuple[str, ...] = Field(
         default=(), exclude=True, repr=False, description="Values the arguments hold that the server must not log"

@@ -71,6 +71,7 @@ from annabelle.hub.signals import StopSignal
 from annabelle.hub.stopping.halts import Halts
 from annabelle.hub.stopping.stopper import Stopper, StopperParts
 from annabelle.hub.subagents.background import BackgroundCalls, BackgroundParts
+from annabelle.hub.subagents.queueing import QueueJudge
 from annabelle.hub.subagents.subagents import SubagentParts, Subagents
 from annabelle.hub.subagents.tasks import TaskParts, Tasks
 from annabelle.hub.tools.offering import offer_native_tools
@@ -179,7 +180,11 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
             own_addresses(home),
         )
     )  # fmt: skip
-    doors = Doors(judge, desk, audit, watch, start.redact)
+    asking = QueueJudge(
+        judge, lambda context: toolbox.tools(agents.policy_of(context)).tools,
+        lambda name, arguments, context: toolbox.check(name, arguments, agents.policy_of(context)),
+    )  # fmt: skip
+    doors = Doors(asking, desk, audit, watch, start.redact)
     toolbox = Toolbox(shown, StoredJournal(database), start.nursery, doors)
     turns.on_cancel(toolbox.give_up)
     rules = LaunchRules(

@@ -178,6 +178,14 @@ def use(connection: Connection, yes: Yes, call_id: str) -> str | None:
     return None
 
 
+def used_for(connection: Connection, call_id: str, user_id: str) -> bool:
+    """Whether a call was made with this person's yes."""
+    yes = select(approvals.c.id).where(
+        approvals.c.used_by == call_id, approvals.c.state == "used", approvals.c.user_id == user_id
+    )
+    return connection.execute(yes).first() is not None
+
+
 def denied(connection: Connection, yes: Yes, call_id: str) -> Approval | None:
     """An earlier no to the same call in the same chain of turns."""
     alike = (_approval(row) for row in connection.execute(_alike, _bound(yes)).mappings())

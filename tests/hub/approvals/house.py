@@ -32,6 +32,7 @@ from annabelle.hub.app import make_app
 from annabelle.hub.boot import Machine, Start, assemble
 from annabelle.hub.listening import bind
 from annabelle.hub.services import Hub
+from annabelle.hub.subagents.queueing import QueueJudge
 from annabelle.toolbox.native import NativeTool
 
 SENDS = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=True)
@@ -202,7 +203,9 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
                 ]
             )
             router = hub.toolbox._router
-            router._doors = replace(router._doors, judge=judge)  # what policy really says is told in its own tests
+            queue_judge = cast("QueueJudge", router._doors.judge)
+            # What policy really says is told in its own tests.
+            router._doors = replace(router._doors, judge=replace(queue_judge, inner=judge))
             agent = await stack.enter_async_context(client(hub, hub.identities.admit("annabelle")))
             thinker = PlayedThinker(agent)
 

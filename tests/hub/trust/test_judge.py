@@ -137,12 +137,13 @@ async def test_a_subagent_shares_taint_and_words_with_the_turn_it_works_for_and_
 
 
 @pytest.mark.req("TRU-03", "POL-04")
-async def test_a_call_that_needs_a_yes_can_not_be_queued(house: House) -> None:
+async def test_a_call_that_needs_a_yes_is_asked_about_before_it_is_queued(house: House) -> None:
     message = await house.says("What is at http://x.example?")
     await house.call("searcher_web_fetch", message, {"url": "http://x.example"})
     action: JsonObject = {"type": "tool_call", "toolName": SEND, "parameters": TO_MALLORY}
-    refused = await house.call("queue_task", message, {"name": "later", "action": action})
-    assert "call it yourself" in refused["error"]["message"]  # type: ignore[index]
+    asked = await house.call("queue_task", message, {"name": "later", "action": action})
+    assert asked["approval_id"]
+    assert f"{SEND} is to be called in the background. " in str(asked["text"])
 
 
 @pytest.mark.req("POL-04")

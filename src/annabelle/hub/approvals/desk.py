@@ -37,8 +37,13 @@ class StoredDesk:
     asked: Callable[[], None] = lambda: None
 
     async def granted(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
-        """Whether the person said yes to exactly this call; the yes is used up by this call id."""
-        call_id = context.call_id
+        """Whether the person said yes to exactly this call; the yes is used up by this call id.
+
+        A queued call is made once itself, with the arguments it was queued with: a yes to the queueing is one to it.
+        """
+        call_id, queued_as = context.call_id, context.queued_as
+        if queued_as is not None:
+            return await self.database.read(lambda conn: approvals.used_for(conn, queued_as, context.user_id))
         if call_id is None:
             return False
 

@@ -43,6 +43,7 @@ class BackgroundCalls:
     async def run(self, task: Task) -> ToolResult:
         """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""
         context = CallContext.model_validate(task.request["context"])
+        context = context.model_copy(update={"queued_as": task.request.get("queued_as")})
         await self._parts.ready()
         for attempt in range(_MOST_STOPS):
             try:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from annabelle.core.errors import AnnabelleError, RetryByModel
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.subagents.background import BackgroundCalls
-from annabelle.hub.subagents.brief import NEVER
+from annabelle.hub.subagents.queueing import QUEUE, call_in
 from annabelle.hub.subagents.tasks import Tasks, task_id_of
 from annabelle.store.tasks import NewTask
 from annabelle.toolbox.facade import Toolbox
@@ -52,7 +50,7 @@ def queue_task_tool(tasks: Tasks, calls: BackgroundCalls, toolbox: Toolbox) -> N
 
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
     return NativeTool(
-        "queue_task",
+        QUEUE,
         "Make one tool call in the background and go on at once; the user is told when it is over.",
         _SCHEMA,
         queue,
@@ -62,16 +60,7 @@ def queue_task_tool(tasks: Tasks, calls: BackgroundCalls, toolbox: Toolbox) -> N
 
 
 def _task(arguments: JsonObject, context: CallContext) -> NewTask:
-    action = cast("JsonObject", arguments["action"])
-    if action["type"] != "tool_call":
-        raise RetryByModel(
-            f"A task of the type {action['type']} can not be queued.", hint="Use the type tool_call, one call per task."
-        )
-    tool = action.get("toolName")
-    if not tool or tool in NEVER:
-        raise RetryByModel(
-            f"{tool} can not be queued." if tool else "action.toolName is missing.", hint="Name the tool to call."
-        )
+    tool, handed = call_in(arguments)
     return NewTask(
         id=task_id_of(context),
         kind="tool_call",
@@ -79,8 +68,9 @@ def _task(arguments: JsonObject, context: CallContext) -> NewTask:
         name=str(arguments["name"]),
         request={
             "tool": tool,
-            "arguments": action.get("parameters") or {},
+            "arguments": handed,
             "context": context.model_copy(update={"call_id": None}).model_dump(mode="json"),
+            "queued_as": context.call_id,
         },
         agent_id=context.agent_id if context.caller == "agent" else None,
         thread_id=context.thread_id,
