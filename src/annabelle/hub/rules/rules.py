@@ -13,6 +13,7 @@ from annabelle.core.ports import Audit
 from annabelle.core.tools import JsonObject
 from annabelle.core.visible import visible
 from annabelle.hub.events.log import EventLog, Written
+from annabelle.hub.rules.missed import Missed, missed_in
 from annabelle.policy.rules.compile import Compiled, NotUnderstood, compile_rule, stated_in
 from annabelle.store import events, rules
 from annabelle.store.database import Database
@@ -71,7 +72,8 @@ class Rules:
     def notice(self, conn: Connection, message: InboundMessage, place: Place) -> list[StoredEvent]:
         """The rules a person states in a message: they hold from this moment, whatever becomes of the conversation.
 
-        No model reads them here. One that was meant otherwise is taken back with a word, and restricts until then.
+        No model reads them here. One that was meant otherwise is taken back with a word, and restricts until then. One
+        that is not understood is not held, and the person is told.
         """
         told: list[StoredEvent] = []
         for compiled in stated_in(message.text):
@@ -79,6 +81,8 @@ class Rules:
             if rule.state == "stated":
                 self._note("stated", rule, place.user_id)
                 told += _tell(conn, place, rule, compiled)
+        for number, missed in enumerate(missed_in(message.text)):
+            told += _tell_missed(conn, place, number, missed)
         return told
 
     def _note(self, what: str, rule: StoredRule, user_id: str) -> None:
@@ -111,4 +115,14 @@ def _tell(conn: Connection, place: Place, rule: StoredRule, compiled: Compiled) 
     text = f"A rule: “{visible(rule.words)}” {compiled.reading} {since}: {choice}"
     data: JsonObject = {"text": text, "rule_id": rule.id, "state": rule.state}
     event = TurnEvent(message_id=place.message_id, key=f"rule:{rule.id}", type="notice", data=data)
+    return events.append(conn, place.thread_id, [event])
+
+
+def _tell_missed(conn: Connection, place: Place, number: int, missed: Missed) -> list[StoredEvent]:
+    why = missed.why.rstrip(".")
+    text = (
+        f"Not taken as a rule, so nothing of it holds: “{visible(missed.words)}” ({visible(why)}); write it like "
+        'annabelle rules add "always ask before deleting mail", and annabelle rules --help says more.'
+    )
+    event = TurnEvent(message_id=place.message_id, key=f"no_rule:{number}", type="notice", data={"text": text})
     return events.append(conn, place.thread_id, [event])
