@@ -294,13 +294,25 @@ def test_fields_that_others_may_have_written_are_marked_and_are_no_persona() -> 
     assert profile_layer(unlisted).text.count("[untrusted]") == 3
 
 
+@pytest.mark.req("MEM-09", "CTX-01")
+async def test_what_was_kept_back_is_said_so_that_the_model_can_ask_for_it() -> None:
+    hub = MemoryHub(retrieve_memories={"facts": [FACT], "kept_back": 2})
+    asked = brief("Where do I live?")
+    found = await Recollection(hub).recall(asked, asked.text)
+    assert found.kept_back == 2
+    shown = memories_layer(found.memories, UTC_ZONE, kept_back=found.kept_back).text
+    assert "<more>2 from content of others: search_memories shows them</more>" in shown
+    assert "The user lives in Lisbon." in shown
+    assert "<more>" in memories_layer((), UTC_ZONE, kept_back=1).text, "also when nothing else came to mind"
+
+
 async def test_profile_and_memories_are_one_question_and_leave_no_record() -> None:
     hub = MemoryHub(get_profile=PROFILE, retrieve_memories={"facts": [FACT], "profile": PROFILE})
     asked = brief("Where do I live?", user_id="ada")
     found = await Recollection(hub).recall(asked, asked.text)
     assert found.profile.persona() == {"name": "Nell"}
     assert [memory.fact for memory in found.memories] == ["The user lives in Lisbon."]
-    about = {"query": "Where do I live?", "limit": 5, "fill": True, "include_profile": True}
+    about = {"query": "Where do I live?", "limit": 5, "fill": True, "trusted_only": True, "include_profile": True}
     assert [(c.name, c.arguments, c.call_id, c.message_id, u) for c, u in hub.calls] == [
         (RETRIEVE, about, None, asked.message_id, "ada"),
     ]

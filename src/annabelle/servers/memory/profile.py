@@ -21,6 +21,7 @@ from annabelle.servers.memory.profile_document import (
     leaves,
     merged,
     still_untrusted,
+    without,
 )
 from annabelle.servers.memory.wording import shortened
 
@@ -50,6 +51,11 @@ class ProfileShown(Result):
         lines = [f"{path}: {_shown(value)}" for path, value in leaves(self.profile)]
         marked = f" Written by others, perhaps: {', '.join(self.untrusted_fields)}." if self.untrusted_fields else ""
         return "\n".join([f"Profile, version {self.version}.{marked}", *(lines or ["Nothing in it yet."])])
+
+    def own_side(self) -> ProfileShown:
+        """The fields that nobody else had a part in."""
+        own = without(self.profile, frozenset(self.untrusted_fields))
+        return self.model_copy(update={"profile": own, "trust": "trusted", "untrusted_fields": []})
 
 
 class ProfileChanged(Result):

@@ -58,6 +58,19 @@ def leaves(document: JsonObject, above: str = "") -> Iterator[tuple[str, object]
             yield path, value
 
 
+def without(document: JsonObject, paths: frozenset[str], above: str = "") -> JsonObject:
+    """The document without these fields, nor sections that are empty then."""
+    kept: JsonObject = {}
+    for key, value in document.items():
+        path = f"{above}.{key}" if above else key
+        if isinstance(value, dict):
+            if inside := without(cast("JsonObject", value), paths, path):
+                kept[key] = inside
+        elif path not in paths:
+            kept[key] = value
+    return kept
+
+
 def changed_fields(before: JsonObject, after: JsonObject) -> list[str]:
     """Which fields differ, by path, in the order of the new document and then the old."""
     old, new = dict(leaves(before)), dict(leaves(after))

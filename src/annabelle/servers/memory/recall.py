@@ -14,7 +14,7 @@ from annabelle.servers.kit import Result, current_call, deferred_module, tool
 from annabelle.servers.memory.opening import Opening
 from annabelle.servers.memory.ownership import owner_of
 from annabelle.servers.memory.profile import ProfileShown, shown_profile
-from annabelle.servers.memory.recalled import FoundFact, FoundTurn, Tier, found_facts, found_turns
+from annabelle.servers.memory.recalled import FoundFact, FoundTurn, Tier, found_facts, found_turns, own_side
 from annabelle.servers.memory.wording import trust_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ else:
 
 NOTED_EVERY_SECONDS = 60.0
 """When facts were last looked at is written in batches: a write for each search would cost more than the search."""
+_CHOICE = 3
 
 
 class Recalled(Result):
@@ -39,6 +40,7 @@ class Recalled(Result):
     conversations: list[FoundTurn]
     conversations_tier: Tier | None = Field(description="The same for conversations; null when they were not asked for")
     profile: ProfileShown | None = Field(default=None, description="The profile, when it was asked for too")
+    kept_back: int = Field(default=0, description="How many were left out, or shown in part, because of trusted_only")
     trust: Trust
 
     def text(self) -> str:
@@ -69,6 +71,9 @@ class RecallTools:
             bool, Field(description="When few facts have to do with it, add the closest of the others up to the limit")
         ] = False,
         include_profile: Annotated[bool, Field(description="Also the profile, as get_profile shows it")] = False,
+        trusted_only: Annotated[
+            bool, Field(description="Leave out what others may have written; of conversations the user's words stay")
+        ] = False,
         agent_id: Annotated[
             str | None, Field(description="The agent whose memory is meant; leave it out for your own")
         ] = None,
@@ -79,21 +84,28 @@ class RecallTools:
         if not query.strip():
             raise InvalidArguments("query is empty.", hint="list_facts shows everything that is known.", field="query")
         library = await self._opening.library()
+        # Enough to choose from: what others wrote must not take the place of what the user said.
+        most = limit * _CHOICE if trusted_only else limit
         if include_conversations:
             known, said = await asyncio.gather(
-                library.search.facts(owner, query, limit, category=category, fill=fill),
+                library.search.facts(owner, query, most, category=category, fill=fill),
                 library.search.conversations(owner, query, limit),
             )
         else:
-            known = await library.search.facts(owner, query, limit, category=category, fill=fill)
+            known = await library.search.facts(owner, query, most, category=category, fill=fill)
             said = None
-        rows, turns, profile = await library.database.read(
-            lambda c: (
-                found_facts(c, owner, known),
-                [] if said is None else found_turns(c, owner, said),
-                shown_profile(profiles.get(c, owner)) if include_profile else None,
-            )
-        )
+
+        def look(connection: Connection) -> tuple[list[FoundFact], list[FoundTurn], ProfileShown | None, int]:
+            rows = found_facts(connection, owner, known)
+            profile = shown_profile(profiles.get(connection, owner)) if include_profile else None
+            if not trusted_only:
+                return rows, [] if said is None else found_turns(connection, owner, said), profile, 0
+            kept_back = sum(fact.trust == "untrusted" for fact in rows[:limit])
+            turns, touched = ([], 0) if said is None else own_side(connection, owner, said)
+            own = [fact for fact in rows if fact.trust == "trusted"][:limit]
+            return own, turns, None if profile is None else profile.own_side(), kept_back + touched
+
+        rows, turns, profile, kept_back = await library.database.read(look)
         await self._note(library, owner, [fact.id for fact in rows])
         return Recalled(
             facts=rows,
@@ -101,6 +113,7 @@ class RecallTools:
             conversations=turns,
             conversations_tier=None if said is None else said.tier,
             profile=profile,
+            kept_back=kept_back,
             trust=trust_of(
                 *(fact.trust for fact in rows),
                 *(turn.least_trust() for turn in turns),

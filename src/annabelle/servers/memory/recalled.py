@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -140,9 +140,29 @@ def found_facts(connection: Connection, owner: Owner, found: Found) -> list[Foun
 
 def found_turns(connection: Connection, owner: Owner, found: Found) -> list[FoundTurn]:
     """The turns of a search with their neighbours, in its order; one that is gone is left out."""
-    wanted = {row for hit in found.hits for row in (hit.before, hit.row_id, hit.after) if row}
-    rows = conversations.get(connection, owner, wanted)
+    rows = _rows(connection, owner, found)
     return [_turn(rows, hit) for hit in found.hits if hit.row_id in rows]
+
+
+def own_side(connection: Connection, owner: Owner, found: Found) -> tuple[list[FoundTurn], int]:
+    """The same without what others may have had a part in, and how many turns are not shown whole.
+
+    Where the hub kept a turn, its message is what the user said; only the answer to it goes. A turn that was brought
+    from elsewhere goes as a whole.
+    """
+    rows = _rows(connection, owner, found)
+    own = {
+        key: replace(row, agent_response="", trust="trusted") if row.trust == "untrusted" else row
+        for key, row in rows.items()
+        if row.trust == "trusted" or row.message_id is not None
+    }
+    touched = sum(rows[hit.row_id].trust == "untrusted" for hit in found.hits if hit.row_id in rows)
+    return [_turn(own, hit) for hit in found.hits if hit.row_id in own], touched
+
+
+def _rows(connection: Connection, owner: Owner, found: Found) -> dict[int, conversations.Turn]:
+    wanted = {row for hit in found.hits for row in (hit.before, hit.row_id, hit.after) if row}
+    return conversations.get(connection, owner, wanted)
 
 
 def _turn(rows: Mapping[int, conversations.Turn], hit: Hit) -> FoundTurn:

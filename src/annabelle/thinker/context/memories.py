@@ -17,13 +17,17 @@ _SAID_TOKENS = 45
 _NEIGHBOUR_TOKENS = 25
 _SOURCE_CHARS = 80
 _COMPARED_CHARS = 400
+_MORE = "{} from content of others: search_memories shows them"
 
 
-def memories_layer(memories: Sequence[Memory], where: tzinfo, history: Collection[str] = ()) -> Layer:
+def memories_layer(
+    memories: Sequence[Memory], where: tzinfo, history: Collection[str] = (), kept_back: int = 0
+) -> Layer:
     """`<memories>` with the best that have room, in their order; nothing at all when there are none.
 
     Facts come first, then exchanges, each whole or not at all. What room is left goes to their neighbours. An exchange
-    that a fact was read from, or that the history shows anyway, is not said twice.
+    that a fact was read from, or that the history shows anyway, is not said twice. `kept_back` are those that can be
+    asked for.
     """
     facts = [memory for memory in memories if memory.said is None]
     known = {fact.read_from for fact in facts}
@@ -35,17 +39,18 @@ def memories_layer(memories: Sequence[Memory], where: tzinfo, history: Collectio
     ]
     plain = [_rendered(memory, where) for memory in (*facts, *said)]
     fitted = fit(plain, MEMORIES_TOKENS)
-    if not fitted.pieces:
+    more = [element("more", _MORE.format(kept_back))] if kept_back else []
+    if not (fitted.pieces or more):
         return Layer("", 0, fitted.left_out)
     shown = dict.fromkeys(fitted.pieces)
     room = MEMORIES_TOKENS - sum(tokens(piece) + 1 for piece in shown)
     full = dict(zip(plain, (_rendered(memory, where, neighbours=True) for memory in (*facts, *said)), strict=True))
     pieces: list[str] = []
     for piece in shown:
-        more = tokens(full[piece]) - tokens(piece)
-        pieces.append(full[piece] if more <= room else piece)
-        room -= more if more <= room else 0
-    return Layer(element(MEMORIES, "\n" + "\n".join(pieces) + "\n"), len(pieces), fitted.left_out)
+        longer = tokens(full[piece]) - tokens(piece)
+        pieces.append(full[piece] if longer <= room else piece)
+        room -= longer if longer <= room else 0
+    return Layer(element(MEMORIES, "\n" + "\n".join([*pieces, *more]) + "\n"), len(pieces), fitted.left_out)
 
 
 def _rendered(memory: Memory, where: tzinfo, *, neighbours: bool = False) -> str:

@@ -129,7 +129,7 @@ class LayeredContext:
         summary = section(SUMMARY, session.compaction, SUMMARY_TOKENS)
         chosen = self._history.choose(session.turns, situation.history_messages, await self._close(situation))
         earlier, playbooks = earlier_layer(session.summaries), playbooks_layer(situation.playbooks)
-        memories = memories_layer(recalled.memories, self._where, _asked_in(chosen.messages))
+        memories = memories_layer(recalled.memories, self._where, _asked_in(chosen.messages), recalled.kept_back)
         layers = _account(
             {
                 "preamble": Layer(PREAMBLE),

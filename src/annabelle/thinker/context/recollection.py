@@ -44,6 +44,8 @@ class Recalled:
 
     profile: UserProfile = field(default_factory=UserProfile)
     memories: tuple[Memory, ...] = ()
+    kept_back: int = 0
+    """How many more there are that others may have had a part in; the model can ask for them."""
     trouble: tuple[str, ...] = ()
 
 
@@ -61,7 +63,10 @@ class Recollection:
         profile: object = None
         found: Mapping[str, object] | None = None
         if RETRIEVE in allowed and _WORD.search(text) is not None:
-            about: JsonObject = {"query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True}
+            # What comes to mind unasked is nobody else's words: else every turn would begin as one that has read them.
+            about: JsonObject = {
+                "query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True, "trusted_only": True,
+            }  # fmt: skip
             with_profile: JsonObject = {"include_profile": True} if GET_PROFILE in allowed else {}
             found = await self._ask(brief, RETRIEVE, about | with_profile, trouble)
             if with_profile and trouble[-1:] == [f"{RETRIEVE}: {NotAllowed.code}"]:
@@ -74,6 +79,7 @@ class Recollection:
         return Recalled(
             profile=UserProfile.read(cast("Mapping[str, object]", profile) if isinstance(profile, Mapping) else {}),
             memories=read_memories(found or {}),
+            kept_back=_count((found or {}).get("kept_back")),
             trouble=tuple(dict.fromkeys(trouble)),
         )
 
@@ -103,6 +109,10 @@ class Recollection:
             trouble.append(f"{name}: {result.error.code if result.error is not None else 'no structured result'}")
             return None
         return result.structured
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _reason(error: AnnabelleError | TimeoutError) -> str:
