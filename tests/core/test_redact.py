@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.redact import MASK, Redactor, is_secret_name
+from annabelle.core.redact import MASK, Redactor, environment_secrets, is_secret_name
 
 SHAPED = [
     "sk-ant-" + "a1b2c3d4" * 3,
@@ -132,3 +132,12 @@ def test_data_without_a_secret_is_the_same_object_and_data_of_any_depth_is_looke
         deep = [deep]
     assert known.within(deep)
     assert known.masked_data(deep) == MASK
+
+
+@pytest.mark.req("TRC-03", "POL-06")
+def test_the_password_in_an_address_is_masked_also_where_it_stands_alone() -> None:
+    secrets = environment_secrets({"HTTPS_PROXY": "http://me:pass%2Fword@proxy.example:3128", "PLAIN": "a@b://c"})
+    redact = Redactor(secrets)
+    for form in ("pass/word", "pass%2Fword"):
+        assert redact(f"no host {form} here") == f"no host {MASK} here"
+    assert redact("a@b://c") == "a@b://c"

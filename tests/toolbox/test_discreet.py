@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 from annabelle.core.errors import NotAllowed, ServerDown
 from annabelle.core.redact import MASK, Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
+from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.external.entry_secrets import argument_secrets
+from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.processes.overheard import Overheard
 from annabelle.toolbox.wrappers.discreet import Masked, Unspoken
 
@@ -80,3 +84,35 @@ async def test_a_secret_in_a_line_without_end_is_masked_wherever_it_is_cut(tmp_p
     assert KEY.encode() not in written
     assert written.count(MASK.encode()) == 60
     assert written.endswith(b"\xff the end")
+
+
+@pytest.mark.req("TRC-03", "POL-06")
+async def test_what_one_of_our_own_servers_prints_is_masked_for_every_secret_of_the_home(
+    with_servers: Callable[..., ToolboxConfig], start: Callable[[ToolboxConfig], Awaitable[Toolbox]]
+) -> None:
+    config = with_servers("echo")
+    toolbox = await start(config)
+    not_its_own = config.environment["OTHER_SECRET"]
+    await toolbox.call("echo_mutter", {"text": f"{not_its_own}!"}, PERSON)
+    await toolbox.stop()
+    assert f"muttered {MASK}!" in (config.home.logs / "echo.log").read_text()
+
+
+@pytest.mark.req("POL-06")
+@pytest.mark.parametrize(
+    ("arguments", "secrets"),
+    [
+        (("--token", KEY), {KEY}),
+        ((f"--api-key={KEY}",), {KEY}),
+        (("run", "-e", f"GITHUB_PAT={KEY}", "image"), {KEY}),
+        (("--header", f"Authorization: Bearer {KEY}"), {KEY}),
+        ((f"https://me:{KEY}@example.org/mcp",), {KEY}),
+        ((f"https://example.org/mcp?token={KEY}&x=1",), {KEY}),
+        ((f'{{"password": "{KEY}", "user": "me"}}',), {KEY}),
+        (("--key-file", "/home/me/key.pem", "--verbose", "--token", "--port", "8010"), set[str]()),
+    ],
+)
+def test_an_argument_is_a_secret_by_the_name_it_is_given(arguments: tuple[str, ...], secrets: set[str]) -> None:
+    known = Redactor(argument_secrets(arguments))
+    assert not any(secret in known(" ".join(arguments)) for secret in secrets)
+    assert secrets or set(argument_secrets(arguments)) == set()

@@ -106,3 +106,10 @@ def test_a_longer_wait_and_a_renewed_header_make_no_other_entry() -> None:
     far: JsonObject = {"url": "https://example.net", "headers": {"X-Key": "1"}}
     same: JsonObject = {**far, "headers": {"X-Key": "2"}, "timeout": 9, "description": "Mine"}
     assert EntryLikeness.of(Entry.model_validate(far)) == EntryLikeness.of(Entry.model_validate(same))
+
+
+@pytest.mark.req("POL-06", "EXT-06")
+def test_an_entry_is_shown_without_the_secrets_on_its_command_line() -> None:
+    entry = Entry.model_validate({"command": "npx", "args": ["remote", "--token", "Ostrava_6640_minnow"]})
+    assert "argument: --token" in EntryLikeness.of(entry).lines
+    assert "Ostrava" not in str(EntryLikeness.of(entry).lines)

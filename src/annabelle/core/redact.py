@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
+from urllib.parse import unquote, urlsplit
 
 from annabelle.core.masked_forms import MASK, Forms
 from annabelle.core.secret_shapes import ANY_SHAPE, ASSIGNED, may_have_shape
 
-__all__ = ["MASK", "Forms", "Redactor", "is_secret_name"]
+__all__ = ["MASK", "Forms", "Redactor", "environment_secrets", "is_secret_name", "passwords_in"]
 
 _LEAST = 8
 _LONG = 16
@@ -26,6 +28,23 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
+    """What variables hold that must not be written down: values of a secret's name, and passwords in addresses."""
+    for name, value in environment.items():
+        if is_secret_name(name):
+            yield value
+        yield from passwords_in(value)
+
+
+def passwords_in(address: str) -> Iterator[str]:
+    """The password of an address (`scheme://user:password@host`), as it is written there and as it is meant."""
+    if "://" not in address or "@" not in address:
+        return
+    with contextlib.suppress(ValueError):
+        password = urlsplit(address).password or ""
+        yield from (password, unquote(password))
+
+
 class Redactor:
     """Masks known secret values in whatever form they come, and anything that has the shape of one.
 
@@ -39,7 +58,7 @@ class Redactor:
 
     @classmethod
     def from_environment(cls) -> Redactor:
-        return cls(value for name, value in os.environ.items() if is_secret_name(name))
+        return cls(environment_secrets(os.environ))
 
     def learn(self, secrets: Iterable[str]) -> None:
         """Mask these values from now on. Short ones would mask ordinary words, so they are left out."""

@@ -19,7 +19,7 @@ from dotenv import dotenv_values
 from annabelle import __version__
 from annabelle.core.errors import Unavailable
 from annabelle.core.home import Home
-from annabelle.core.redact import Redactor, is_secret_name
+from annabelle.core.redact import Redactor, environment_secrets
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.durable.durable import Durable
@@ -75,6 +75,7 @@ from annabelle.hub.subagents.queueing import QueueJudge
 from annabelle.hub.subagents.subagents import SubagentParts, Subagents
 from annabelle.hub.subagents.tasks import TaskParts, Tasks
 from annabelle.hub.tools.offering import offer_native_tools
+from annabelle.hub.trust.address_book import AddressBook
 from annabelle.hub.trust.judge import JudgeParts, TrustJudge
 from annabelle.hub.trust.own_addresses import own_addresses
 from annabelle.hub.turns import Turns
@@ -131,7 +132,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     """Make every part and decide the order in which they stop. Only the database is opened here."""
     home, settings = start.home, start.settings
     environment = _environment(home)
-    start.redact.learn(value for name, value in environment.items() if is_secret_name(name))
+    start.redact.learn(environment_secrets(environment))
     token = owner_token(home, settings)
     start.redact.learn([token])
     identities = Identities(token)
@@ -177,7 +178,8 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     judge = TrustJudge(
         JudgeParts(
             database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda tool: toolbox.reviewed(tool),
-            own_addresses(home),
+            own_addresses(home), 
+            AddressBook(lambda name, arguments, context: toolbox.call(name, arguments, context)),
         )
     )  # fmt: skip
     asking = QueueJudge(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import cast
-from urllib.parse import unquote, urlsplit
 
 from annabelle.core.connections import KINDS, connection_file
 from annabelle.core.home import Home
-from annabelle.core.redact import Redactor, is_secret_name
+from annabelle.core.redact import Redactor, is_secret_name, passwords_in
 
 
 class HomeSecrets:
@@ -19,7 +18,7 @@ class HomeSecrets:
         self._redact = redact
         self._files = {connection_file(home, kind): -1 for kind in KINDS}
         if database_url is not None:
-            redact.learn([unquote(urlsplit(database_url).password or "")])
+            redact.learn(passwords_in(database_url))
         self.look()
 
     def look(self) -> None:

@@ -1,4 +1,5 @@
-"""An external server that repeats the secret it was given wherever it can: `python parrot.py`, with PARROT_TOKEN set.
+"""An external server that repeats the secret it was given wherever it can: `python parrot.py`, with PARROT_TOKEN set
+and whatever else on its command line.
 
 Plain JSON-RPC without a library, so that it starts in a moment.
 """
@@ -9,6 +10,7 @@ import os
 import sys
 
 TOKEN = os.environ["PARROT_TOKEN"]
+TYPED = " ".join(sys.argv[1:])
 TEXT = {"type": "object", "properties": {"text": {"type": "string", "description": f"Not {TOKEN}"}}}
 TOOLS = [
     {"name": name, "description": f"It {name}s {TOKEN}.", "inputSchema": TEXT, "annotations": {"readOnlyHint": reads}}
@@ -30,7 +32,7 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
     if method != "tools/call":
         return None
     encoded = base64.b64encode(f"key: {TOKEN}".encode()).decode()
-    words = f"I was given {TOKEN}, {TOKEN.lower()} or {encoded}, and now {params['arguments']}"
+    words = f"I was given {TOKEN}, {TOKEN.lower()} or {encoded}, typed {TYPED}, and now {params['arguments']}"
     sys.stderr.write(f"{words}\n{'.' * 65_530}{words} and no end of the line")
     sys.stderr.flush()
     structured = {"deep": [{TOKEN: encoded}, words]}
@@ -39,7 +41,7 @@ def answer(method: str, params: dict[str, object]) -> dict[str, object] | None:
 
 
 def main() -> None:
-    sys.stderr.write(f"started with {TOKEN}\n")
+    sys.stderr.write(f"started with {TOKEN} and {TYPED}\n")
     sys.stderr.flush()
     for line in sys.stdin:
         message = json.loads(line)

@@ -104,15 +104,15 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
                 on_tools_changed()
 
         log_size = order.log.stat().st_size if order.log.exists() else 0
-        overheard = Overheard(order.log, manners.redact) if order.module is None else None
+        overheard = Overheard(order.log, manners.redact)
         child = await _launched(launcher, order, overheard)
         rpc = Rpc(order.name, manners.message_max_bytes, on_notification)
         try:
             await rpc.open(child.stdin, child.stdout)
             session = Session(rpc, manners.probe_seconds)
-            connection = StdioConnection(
-                child, rpc, session, manners.redact.known if overheard is not None else Forms(())
-            )
+            # What our own servers list is written by us.
+            known = manners.redact.known if order.module is None else Forms(())
+            connection = StdioConnection(child, rpc, session, known)
             await session.negotiate()
             await session.listen()
         except WireTrouble as error:
@@ -122,8 +122,7 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
             reason = error.reason if isinstance(error, ConnectionLost) else str(error)
             if reason == PIPES_CLOSED and child.exited.done():
                 reason = _how_it_ended(child.exited.result())
-            if overheard is not None:
-                await overheard.end_of_words(_LAST_WORDS_SECONDS)
+            await overheard.end_of_words(_LAST_WORDS_SECONDS)
             said = manners.redact(last_words(order.log)) if _grown(order.log, log_size) else ""
             raise ConnectionLost(f"{reason}{f'; it said: {said}' if said else ''}", sent=False) from error
         except BaseException:
@@ -135,9 +134,7 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
     return connect
 
 
-async def _launched(launcher: Launcher, order: Launch, overheard: Overheard | None) -> Child:
-    if overheard is None:
-        return await launcher.launch(order)
+async def _launched(launcher: Launcher, order: Launch, overheard: Overheard) -> Child:
     try:
         child = await launcher.launch(replace(order, stderr=overheard.mouth))
     except BaseException:

@@ -8,10 +8,11 @@ from hashlib import sha256
 
 from pydantic import BaseModel, ConfigDict
 
-from annabelle.core.redact import Redactor, is_secret_name
+from annabelle.core.redact import Redactor, environment_secrets
 from annabelle.core.tools import JsonObject
 from annabelle.toolbox.connections.connection import Introduction
 from annabelle.toolbox.external.entries import Entry
+from annabelle.toolbox.external.entry_secrets import argument_secrets
 
 _NOT_SHOWN_TO_ANYONE = ("_meta", "icons")
 _OF_A_RESOURCE = ("uri", "uriTemplate", "name", "title", "description", "mimeType")
@@ -91,7 +92,7 @@ class EntryLikeness(BaseModel):
 
 
 def _lines(entry: Entry) -> Iterable[str]:
-    redact = Redactor(value for name, value in entry.env.items() if is_secret_name(name))
+    redact = Redactor((*environment_secrets(entry.env), *argument_secrets(entry.args)))
     if entry.command is not None:
         yield f"command: {redact(entry.command)}"
     yield from (f"argument: {redact(part)}" for part in entry.args)

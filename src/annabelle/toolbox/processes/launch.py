@@ -110,7 +110,7 @@ def prepared(order: Launch) -> Generator[Ends]:
 
 
 def open_log(path: Path) -> int:
-    """One of our own servers writes into it itself, so nothing it says passes through the hub."""
+    """A log to add to; one that has grown too long is put aside."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
         if path.stat().st_size > LOG_MAX_BYTES:

@@ -1,4 +1,4 @@
-"""What an external server says beside the protocol, on its way into its log: without the secrets it was given."""
+"""What a server says beside the protocol, on its way into its log: without a secret of this home in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _HELD_BACK: Final = 4_096
 
 
 class Overheard:
-    """A pipe for a process's stderr. Our own servers mask what they log; what others print can only be masked here."""
+    """A pipe for a process's stderr. Our own servers mask what they log, but know their own secrets alone; what a
+    library prints, a crash leaves or others say can only be masked here."""
 
     def __init__(self, path: Path, redact: Redactor) -> None:
         self._path, self._redact = path, redact

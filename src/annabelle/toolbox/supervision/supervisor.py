@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterable
 
 from annabelle.core.errors import Conflict, NotFound, ServerDown
-from annabelle.core.redact import Redactor, is_secret_name
+from annabelle.core.redact import Redactor, environment_secrets
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.toolbox.catalogue import Catalogue, Offer
 from annabelle.toolbox.config import ToolboxConfig
@@ -44,7 +44,7 @@ class Supervisor:
     ) -> None:
         self._config, self._launcher, self._catalogue = config, launcher, catalogue
         self._pinning, self._notify, self._redact = pinning, notify, redact
-        redact.learn(value for name, value in config.environment.items() if is_secret_name(name))
+        redact.learn(environment_secrets(config.environment))
         self._servers: dict[str, ManagedServer] = {}
         self._idle: dict[str, ServerStatus] = {}
         """Servers that do not run because of how they are configured, or because nobody has said yes to them."""

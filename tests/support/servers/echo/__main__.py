@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 
 from support.servers.stage import Arguments, Context, Prop, Stage
 
@@ -25,6 +26,12 @@ async def descriptors(arguments: Arguments, context: Context) -> object:
     return found
 
 
+async def mutter(arguments: Arguments, context: Context) -> object:
+    sys.stderr.write(f"muttered {arguments['text']}\n")
+    sys.stderr.flush()
+    return {}
+
+
 async def fail(arguments: Arguments, context: Context) -> object:
     raise RuntimeError("as asked")
 
@@ -36,6 +43,7 @@ def main() -> None:
             Prop("say", say, TEXT, ("text",), read_only=True),
             Prop("surroundings", surroundings, read_only=True),
             Prop("descriptors", descriptors, read_only=True),
+            Prop("mutter", mutter, TEXT, ("text",), read_only=True),
             Prop("fail", fail),
         ],
     ).run()
