@@ -17,7 +17,7 @@ from annabelle.core.redact import Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.store.audit.facts import Cleaner
 from annabelle.store.audit.head import ForgedHead, Head, read_head, write_head
-from annabelle.store.audit.key import keep_key, new_key, read_key
+from annabelle.store.audit.key import has_begun, keep_key, new_key, read_key
 from annabelle.store.audit.places import AuditPlaces
 from annabelle.store.audit.record import BEGINNING, Record
 from annabelle.store.audit.tail import first_number, last_record, set_torn_aside
@@ -73,7 +73,7 @@ class Chain:
         try:
             self._places.active.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
-            self._key = read_key(self._places.key) or self._begin()
+            self._key = self._own_key()
             self._clean = Cleaner(self._key, self._redact)
             torn = set_torn_aside(self._places)
             last, head = last_record(reversed(self._places.files())), self._head()
@@ -90,12 +90,21 @@ class Chain:
                 raise
             raise StorageTrouble(f"The audit can not be opened: {error.strerror}.") from error
 
-    def _begin(self) -> bytes:
-        """A key, and a head for it first: a key without a head means that somebody took the head away."""
-        key = new_key()
-        if not self._places.files():
-            write_head(self._places.head, self._last, key)
-        return keep_key(self._places.key, key)
+    def _own_key(self) -> bytes:
+        """The key, marked as one an audit was begun with. The head comes first: without it such a key is evidence."""
+        places = self._places
+        found = read_key(places.key)
+        key = found or new_key()
+        if (found is None and not places.files()) or places.never_begun:
+            write_head(places.head, self._last, key)
+        if not has_begun(places.key):
+            try:
+                keep_key(places.key, key, begun=True)
+            except StorageTrouble:
+                if found is None:
+                    raise
+                _log.warning("The key of the audit could not be marked yet.")  # a full disk; the next start does it
+        return key
 
     def append(self, notes: Iterable[Note]) -> None:
         """Add records in one write: all of them, or on a full disk none."""

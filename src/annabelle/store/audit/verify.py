@@ -69,6 +69,8 @@ def verify(places: AuditPlaces) -> Verdict:
     except ForgedHead:
         altered = Problem("head", f"{places.head.name} was altered.", places.head.name)
         return Verdict(0, None, None, 0, 0, altered)
+    if head is None and places.never_begun:
+        return Verdict(0, None, None, 0, 0, None)
     return _Walk(places, key, head).verdict()
 
 
