@@ -109,7 +109,11 @@ def test_a_cancelled_turn_ends_though_its_thinker_hangs_and_another_thread_goes_
     assert reply(went_on) == "done in the end"
     owed = hub.home.halts_file
     wait_for(lambda: json.loads(owed.read_text())["owed"] == {}, "the new thinker to be told")
-    times = asked("for ever")
+    times, told = asked("for ever"), thinker(hub)
+    os.kill(told, signal.SIGKILL)
+    wait_for(lambda: gone(told), "the end of the thinker", 5)
+    assert reply(hub.say("think for a while once more", chatId="third")) == "done in the end"
+    assert asked("for ever") == times, "one that was not told would take the turn up again at each start"
     assert reply(hub.say("think for a while again", chatId="one")) == "done in the end"
     assert asked("for ever") <= times + 1, "the stopped turn is history now, and nothing more"
 
