@@ -75,6 +75,7 @@ from annabelle.hub.subagents.queueing import QueueJudge
 from annabelle.hub.subagents.subagents import SubagentParts, Subagents
 from annabelle.hub.subagents.tasks import TaskParts, Tasks
 from annabelle.hub.tools.offering import offer_native_tools
+from annabelle.hub.trust.address_book import AddressBook
 from annabelle.hub.trust.judge import JudgeParts, TrustJudge
 from annabelle.hub.trust.own_addresses import own_addresses
 from annabelle.hub.turns import Turns
@@ -177,7 +178,8 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     judge = TrustJudge(
         JudgeParts(
             database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda tool: toolbox.reviewed(tool),
-            own_addresses(home),
+            own_addresses(home), 
+            AddressBook(lambda name, arguments, context: toolbox.call(name, arguments, context)),
         )
     )  # fmt: skip
     asking = QueueJudge(

@@ -18,6 +18,10 @@ _BOOKS: Final = frozenset(
 _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
 _FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
 _KEPT_IN: Final = frozenset({"memory", "telegram"})
+_WHOSE_IT_IS: Final = re.compile(
+    r"\b(?:mail|e-?mail|write(?: to)?|contact|ask|message|to|an|schreib\w*|frag\w*|à|demande\w*|a|pregunta\w*|do) "
+    r"(?:them|they|it|the (?!same\b|person\b|address\b)\w+|das \w+|ihnen|die|eux|leur|ellos|al \w+|nich)\b"
+)
 
 
 def receivers(value: str) -> list[str]:
@@ -50,7 +54,28 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     others = turn.said.addresses - {plain}
     if order.addresses or (_only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others)):
         return False
-    return turn.said.address(receiver) or _resolved(plain, turn, turn.said.words)
+    return (
+        turn.said.address(receiver)
+        or _resolved(plain, turn, turn.said.words)
+        or (not others and _is_the_pages(plain, turn, order))
+    )
+
+
+def _is_the_pages(address: str, turn: TurnFacts, order: Said) -> bool:
+    """Whether the person says to write to whoever a page they named is of, and it gives this address alone."""
+    if not _WHOSE_IT_IS.search(order.text):
+        return False
+    results = (result for result in turn.seen.results if result.this_turn and result.source == "web")
+    named = [
+        result
+        for result in results
+        if any(turn.said.page(url) for thing in result.things for url in thing.texts("url"))
+    ]
+    return (
+        bool(named)
+        and all(set(addresses_in(result.whole)) <= {address} for result in named)
+        and any(address in addresses_in(result.whole) for result in named)
+    )
 
 
 def _only_wrote(address: str, turn: TurnFacts) -> bool:
@@ -90,9 +115,12 @@ def sender_named(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> 
     address, called = _sender_said(thing, said)
     if address in said.addresses:
         return True
-    # Everybody chooses the name on their mail: where two go by it, it names neither.
+    # Everybody chooses the name on their mail: where two go by it, it names neither. Nor does it name a stranger where
+    # the person keeps somebody of that name.
     others = (_sender_said(other, said) for other in turn.seen.things)
-    return bool(called) and not any(other != address and called <= also for other, also in others)
+    kept = (_called(other) for other in turn.seen.things if _is_kept(other) and address not in _reached(other))
+    rivals = [*(also for other, also in others if other != address), *kept]
+    return bool(called) and not any(called <= also for also in rivals)
 
 
 def order_names_a_sender(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 
 from annabelle.core.tools import CallContext, JsonObject, ToolSpec
 from annabelle.core.trust import Decision
+from annabelle.hub.trust.address_book import AddressBook
 from annabelle.hub.trust.turn_facts import turn_facts
 from annabelle.policy.decide import decide, needs_facts
 from annabelle.policy.facts import CallFacts, TurnFacts
@@ -33,6 +34,7 @@ class JudgeParts:
     tool: Callable[[str], ToolSpec | None]
     reviewed: Callable[[ToolSpec], Traits | None]
     own_addresses: Callable[[], frozenset[str]] = frozenset
+    book: AddressBook | None = None
 
 
 class TrustJudge:
@@ -59,9 +61,11 @@ class TrustJudge:
         if not rules and set(call.classes) <= _READING and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
+        people = await parts.book.people(context) if parts.book is not None and _reaches_people(call) else ()
+
         def look(conn: Connection) -> Decision:
             # Decided where it is loaded, off the loop: a long conversation takes a while to read.
-            return decide(call, turn_facts(conn, message_id, own | parts.own_addresses()), rules)
+            return decide(call, turn_facts(conn, message_id, own | parts.own_addresses(), people), rules)
 
         return await parts.database.read(look)
 
@@ -87,6 +91,10 @@ class TrustJudge:
             return inner.model_copy(update={"labels": ()})
         why = f"{name} needs the user's yes, so it can not be queued: call it yourself, and they are asked."
         return inner.model_copy(update={"verdict": "refuse", "reasons": (why, *inner.reasons), "labels": ()})
+
+
+def _reaches_people(call: CallFacts) -> bool:
+    return "send_outside" in call.classes or any(call.values(call.traits.to))
 
 
 def _own_chat(context: CallContext) -> frozenset[str]:

@@ -16,8 +16,10 @@ from annabelle.store.recent_turns import KeptResult
 _WARNINGS = frozenset({"suspicious", "unscanned"})
 
 
-def turn_facts(conn: Connection, message_id: str, own: frozenset[str]) -> TurnFacts:
-    """What the person said, and what the agent has seen in the whole thread."""
+def turn_facts(
+    conn: Connection, message_id: str, own: frozenset[str], people: tuple[SeenResult, ...] = ()
+) -> TurnFacts:
+    """What the person said, and what the agent has seen in the whole thread; `people` are those known anyway."""
     record = recent_turns.record(conn, message_id)
     return TurnFacts(
         words=record.words,
@@ -25,7 +27,7 @@ def turn_facts(conn: Connection, message_id: str, own: frozenset[str]) -> TurnFa
         origins=record.untrusted,
         suspicious=bool(record.warnings & _WARNINGS),
         pried="pried" in record.warnings,
-        seen=Seen(tuple(map(_seen, record.results))),
+        seen=Seen((*map(_seen, record.results), *people)),
         own=own,
     )
 

@@ -9,7 +9,15 @@ from typing import Final
 
 from annabelle.policy.carrying import carries
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.grounds.targets import id_named, is_newest, made_here, order_names, thing_named
+from annabelle.policy.grounds.targets import (
+    id_named,
+    is_newest,
+    made_here,
+    order_names,
+    pictured_here,
+    takes_part,
+    thing_named,
+)
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import addresses_in
 from annabelle.policy.people import is_named, order_names_a_sender, sender_named, unnamed
@@ -26,7 +34,8 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if not set(traits.wants) & turn.orders:
         yield "you did not ask for this to be sent"
     for receiver in unnamed(call.values(traits.to), turn, traits.wants):
-        yield f"you did not name {short(receiver)}"
+        if not takes_part(receiver, call, turn):
+            yield f"you did not name {short(receiver)}"
     yield from _answered(call, turn)
     yield from unnamed_files(call, turn)
     if not traits.known:
@@ -51,7 +60,7 @@ def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
         # Who writes file names in full does not mean another file by a mere word: a private mail is no private.txt.
         meant = turn.said.path(path) and not (turn.said.files and not _named_in_full(path, turn))
-        if not meant:
+        if not (meant or pictured_here(path, turn)):
             yield f"you did not name the file {short(path)}"
 
 

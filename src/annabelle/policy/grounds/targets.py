@@ -18,6 +18,7 @@ _NEWEST: Final = re.compile(
     r"\b(?:newest|latest|last|most recent|neueste\w*|letzte\w*|dernier\w*|últim\w*|ostatni\w*)\b"
 )
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
+_PICTURED: Final = frozenset({"web_browser_take_screenshot", "everyday_make_qr_code"})
 
 
 def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> Iterator[str]:
@@ -69,6 +70,20 @@ def is_newest(thing: Thing, turn: TurnFacts) -> bool:
 def made_here(value: str, turn: TurnFacts) -> bool:
     """Whether it was made in this conversation."""
     return any(_MAKING.search(thing.tool) for thing in turn.seen.of_id(value))
+
+
+def pictured_here(path: str, turn: TurnFacts) -> bool:
+    """Whether it is a picture that was made since the person's last message."""
+    results = (result for result in turn.seen.results if result.this_turn and result.tool in _PICTURED)
+    return any(
+        path in thing.texts("path", "filename", "file", "saved_to") for result in results for thing in result.things
+    )
+
+
+def takes_part(address: str, call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether they are on what is changed already: to say so again tells them nothing new."""
+    things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
+    return any(address.casefold() in one.casefold() for thing in things for one in thing.texts("attendees"))
 
 
 def one_of_many(value: str, turn: TurnFacts) -> bool:

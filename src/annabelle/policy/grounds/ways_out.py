@@ -33,6 +33,9 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for url in call.values(call.traits.urls):
         if not _opens_what_was_seen(url, turn):
             yield f"you did not name the address {short(url)}"
+        elif turn.pried and not turn.said.page(url):
+            # Which of many links is opened can tell as much as what stands in it.
+            yield "private data was read that you did not speak of"
     for query in call.values(call.traits.queries):
         if _tells(query, call, turn):
             yield f"“{short(query)}” would tell private data to the outside"

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from posixpath import basename
 from typing import Final
 
+from annabelle.policy.dates import contradicts
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import taken_along, unnamed_files
-from annabelle.policy.grounds.targets import file_meant, id_named, made_here, one_of_many
+from annabelle.policy.grounds.targets import file_meant, id_named, made_here, one_of_many, takes_part
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import content_words, plain
 from annabelle.policy.people import sender_named, unnamed
 from annabelle.policy.provenance import backed
+from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.tools.nouns import mentions
 
 _RUNS: Final = re.compile(
@@ -24,6 +26,12 @@ _ANYTHING: Final = content_words(
     "remember keep mind learn memorize says say said know read content important things rest"
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
+_ADDS: Final = re.compile(
+    r"(?:add|append|put|note|jot|insert|füge?|ergänz|schreib|trag|setz|ajoute|mets|añade|agrega|pon|apunta|dodaj|dopisz|wpisz)"
+)
+_INTO_A_FILE: Final = re.compile(
+    r"\b(?:into|as|to|under|called|named|in|als|nach|namens|dans|sous|como|en|jako|do|w) (\S+\.\w{1,5})\b"
+)
 
 
 def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
@@ -47,11 +55,29 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             if not (id_named(value, turn) or made_here(value, turn) or one_of_many(value, turn)):
                 yield f"you did not name what it changes ({short(value)})"
     for receiver in unnamed(call.values(traits.to), turn, traits.wants):
-        if not _wrote_something_named(receiver, turn, traits.wants):
+        if not (takes_part(receiver, call, turn) or _wrote_something_named(receiver, turn, traits.wants)):
             yield f"you did not name {short(receiver)}"
+    if contradicts(turn.own_words, texts_of(call.arguments)):
+        yield "its date is not the one you named"
+    if _drops_the_rest(call, turn):
+        yield "it would replace all that stands there"
     yield from unnamed_files(call, turn)
     if _tells_people(call, turn):
         yield from taken_along(call, turn)
+
+
+def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether the person only wants something added, and the new text has not what was there."""
+    traits, asked = call.traits, [order for order in turn.ordered if order.kinds & set(call.traits.wants)]
+    added = any(call.arguments.get(name, values[0]) in values for name, values in traits.adds.items())
+    if added or not asked or not all(_ADDS.match(order.words) for order in asked):
+        return False
+    named = {*call.values(traits.of), *call.values(traits.paths)}
+    things = [thing for value in named for thing in turn.seen.of_id(value)]
+    before = [line for thing in things for text in thing.texts("content", "text", "body") for line in text.splitlines()]
+    after = plain("\n".join(call.values(traits.rewrites)))
+    kept = [line for line in map(plain, before) if line]
+    return bool(after) and (not kept or not all(line in after for line in kept))
 
 
 def _tells_people(call: CallFacts, turn: TurnFacts) -> bool:
@@ -92,7 +118,8 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         if made_here(path, turn) or _same_name_elsewhere(path, call, turn):
             continue
         name = basename(path.rstrip("/")).casefold()
-        elsewhere = said.files and not any(word in said.text for word in _WORD.findall(name))
+        targets = {found.rpartition("/")[2] for found in _INTO_A_FILE.findall(turn.now.text)}
+        elsewhere = (said.files and not any(word in said.text for word in _WORD.findall(name))) or targets
         if replaces or elsewhere or _RUNS.search(name) or ".." in path or path.startswith("/"):
             yield f"you did not name {short(path)}"
 

@@ -32,7 +32,8 @@ ENGLISH: Final = Imperatives(
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?notes?|save|store|keep track|start a|"
         r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|"
-        r"i(?:'d like| need| want) (?:a|an|another)",
+        r"i(?:'d like| need| want) (?:a|an|another)|(?:give|get|gimme|make)(?: me)? (?:a|an|another|some)|"
+        r"write (?:[\w'’]+ )?down|should (?:go|be) (?:in|on|into|onto)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|"
         r"(?:check|tick|cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|"
@@ -43,7 +44,7 @@ ENGLISH: Final = Imperatives(
         r"clear out",
         "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
         r"alarm|meeting|event|appointment|call)|pencil in|"
-        r"put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) calendar",
+        r"put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) cal[ae]nd[ae]r",
         "remember": r"remember|memori[sz]e|keep in mind|learn that|don't forget that",
         "transfer": r"download|upload|install|export|import|back up|save|store|attach",
         "pay": r"pay|purchase|buy|donate|wire|transfer",
@@ -73,14 +74,18 @@ GERMAN: Final = Imperatives(
         "send": r"sende|senden|schick|schicke|schicken|verschick\w*|antworte|antworten|beantworte|beantworten|"
         r"leite .{1,80} weiter|weiterleiten|lade .{1,80} ein|einladen|teile? .{1,80} mit|mitteilen|informiere|"
         r"benachrichtige\w*|veröffentliche\w*|maile|poste|schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|"
-        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|teile",
+        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|teile|"
+        r"schreib(?:e|en)? (?!mir|uns|es|das|die|den|ein\w*|auf|alle\w*)[\w-]+(?: [\w-]+)?,? "
+        r"(?:dass|ob|zurück|wegen|kurz|wie|wann)|"
+        r"frage? (?!mich|uns)[\w-]+(?: [\w-]+)?,? (?:ob|wann|wie|nach|wo|was)",
         "create": r"erstell\w*|lege? .{0,80} (?:an|ab)|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|"
         r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|en)?|"
         r"halte? .{1,60} fest|setze?n?|ich (?:brauche|möchte|will) eine?n?|fass\w* .{1,80} zusammen in",
         "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
         r"füge? .{0,80} hinzu|räum(?:e)? .{0,60} auf|kürze?n?|überarbeite\w*|verbesser\w*|korrigier\w*|sortier\w*|"
-        r"trag(?:e)? .{0,60} ein",
+        r"trag(?:e)? .{0,60} (?:ein|um)|verleg(?:e|en)?|leg(?:e)? .{1,60} auf|umbuchen|setz(?:e)? .{1,60} auf|"
+        r"pack(?:e)?",
         "delete": r"lösch(?:e|en)?|entfern(?:e|en)?|stornier\w*|sage? .{1,80} ab|absagen|vergiss|leere?n?|"
         r"wirf .{1,60} weg",
         "schedule": r"plane?n?|buche?n?|trage? .{1,80} ein|eintragen|erinnere|vereinbar\w*",
@@ -98,7 +103,9 @@ FRENCH: Final = Imperatives(
     marks="le la les un une des de du à et mon ma mes moi pour dans au aux avec est ce cette que je tu pas",
     plain={
         "send": r"envoie|envoies|envoyer|envoyez|transmets|transmettre|transfère|transférer|réponds|répondre|répondez|"
-        r"publie|publier|partage|partager|invite|inviter|préviens|prévenir|informe|informer|écris à|écrire à|dis à",
+        r"publie|publier|partage|partager|invite|inviter|préviens|prévenir|informe|informer|écris(?:-lui|-leur)? à|"
+        r"écris-(?:lui|leur)|écrire à|dis(?:-lui|-leur)? à|dis-(?:lui|leur)|demande(?:-lui|-leur)? à|"
+        r"(?:envoie|réponds|transmets|transfère)-(?:lui|leur|le|la|les)",
         "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais|"
         r"enregistre|enregistrer|sauvegarde|sauvegarder|note|noter|mets|mettre",
         "update": r"modifie|modifier|renomme|renommer|déplace|déplacer|change|changer|mets|mettre|corrige|corriger|"
@@ -106,7 +113,7 @@ FRENCH: Final = Imperatives(
         r"archive|archiver|marque|marquer|remplace|remplacer|ajoute|ajouter|range|coche|copie|copier",
         "delete": r"supprime|supprimer|supprimez|efface|effacer|annule|annuler|retire|retirer|oublie|vide|vider",
         "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle-moi",
-        "remember": r"mémorise|mémoriser|retiens|retenir|souviens-toi",
+        "remember": r"mémorise|mémoriser|retiens|retenir|souviens-toi|rappelle-toi|n'oublie pas que",
         "transfer": r"télécharge|télécharger|installe|installer|importe|importer|exporte|exporter|enregistre",
         "pay": r"paie|paye|payer|commande|commander|achète|acheter",
         "run": r"exécute|exécuter|lance|lancer|calcule|calculer|analyse|analyser",
@@ -120,7 +127,8 @@ SPANISH: Final = Imperatives(
     plain={
         "send": r"env[ií]a(?:le|les|r|selo|me)?|envíe|manda(?:le|les|r)?|mánda(?:le|les|selo)|responde(?:le|les|r)?|"
         r"respónde(?:le|les)|contesta(?:le|r)?|contésta(?:le|les)|reenv[ií]a(?:le|r)?|comparte|compartir|publica|publicar|invita|invitar|"
-        r"avisa(?:le|r)?|escríbe(?:le|les)|dile|diles",
+        r"avisa(?:le|r)?|avísa(?:le|les)|escríbe(?:le|les|sel[oa]s?)|díse(?:l[oa]s?)|dile|diles|pregúnta(?:le|les)|"
+        r"envía(?:sel[oa]s?|l[oa]s?)|mánda(?:sel[oa]s?|l[oa]s?)|reenvía(?:sel[oa]s?|l[oa]s?)",
         "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
         r"guárda(?:la|lo|las|los)|guardar|anota|anotar|apunta|pon",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"

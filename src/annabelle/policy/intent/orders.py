@@ -17,7 +17,8 @@ from annabelle.policy.intent.own_words import own_words
 _SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
 _BEFORE_A_VERB: Final = (
     r"(?:^\W*|[,;:(–—-]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|annabelle|kindly|next|"
-    r"afterwards|finally|first|(?:you|like|want|need|help|going) to)[,:]?\s+)"
+    r"afterwards|finally|first|thanks|thx|so|let's|lets|gotta|you (?:can|could|may|should)|"
+    r"(?:you|like|want|need|help|going) to)[,:]?\s+)"
 )
 _NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 _ABOUT_THE_WORLD: Final = re.compile(
@@ -32,7 +33,7 @@ _ADDRESSED: Final = re.compile(
 )
 _DENIED: Final = re.compile(
     r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:don't|dont|do not|never|without|not|no need to|needn't|shouldn't|can't|"
-    r"won't|nicht|kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)|\bn')\s*(?:\w+\s+){0,2}$"
+    r"won't|nicht|kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|\bn')\s*(?:\w+\s+){0,2}$"
 )
 # What others want, what is only thought of, and what the person does themselves.
 _REPORTED: Final = re.compile(
@@ -52,9 +53,27 @@ _LOOKING: Final = re.compile(
 _FROM: Final = re.compile(
     r"\b(?:of|from|about|that|which|with|regarding|von|vom|aus|über|mit|du|des|de|sobre|con|z|ze|o)\b"
 )
-_INTO: Final = re.compile(
+_TOWARDS: Final = (
     r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|do|w|"
-    r"jako)\s+(?:\S+\s+){0,2}\S+"
+    r"jako)\s+"
+)
+_INTO: Final = re.compile(rf"{_TOWARDS}(?:(?!{_TOWARDS})\S+\s*){{1,3}}")
+# A verb at the end is about what stands before it: "swim class every Tuesday at four, please add".
+_LAST: Final = re.compile(
+    r"\S+\W*(?:(?:it|this|that|them|one|too|pls|plz|please|thanks|thx|asap|now|for me|bitte|danke|das|es|merci|gracias|"
+    r"por favor|proszę|dzięki)\W*)*"
+)
+_POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
+# Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
+_PLACED_THERE: Final = re.compile(
+    r"\b(?:on|onto|in|into|to|auf|sur|dans|en|a|na|do) (?:the|my|our|die|den|meine?n?|unsere?n?|la|le|ma|mon|mi|el|"
+    r"moj\w+) (?:[\w'-]+ ){0,2}?(?:lists?|to-?dos?|groceries|shopping|notes?|cal[ae]nd[ae]r|diary|liste|einkaufsliste|"
+    r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)\W*(?:pls|plz|please|thanks|thx|bitte|"
+    r"merci|gracias|por favor|proszę)?\W*$"
+)
+_SENT_THERE: Final = re.compile(
+    r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
+    r"por correo|mailem)\b"
 )
 
 _NEAR: Final = 80
@@ -98,12 +117,31 @@ def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
         for kind, verbs in language.items():
             for start in (start for verb in verbs for start in _meant(verb, bare)):
                 begun.setdefault(start, set()).add(kind)
-    stops = sorted({*begun, *(_start(match) for match in _LOOKING.finditer(bare)), len(sentence)})
+    looks = [_start(match) for match in _LOOKING.finditer(bare)]
+    if not begun and not looks:
+        return _without_a_verb(sentence)
+    stops = sorted({*begun, *looks, len(sentence)})
     found: list[Order] = []
+    over = 0
     for start, kinds in sorted(begun.items()):
         end = next(stop for stop in stops if stop > start)
-        found.append(Order(frozenset(kinds), sentence[start:end], _objects(sentence[start:end])))
+        words = sentence[start:end]
+        looked = any(over <= look < start for look in looks)
+        before = _LAST.fullmatch(words) or (_POINTS_BACK.match(words) and not looked)
+        about = sentence[over:end] if before else words
+        found.append(Order(frozenset(kinds), words, _objects(about)))
+        over = end
     return found
+
+
+def _without_a_verb(sentence: str) -> list[Order]:
+    """`Eggs and milk on the shopping list`; `the letter to Bob by mail, please`."""
+    kinds: set[ActionKind] = set()
+    if _PLACED_THERE.search(sentence):
+        kinds.add("create")
+    if _SENT_THERE.search(sentence):
+        kinds.add("send")
+    return [Order(frozenset(kinds), sentence, sentence)] if kinds else []
 
 
 def _objects(words: str) -> str:

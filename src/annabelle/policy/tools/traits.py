@@ -37,6 +37,8 @@ class Traits:
     everyone: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     existing: bool = False
+    rewrites: tuple[str, ...] = ()
+    adds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     given: Mapping[str, tuple[ToolClass, ...]] = field(default_factory=dict[str, tuple[ToolClass, ...]])
     harmless: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     ruinous: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
