@@ -178,7 +178,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     judge = TrustJudge(
         JudgeParts(
             database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda tool: toolbox.reviewed(tool),
-            own_addresses(home), 
+            own_addresses(home),
             AddressBook(lambda name, arguments, context: toolbox.call(name, arguments, context)),
         )
     )  # fmt: skip

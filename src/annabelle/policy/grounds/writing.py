@@ -30,7 +30,7 @@ _ADDS: Final = re.compile(
     r"(?:add|append|put|note|jot|insert|füge?|ergänz|schreib|trag|setz|ajoute|mets|añade|agrega|pon|apunta|dodaj|dopisz|wpisz)"
 )
 _INTO_A_FILE: Final = re.compile(
-    r"\b(?:into|as|to|under|called|named|in|als|nach|namens|dans|sous|como|en|jako|do|w) (\S+\.\w{1,5})\b"
+    r"\b(?:into|as|to|under|called|named|in|als|nach|namens|dans|sous|como|en|jako|do|w) ([^\s@:]+\.\w{1,5})(?![\w@:])"
 )
 
 
