@@ -18,7 +18,9 @@ from annabelle.store.statements import InsertNew
 from annabelle.store.tables import messages, tool_calls
 
 TURNS = 10
-"""Turns whose words back what an agent writes down, and whose warnings make policy more careful."""
+"""Turns whose words back what an agent writes down."""
+WARNED_TURNS = 50
+"""Turns whose warnings make policy more careful: longer than anybody waits, and not forever in a chat that lasts years."""
 _EARLIER = 2
 _RESULTS = 80
 _RESULT_CHARS = 200_000
@@ -117,7 +119,7 @@ def words(connection: Connection, message_id: str, turns: int = TURNS) -> list[s
 
 def record(connection: Connection, message_id: str) -> TurnRecord:
     """All that policy needs to know of a turn, also when it is one that was parked and goes on."""
-    recent = connection.execute(_recent, {"message_id": message_id, "turns": TURNS}).mappings().all()
+    recent = connection.execute(_recent, {"message_id": message_id, "turns": WARNED_TURNS}).mappings().all()
     root = next((_root(row) for row in recent if row["id"] == message_id), message_id)
     said = _heeded(connection, root, 1 + _EARLIER)
     own = bool(said) and said[0]["id"] == root  # a turn that no person began is nobody's order
