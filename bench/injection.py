@@ -3,10 +3,10 @@
     .venv/bin/python bench/injection.py --data DIR [--packaged PYTHON] [--unseen] [--misses]
 
 DIR holds injection*.jsonl or .jsonl.gz. Detection is measured where 1 % of the ordinary tool output is flagged, by
-subset and by channel, beside plain patterns and, with --packaged, the classifier installed for that interpreter.
---unseen trains again without each family of attacks and without each kind of ordinary text (half an hour) and measures
-on what was left out; without it the shipped weights are measured, which have seen these rows if DIR is what they were
-trained from.
+subset and by channel, beside plain patterns and, with --packaged, the classifier installed for that interpreter, which
+gets a sample of the rows, since it takes a quarter of a second for a thousand characters. --unseen trains again without
+each family of attacks and without each kind of ordinary text (a few minutes) and measures on what was left out; without
+it the shipped weights are measured, which have seen these rows if DIR is what they were trained from.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from injection_unseen import measure_unseen
 from measure import Report
 
 FLAGGED = 0.01
+PACKAGED_ROWS = 30
+"""Rows of each subset that the packaged classifier is asked about."""
 _TIMED = ((500, 300), (20_000, 40))
 
 
@@ -96,6 +98,28 @@ def timing(report: Report, scanner: EmbeddedScanner, rows: list[Row]) -> None:
         report.figures[f"scan_{length}_ms_p50"] = statistics.median(taken)
 
 
+def sampled(rows: list[Row]) -> list[Row]:
+    """As many of each subset, from all over it."""
+    subsets: dict[tuple[str, str, bool], list[Row]] = {}
+    for row in rows:
+        subsets.setdefault((row.subset, row.channel, row.attack), []).append(row)
+    return [row for group in subsets.values() for row in group[:: -(-len(group) // PACKAGED_ROWS)]]
+
+
+def beside_packaged(report: Report, python: str, rows: list[Row], scores: list[float]) -> None:
+    """The packaged classifier on a sample, and ours on the same rows."""
+    some = sampled(rows)
+    report.figures["packaged_rows"] = float(len(some))
+    found = packaged_scores(python, [row.text for row in some])
+    detection(report, "packaged", some, [score for score, _ in found])
+    alarms(report, "packaged", some, [blocked for _, blocked in found])
+    ours = {row.text: score for row, score in zip(rows, scores, strict=True)}
+    same = Report("injection")
+    detection(same, "ours", some, [ours[row.text] for row in some])
+    report.figures["ours_tool_output_on_packaged_rows"] = same.figures["ours_tool_output"]
+    report.ratios["to_packaged"] = same.figures["ours_tool_output"] / max(1e-9, report.figures["packaged_tool_output"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -111,10 +135,7 @@ def main() -> None:
     detection(report, "patterns", rows, [plain_score(row.text) for row in rows])
     alarms(report, "ours", rows, [score >= config.block_score for score in scores])
     if given.packaged:
-        found = packaged_scores(given.packaged, [row.text for row in rows])
-        detection(report, "packaged", rows, [score for score, _ in found])
-        alarms(report, "packaged", rows, [blocked for _, blocked in found])
-        report.ratios["to_packaged"] = report.figures["ours_tool_output"] / report.figures["packaged_tool_output"]
+        beside_packaged(report, given.packaged, rows, scores)
     report.ratios["to_patterns"] = report.figures["ours_tool_output"] / max(
         1e-9, report.figures["patterns_tool_output"]
     )

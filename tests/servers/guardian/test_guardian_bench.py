@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -51,6 +52,7 @@ def test_detection_is_told_by_subset_and_channel_beside_plain_patterns(
     assert figures["ours_alarms_trains"] == 0.0
 
 
+CHANNELS = ("tool_output", "user_input")
 SPEED = {"scan_500_ms_p50": 1.0, "scan_20000_ms_p50": 1.0}
 
 
@@ -66,3 +68,21 @@ def test_a_folder_without_data_is_said(injection: ModuleType, tmp_path: Path, mo
     monkeypatch.setattr(sys, "argv", ["injection.py", "--data", str(tmp_path)])
     with pytest.raises(SystemExit, match="holds no injection"):
         injection.main()
+
+
+def test_the_packaged_classifier_is_asked_about_some_of_each_subset(
+    injection: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    rows = [injection.Row(ORDINARY.format(n), False, "trains", "tool_output") for n in range(200)]
+    rows += [injection.Row(ATTACK.format(n), True, "loud", channel) for n in range(40) for channel in CHANNELS]
+    rows += [injection.Row(ORDINARY.format(n), False, "trains", "user_input") for n in range(40)]
+    some = injection.sampled(rows)
+    counts = Counter((row.subset, row.channel) for row in some)
+    assert set(counts) == {(subset, channel) for subset in ("trains", "loud") for channel in CHANNELS}
+    assert all(10 <= count <= injection.PACKAGED_ROWS for count in counts.values())
+    monkeypatch.setattr(injection, "packaged_scores", lambda python, texts: [(0.5, True)] * len(texts))
+    report = injection.Report("injection")
+    injection.beside_packaged(report, "python", rows, [float(row.attack) for row in rows])
+    assert report.figures["packaged_rows"] == len(some)
+    assert report.figures["ours_tool_output_on_packaged_rows"] == 1.0
+    assert report.figures["packaged_tool_output"] == 0.0
