@@ -177,7 +177,7 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     desk = StoredDesk(database, start.redact, settings.approval_hours, audit, expiring.asked)
     judge = TrustJudge(
         JudgeParts(
-            database, StoredRuleBook(database), lambda name: toolbox.spec(name), lambda tool: toolbox.reviewed(tool),
+            database, StoredRuleBook(database), lambda tool: toolbox.reviewed(tool),
             own_addresses(home),
             AddressBook(lambda name, arguments, context: toolbox.call(name, arguments, context)),
         )

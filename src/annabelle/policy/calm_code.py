@@ -19,6 +19,10 @@ matplotlib numpy operator pandas pprint random re scipy seaborn statistics strin
 """
 _LIBRARIES: Final = frozenset(_COMPUTING.split())
 _REACHING_ROUND: Final = "breakpoint compile delattr eval exec getattr globals input locals setattr vars"
+# Libraries that compute have these in their own bags.
+_WAYS_OUT: Final = frozenset(
+    {"os", "sys", "subprocess", "shutil", "pathlib", "builtins", "importlib", "socket", "ctypes"}
+)
 _WILD: Final = frozenset(_REACHING_ROUND.split())
 _FILE_NAME: Final = re.compile(r"[^\s/\\]+\.\w{1,5}")
 _NAMESPACE: Final = re.compile(r"https?://www\.w3\.org/[\w/.#-]*")  # the name of a format, which nobody opens
@@ -40,8 +44,10 @@ def _harmless(node: ast.AST, said: Said) -> bool:
             return all(name.partition(".")[0] in _LIBRARIES for name in _imported(node))
         case ast.Name(id=name):
             return name not in _WILD and not name.startswith("__")
+        case ast.alias(name=name):
+            return not any(part.startswith("_") or part in _WAYS_OUT for part in name.split("."))
         case ast.Attribute(attr=name):
-            return not name.startswith("__")
+            return not name.startswith("_") and name not in _WAYS_OUT
         case ast.Call(func=ast.Name(id="open"), args=[ast.Constant(value=str()), *_]):
             return True  # the name itself is looked at where it stands
         case ast.Call(func=ast.Name(id="open")):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -20,6 +20,7 @@ from annabelle.policy.tools.nouns import mentions
 from annabelle.policy.tools.traits import Traits
 
 _SHORT: Final = 60
+_PASTED: Final = 30
 # Who answers a question with nothing but yes means what they asked for before.
 _YES: Final = re.compile(
     r"\W*(?:yes|yep|yeah|ok|okay|sure|please|go ahead|do (?:it|that|so)|sounds good|perfect|great|correct|right|"
@@ -56,20 +57,27 @@ class TurnFacts:
     pried: bool = False
     seen: Seen = field(default_factory=Seen)
     own: frozenset[str] = frozenset()
+    writers: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Of names that were looked up in the whole mailbox: the addresses of all who write under them."""
 
     @property
     def tainted(self) -> bool:
         """Whether foreign content was seen anywhere in the conversation."""
-        return bool(self.origins)
+        return bool(self.origins) or self.pasted
 
     @cached_property
     def tainted_now(self) -> bool:
-        """Whether it was seen since the person's last message."""
-        return any(result.this_turn and not result.trusted for result in self.seen.results)
+        """Whether it was seen since the person's last message, or stands in it."""
+        return self.pasted or any(result.this_turn and not result.trusted for result in self.seen.results)
 
     @cached_property
     def own_words(self) -> str:
         return own_words(self.words)
+
+    @cached_property
+    def pasted(self) -> bool:
+        """Whether the message holds words of others: a mail to be summed up, a text to be translated."""
+        return len("".join(self.words.split())) - len("".join(self.own_words.split())) > _PASTED
 
     @cached_property
     def now(self) -> Said:

@@ -29,6 +29,8 @@ _FILE: Final = re.compile(
 )
 _INFLECTED: Final = re.compile(r"(.{3,}?)(?:owi|iem|em|ą|ę)")
 _SHORTEST_WORD: Final = 2
+_SHORT_WORD: Final = 3
+_MINE: Final = "my|our|the|mein|meine|meinen|unser|mon|ma|mes|mi|mis|mój|moje|moją"
 # They stand in every order and in every title: to say one of them names nothing.
 _COMMON_WORDS: Final = """
 a an the and or of to in on at for from by with as about into that this these those it its is are was were be me my mine
@@ -156,9 +158,11 @@ class Said:
         """`tax-report_2025.pdf` may be called "tax report 2025": every word of the name, one after the other."""
         stem = name.rpartition(".")[0] or name
         words = _WORD.findall(plain(stem))
-        if not words or not (content_words(stem) and (len(words) > 1 or len(words[0]) > 3)):
+        if not words or not content_words(stem):
             return False
         run = r"[\s_.-]+".join(map(re.escape, words))
+        if len(words) == 1 and len(words[0]) <= _SHORT_WORD:
+            run = rf"(?:{_MINE})\s+{run}"  # a short word names a file only as somebody's own: "my cv"
         return re.search(rf"(?<![\w/\\.-]){run}(?![\w/\\]|[.-][\w])", self.text) is not None
 
     def folder(self, path: str) -> bool:

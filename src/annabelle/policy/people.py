@@ -19,8 +19,19 @@ _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id
 _FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
 _KEPT_IN: Final = frozenset({"memory", "telegram"})
 _WHOSE_IT_IS: Final = re.compile(
-    r"\b(?:mail|e-?mail|write(?: to)?|contact|ask|message|to|an|schreib\w*|frag\w*|à|demande\w*|a|pregunta\w*|do) "
-    r"(?:them|they|it|the (?!same\b|person\b|address\b)\w+|das \w+|ihnen|die|eux|leur|ellos|al \w+|nich)\b"
+    r"\b(?:(?:mail|e-?mail|write|message|contact|ask|to|tell) them|(?:write to|contact|ask) the \w+|"
+    r"(?:at|to) the (?:e-?mail |mail )?address (?:given|there|on|from|it|they)|an sie|ihnen|"
+    r"frag\w* das \w+|leur|à eux|a ellos|pregunta\w* al \w+|do nich)\b"
+)
+_SOMEBODY: Final = re.compile(
+    r"\b(?:to|à) (?!(?:them|the|eux|ask|inquire|enquire|see|check|know|find|consult|book|have|get|be|say|tell|let|make|"
+    r"reserve|confirm|request|order|write|cancel|change)\b)[^\W\d]"
+)
+# Whose words or things are spoken of is not who gets them: "tell Alice what Bob wrote", "forward Bob's mail to Alice".
+_SOURCE: Final = re.compile(
+    r"\b(?:what|which|that|whatever|was|ce que|lo que|co) [\w.@-]+(?: [\w.@-]+)? (?:wrote|writes|said|says|sent|asks|"
+    r"asked|wants|wanted|thinks|needs|schrieb|schreibt|sagte?|will|a (?:écrit|dit)|escribió|dice|dijo|napisał|chce)\b|"
+    r"\b[\w.-]+'s\b|\b(?:from|by|von|vom|od) [\w.@-]+"
 )
 
 
@@ -49,21 +60,37 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     if hides_something(receiver):
         return False
     plain, order = receiver.casefold().strip(), turn.said_of(kinds)
-    if plain in turn.own or order.address(receiver) or _resolved(plain, turn, order.words):
+    if plain in turn.own or order.address(receiver) or _told(plain, turn, order):
         return True
     others = turn.said.addresses - {plain}
     if order.addresses or (_only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others)):
         return False
     return (
         turn.said.address(receiver)
-        or _resolved(plain, turn, turn.said.words)
+        or _told(plain, turn, turn.said)
+        or _is_the_only_writer(plain, turn, order)
         or (not others and _is_the_pages(plain, turn, order))
     )
 
 
+def names_of_writers(values: Iterable[str], turn: TurnFacts) -> frozenset[str]:
+    """The names by which the person may mean one of these, known only from mail that was seen."""
+    wanted = {one.casefold() for value in values for one in receivers(value)}
+    found = (_sender_said(thing, turn.said) for thing in turn.seen.things if thing.sender)
+    return frozenset(word for address, called in found if address in wanted for word in called)
+
+
+def _is_the_only_writer(address: str, turn: TurnFacts, order: Said) -> bool:
+    """Whether the order names them, and of all who write under that name nobody has another address."""
+    names = content_words(_SOURCE.sub(" ", order.text)) & turn.writers.keys()
+    kept = (_called(thing) for thing in turn.seen.things if _is_kept(thing))
+    known = frozenset(word for called in kept for word in called)
+    return any(turn.writers[name] == frozenset({address}) for name in names - known)
+
+
 def _is_the_pages(address: str, turn: TurnFacts, order: Said) -> bool:
     """Whether the person says to write to whoever a page they named is of, and it gives this address alone."""
-    if not _WHOSE_IT_IS.search(order.text):
+    if not _WHOSE_IT_IS.search(order.text) or _SOMEBODY.search(order.text):
         return False
     results = (result for result in turn.seen.results if result.this_turn and result.source == "web")
     named = [
@@ -82,6 +109,15 @@ def _only_wrote(address: str, turn: TurnFacts) -> bool:
     """Whether the person speaks of this address only as of one that something came from."""
     mentioned = turn.said.text.count(address)
     return mentioned > 0 and mentioned == len(re.findall(_FROM.format(re.escape(address)), turn.said.text))
+
+
+def _told(receiver: str, turn: TurnFacts, order: Said) -> bool:
+    """Whether the order names them as one who gets it; whose words it is about counts only where nobody else does."""
+    direct = content_words(_SOURCE.sub(" ", order.text))
+    if _resolved(receiver, turn, direct):
+        return True
+    others = (thing for thing in turn.seen.things if _is_kept(thing) and _called(thing) & direct)
+    return _resolved(receiver, turn, order.words) and not any(others)
 
 
 def _resolved(receiver: str, turn: TurnFacts, words: frozenset[str]) -> bool:

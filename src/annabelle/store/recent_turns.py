@@ -20,7 +20,7 @@ from annabelle.store.tables import messages, tool_calls
 TURNS = 10
 """Turns whose words back what an agent writes down."""
 WARNED_TURNS = 50
-"""Turns whose warnings make policy more careful: longer than anybody waits, and not forever in a chat that lasts years."""
+"""Turns whose warnings make policy more careful: more than anybody waits for, but not all of a chat of years."""
 _EARLIER = 2
 _RESULTS = 80
 _RESULT_CHARS = 200_000

@@ -108,10 +108,6 @@ class Toolbox:
         """Whether a call of this tool has to say where its content may come from (`CallContext.provenance`)."""
         return self._catalogue.wants_provenance(name)
 
-    def spec(self, name: str) -> ToolSpec | None:
-        """The tool of this name, whoever may use it."""
-        return next((tool for tool in self._catalogue.listing(None, "hub").tools if tool.name == name), None)
-
     def reviewed(self, spec: ToolSpec) -> Traits | None:
         """What people wrote down about a tool that came with us; None for those of servers the user added."""
         return self._catalogue.reviewed(spec)

@@ -62,7 +62,7 @@ async def test_a_question_says_what_and_why(house: House) -> None:
 async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
     house: House, tool: str, arguments: JsonObject
 ) -> None:
-    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _name: None, _reviewed))
+    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), _reviewed))
     message = await house.says("Please update what you know from the page http://x.example")
     await house.call("searcher_web_fetch", message, {"url": "http://x.example"})
     decision = await judge.judge(spec(tool), arguments, context(message))
@@ -174,7 +174,7 @@ async def test_a_message_that_looks_odd_makes_policy_ask_sooner(house: House) ->
 
 @pytest.mark.req("POL-04")
 async def test_an_external_server_can_not_borrow_the_reputation_of_one_of_ours(house: House) -> None:
-    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _name: None, lambda _tool: None))
+    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), lambda _tool: None))
     message = await house.says("What time is it?")
     decision = await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert "send_outside" in decision.classes
@@ -205,7 +205,7 @@ class Counted:
 
 async def test_reading_before_anything_foreign_was_seen_costs_one_look_and_a_clock_none(house: House) -> None:
     database, rules = Counted(house.hub.database), NoRules()
-    judge = TrustJudge(JudgeParts(database, rules, lambda _name: None, _reviewed))  # type: ignore[arg-type]
+    judge = TrustJudge(JudgeParts(database, rules, _reviewed))  # type: ignore[arg-type]
     message = await house.says("What is new?")
     await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert (len(database.reads), rules.asked) == (0, 0)

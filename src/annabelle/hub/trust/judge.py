@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, cast
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -14,6 +14,7 @@ from annabelle.hub.trust.address_book import AddressBook
 from annabelle.hub.trust.turn_facts import turn_facts
 from annabelle.policy.decide import decide, needs_facts
 from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.people import names_of_writers
 from annabelle.policy.rules.rule import RuleBook
 from annabelle.policy.tools.guess import guessed
 from annabelle.policy.tools.reviewed import HUB
@@ -22,16 +23,14 @@ from annabelle.store import recent_turns
 from annabelle.store.database import Database
 
 _READING: Final = frozenset({"read_private", "read_untrusted"})
-_QUEUE: Final = "queue_task"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeParts:
-    """What the judge looks things up in. `tool` is the spec of a name, `reviewed` what people wrote of it."""
+    """What the judge looks things up in. `reviewed` is what people wrote of a tool."""
 
     database: Database
     rules: RuleBook
-    tool: Callable[[str], ToolSpec | None]
     reviewed: Callable[[ToolSpec], Traits | None]
     own_addresses: Callable[[], frozenset[str]] = frozenset
     book: AddressBook | None = None
@@ -44,11 +43,6 @@ class TrustJudge:
         self._parts = parts
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
-        if tool.name == _QUEUE and tool.server == HUB:
-            return await self._queued(arguments, context)
-        return await self._decide(tool, arguments, context)
-
-    async def _decide(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
         parts, own = self._parts, _own_chat(context)
         call = self._call(tool, arguments, own)
         if not needs_facts(call):
@@ -61,13 +55,20 @@ class TrustJudge:
         if not rules and set(call.classes) <= _READING and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
-        people = await parts.book.people(context) if parts.book is not None and _reaches_people(call) else ()
+        book = parts.book if _reaches_people(call) else None
+        people = await book.people(context) if book is not None else ()
 
-        def look(conn: Connection) -> Decision:
+        def look(conn: Connection) -> tuple[Decision, TurnFacts]:
             # Decided where it is loaded, off the loop: a long conversation takes a while to read.
-            return decide(call, turn_facts(conn, message_id, own | parts.own_addresses(), people), rules)
+            turn = turn_facts(conn, message_id, own | parts.own_addresses(), people)
+            return decide(call, turn, rules), turn
 
-        return await parts.database.read(look)
+        decision, turn = await parts.database.read(look)
+        names = names_of_writers(call.values(call.traits.to), turn)
+        if book is None or decision.verdict != "ask" or not names:
+            return decision
+        # Somebody known from their mail alone: worth a look into the mailbox before the person is asked.
+        return decide(call, replace(turn, writers=await book.writers(names, context)), rules)
 
     async def _tainted(self, message_id: str) -> bool:
         return await self._parts.database.read(lambda conn: recent_turns.is_tainted(conn, message_id))
@@ -78,19 +79,6 @@ class TrustJudge:
         if tool.server == HUB and traits.to and all(one.casefold() in own for one in call.values(traits.to)):
             return CallFacts(tool.name, arguments, traits, traits.classes)  # said to whom the agent talks with anyway
         return call
-
-    async def _queued(self, arguments: JsonObject, context: CallContext) -> Decision:
-        """A call that goes on in the background is judged as the call it is; nobody can be asked about it there."""
-        action = cast("JsonObject", arguments.get("action") or {})
-        name, handed = str(action.get("toolName") or ""), action.get("parameters")
-        tool = self._parts.tool(name)
-        if tool is None:
-            return Decision()  # the queue says itself that there is no such tool
-        inner = await self._decide(tool, cast("JsonObject", handed if isinstance(handed, dict) else {}), context)
-        if inner.verdict != "ask":
-            return inner.model_copy(update={"labels": ()})
-        why = f"{name} needs the user's yes, so it can not be queued: call it yourself, and they are asked."
-        return inner.model_copy(update={"verdict": "refuse", "reasons": (why, *inner.reasons), "labels": ()})
 
 
 def _reaches_people(call: CallFacts) -> bool:

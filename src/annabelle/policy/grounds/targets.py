@@ -25,16 +25,18 @@ def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...])
     """What is not known or not named of the ids in a call, as parts of a sentence."""
     for value in call.values(call.traits.of):
         if not (id_named(value, turn) and _meant(value, turn, kinds)):
-            things = turn.seen.of_id(value)
-            called = short(_called(things[0])) if things else short(value)
-            yield f"you did not name “{called}”" if things else f"it is not known what {called} is"
+            name = short(called(value, turn))
+            yield f"you did not name “{name}”" if turn.seen.of_id(value) else f"it is not known what {name} is"
 
 
-def id_named(value: str, turn: TurnFacts) -> bool:
-    """Said as it is, or the id of a thing that was named rather than another."""
+def id_named(value: str, turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> bool:
+    """Said as it is, or the id of a thing that was named rather than another: by all that was said, or by one order of
+    these kinds, where each of several names its own."""
     if turn.said.verbatim(value) or (content_words(value) and turn.said.path(value)):
         return True
-    return any(thing_named(thing, turn) for thing in turn.seen.of_id(value))
+    orders = [content_words(order.words) for order in turn.ordered if order.kinds & set(kinds)]
+    things = turn.seen.of_id(value)
+    return any(thing_named(thing, turn) or any(turn.seen.best_named(thing, one) for one in orders) for thing in things)
 
 
 def _meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
@@ -108,5 +110,7 @@ def file_meant(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> boo
     return not files or basename(path.rstrip("/")).casefold() in files
 
 
-def _called(thing: Thing) -> str:
-    return next(iter(thing.called), "") or thing.sender or thing.tool
+def called(value: str, turn: TurnFacts) -> str:
+    """What a person would call the thing of this id."""
+    things = turn.seen.of_id(value)
+    return next(iter(things[0].called), "") or things[0].sender or things[0].tool if things else value

@@ -48,8 +48,18 @@ def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
     spoken = _as_written(url)
     if turn.said.page(url) and spoken in turn.said.text:
         return True
+    if _is_on_a_named_site(url, turn):
+        return True
     holding = [result for result in turn.seen.results if _holds(url, result) and spoken in result.plain]
     return any(_led_there(url, result, turn) for result in holding)
+
+
+def _is_on_a_named_site(url: str, turn: TurnFacts) -> bool:
+    """`Open x.example/hotel and then go to the news page`: another page there, of which every word was said."""
+    host, _, way = page_key(url).partition("/")
+    words = re.findall(r"\w+", way.casefold())
+    plain_way = re.fullmatch(r"[\w/.-]*", way) is not None and "#" not in url
+    return host in turn.said.hosts and plain_way and all(turn.said.verbatim(word) for word in words)
 
 
 def _as_written(url: str) -> str:

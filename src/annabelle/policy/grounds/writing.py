@@ -10,7 +10,7 @@ from typing import Final
 from annabelle.policy.dates import contradicts
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import taken_along, unnamed_files
-from annabelle.policy.grounds.targets import file_meant, id_named, made_here, one_of_many, takes_part
+from annabelle.policy.grounds.targets import called, file_meant, id_named, made_here, one_of_many, takes_part
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import content_words, plain
@@ -26,8 +26,14 @@ _ANYTHING: Final = content_words(
     "remember keep mind learn memorize says say said know read content important things rest"
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
-_ADDS: Final = re.compile(
-    r"(?:add|append|put|note|jot|insert|füge?|ergänz|schreib|trag|setz|ajoute|mets|añade|agrega|pon|apunta|dodaj|dopisz|wpisz)"
+# Whoever says one of these wants what stands there to be another; every other order only adds to it.
+_REWRITES: Final = re.compile(
+    r"(?:update|change|edit|modify|replace|correct|fix|rewrite|overwrite|shorten|expand|improve|polish|revise|reformat|amend|"
+    r"adapt|rephrase|proofread|tweak|clean|convert|sort|organi|tidy|translate|split|combine|merge|trim|remove|delete|erase|"
+    r"clear|empty|turn|make|swap|summari|scrap|drop|tick|check|mark|rename|move|set|aktualisier|änder|bearbeit|ersetz|kürz|"
+    r"überarbeit|verbesser|korrigier|sortier|lösch|entfern|leer|mach|räum|hak|modifie|change|corrige|raccourcis|améliore|"
+    r"remplace|range|supprime|efface|vide|retire|mets à jour|coche|actualiza|modifica|cambia|acorta|mejora|"
+    r"reemplaza|ordena|elim|b[oó]rr|qu[ií]t|vacía|zaktualizuj|zmień|popraw|skróć|uporządkuj|usuń|skasuj|wyczyść|odhacz)"
 )
 _INTO_A_FILE: Final = re.compile(
     r"\b(?:into|as|to|under|called|named|in|als|nach|namens|dans|sous|como|en|jako|do|w) ([^\s@:]+\.\w{1,5})(?![\w@:])"
@@ -52,8 +58,8 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     yield from _unnamed_paths(call, turn)
     if traits.existing:
         for value in call.values(traits.of):
-            if not (id_named(value, turn) or made_here(value, turn) or one_of_many(value, turn)):
-                yield f"you did not name what it changes ({short(value)})"
+            if not (id_named(value, turn, traits.wants) or made_here(value, turn) or one_of_many(value, turn)):
+                yield f"you did not name what it changes ({short(called(value, turn))})"
     for receiver in unnamed(call.values(traits.to), turn, traits.wants):
         if not (takes_part(receiver, call, turn) or _wrote_something_named(receiver, turn, traits.wants)):
             yield f"you did not name {short(receiver)}"
@@ -70,7 +76,7 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether the person only wants something added, and the new text has not what was there."""
     traits, asked = call.traits, [order for order in turn.ordered if order.kinds & set(call.traits.wants)]
     added = any(call.arguments.get(name, values[0]) in values for name, values in traits.adds.items())
-    if added or not asked or not all(_ADDS.match(order.words) for order in asked):
+    if added or any(_REWRITES.match(order.words) for order in asked):
         return False
     named = {*call.values(traits.of), *call.values(traits.paths)}
     things = [thing for value in named for thing in turn.seen.of_id(value)]
@@ -91,7 +97,7 @@ def _ordered(call: CallFacts, turn: TurnFacts) -> bool:
     if not set(traits.wants) & turn.orders:
         return any(_put_into(path, turn) for path in call.values(traits.paths)) and not traits.existing
     named = any(turn.said.path(value) for value in call.values(traits.paths)) or any(
-        id_named(value, turn) for value in call.values(traits.of)
+        id_named(value, turn, traits.wants) for value in call.values(traits.of)
     )
     return named or bool(set(traits.enough) & turn.orders) or turn.wants(traits.wants, traits.about)
 

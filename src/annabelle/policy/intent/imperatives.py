@@ -28,9 +28,11 @@ ENGLISH: Final = Imperatives(
         r"(?:drop|shoot|leave) \S+ an? (?:line|note|e-?mail|mail|message|text)|rsvp|reach out|"
         r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:.{1,60} )?(?:on|along) to|"
         r"pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|"
-        r"write \S+ (?:that|saying|about|and say|to say|to ask)|update \S+ (?:on|about)|report (?:back )?to|wish",
+        r"write \S+ (?:that|saying|about|and say|to say|to ask)|"
+        r"write (?:him|her|them) |have .{1,60} (?:sent|forwarded|e?mailed)|update \S+ (?:on|about)|"
+        r"report (?:back )?to|wish",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
-        r"take (?:a )?notes?|save|store|keep track|start a|"
+        r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
         r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|"
         r"i(?:'d like| need| want) (?:a|an|another)|(?:give|get|gimme|make)(?: me)? (?:a|an|another|some)|"
         r"write (?:[\w'’]+ )?down|should (?:go|be) (?:in|on|into|onto)",
@@ -38,7 +40,7 @@ ENGLISH: Final = Imperatives(
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|"
         r"(?:check|tick|cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|"
         r"reformat|amend|adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
-        r"combine|split|pin|unstar",
+        r"combine|split|pin|unstar|make (?:it|that|this|them)",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
         r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
         r"clear out",
@@ -109,10 +111,10 @@ FRENCH: Final = Imperatives(
         "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais|"
         r"enregistre|enregistrer|sauvegarde|sauvegarder|note|noter|mets|mettre",
         "update": r"modifie|modifier|renomme|renommer|déplace|déplacer|change|changer|mets|mettre|corrige|corriger|"
-        r"raccourcis|améliore|"
+        r"raccourcis|améliore|décale|décaler|avance|avancer|repousse|reporte|"
         r"archive|archiver|marque|marquer|remplace|remplacer|ajoute|ajouter|range|coche|copie|copier",
         "delete": r"supprime|supprimer|supprimez|efface|effacer|annule|annuler|retire|retirer|oublie|vide|vider",
-        "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle-moi",
+        "schedule": r"planifie|planifier|programme|programmer|réserve|réserver|rappelle(?:-le)?-moi|décale|reporte",
         "remember": r"mémorise|mémoriser|retiens|retenir|souviens-toi|rappelle-toi|n'oublie pas que",
         "transfer": r"télécharge|télécharger|installe|installer|importe|importer|exporte|exporter|enregistre",
         "pay": r"paie|paye|payer|commande|commander|achète|acheter",
@@ -130,11 +132,13 @@ SPANISH: Final = Imperatives(
         r"avisa(?:le|r)?|avísa(?:le|les)|escríbe(?:le|les|sel[oa]s?)|díse(?:l[oa]s?)|dile|diles|pregúnta(?:le|les)|"
         r"envía(?:sel[oa]s?|l[oa]s?)|mánda(?:sel[oa]s?|l[oa]s?)|reenvía(?:sel[oa]s?|l[oa]s?)",
         "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
-        r"guárda(?:la|lo|las|los)|guardar|anota|anotar|apunta|pon",
+        r"guárda(?:me|mel[oa]s?|l[oa]s?)|guardar|an[oó]ta(?:me|l[oa]s?)?|anotar|ap[uú]nta(?:me|l[oa]s?)?|p[oó]n(?:me|l[oa]s?)?|"
+        r"a[ñn][aá]de(?:l[oa]s?|me)|cr[eé]a(?:me|l[oa]s?)|haz(?:me|l[oa]s?)|prep[aá]ra(?:me|l[oa]s?)",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
         r"archiva|archivar|corrige|acorta|mejora|reemplaza|añade|copia|copiar|ordena",
-        "delete": r"elimina|eliminar|borra|borrar|cancela|cancelar|quita|quitar|olvida|vacía|vaciar",
-        "schedule": r"programa|programar|reserva|reservar|agenda|agendar|recuérdame|planifica",
+        "delete": r"elim[ií]na(?:l[oa]s?)?|eliminar|b[oó]rra(?:l[oa]s?)?|borrar|canc[eé]la(?:l[oa]s?)?|cancelar|"
+        r"qu[ií]ta(?:l[oa]s?)?|quitar|olvida|vacía|vaciar",
+        "schedule": r"programa|programar|reserva|reservar|agenda|agendar|recuérda(?:me|mel[oa])|planifica",
         "remember": r"recuerda|memoriza|acuérdate",
         "transfer": r"descarga|descargar|sube|instala|instalar|importa|importar|exporta|exportar|guarda",
         "pay": r"paga|pagar|compra|comprar|pide",
@@ -149,8 +153,9 @@ POLISH: Final = Imperatives(
     plain={
         "send": r"wyślij|wysłać|odpisz|odpisać|odpowiedz|prześlij|przesłać|przekaż|opublikuj|zaproś|udostępnij|"
         r"napisz (?:do|maila|wiadomość)|powiadom|daj znać",
-        "create": r"utwórz|stwórz|dodaj|napisz|przygotuj|zrób|wygeneruj|zapisz|zanotuj|wpisz",
-        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|skróć|zarchiwizuj|dodaj|odhacz|skopiuj|uporządkuj|przełóż",
+        "create": r"utwórz|stwórz|dodaj|dopisz|dorzuć|napisz|przygotuj|zrób|wygeneruj|zapisz|zanotuj|wpisz",
+        "update": r"zaktualizuj|zmień|przenieś|popraw|oznacz|skróć|zarchiwizuj|dodaj|dopisz|odhacz|skopiuj|"
+        r"uporządkuj|przełóż|przesuń",
         "delete": r"usuń|usunąć|skasuj|odwołaj|zapomnij|wyczyść|wyrzuć|anuluj",
         "schedule": r"zaplanuj|zarezerwuj|przypomnij|umów",
         "remember": r"zapamiętaj",

@@ -18,28 +18,44 @@ _SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s"
 _BEFORE_A_VERB: Final = (
     r"(?:^\W*|[,;:(–—-]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|annabelle|kindly|next|"
     r"afterwards|finally|first|thanks|thx|so|let's|lets|gotta|you (?:can|could|may|should)|"
-    r"(?:you|like|want|need|help|going) to)[,:]?\s+)"
+    r"(?:you|like|want|need|help|going|and) to)[,:]?\s+)"
 )
 _NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 _ABOUT_THE_WORLD: Final = re.compile(
     r"\W*(?:what|what's|whats|who|who's|whose|why|how|when|where|which|did|does|has|is|are|was|were|should|"
     r"whether|was|wer|warum|wieso|wie|wann|wo|welche\w*|hat|haben|ist|sind|wurde\w*|qui|que|quoi|quel\w*|pourquoi|"
-    r"comment|quand|est-ce|qué|quién|cómo|cuándo|cuál\w*|co|kto|jak|kiedy|dlaczego|czy)\b"
+    r"comment|quand|est-ce|qué|quién|cómo|cuándo|cuál\w*|co|kto|jak|kiedy|dlaczego|czy|"
+    # What the person wants to know whether they may do it is not what they want done.
+    r"(?:can|could|may|shall|must|would|will|do|am|might) i|(?:shall|should|must) we|"
+    r"(?:soll|sollte|kann|darf|muss) ich|(?:sollen|müssen|dürfen) wir|puis-je|dois-je|peut-on|faut-il|puedo|debo|"
+    r"debería|se puede|mogę|powinien\w*|powinn\w+)\b"
 )
 _ASKS: Final = re.compile(r"\W*(?:do|have|had)\b.*\?\W*$")
 _ADDRESSED: Final = re.compile(
-    r"\b(?:(?:can|could|would|will|won't) you|please|pls|kannst du|könntest du|können sie|würdest du|bitte|peux-tu|"
+    r"\b(?:(?:can|could|would|will|won't) you|(?:trouble|bother|ask|bid) you to|kindly|"
+    r"be so (?:good|kind)|please|pls|kannst du|könntest du|können sie|würdest du|bitte|peux-tu|"
     r"pouvez-vous|pourrais-tu|s'il te plaît|s'il vous plaît|puedes|podrías|por favor|możesz|proszę)\b"
 )
 _DENIED: Final = re.compile(
-    r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:don't|dont|do not|never|without|not|no need to|needn't|shouldn't|can't|"
-    r"won't|nicht|kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|\bn')\s*(?:\w+\s+){0,2}$"
+    r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|do not|never|without|not|no need to|cannot|avoid|refrain|nicht|"
+    r"kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|\bn')\s*(?:\w+\s+){0,4}$"
 )
 # What others want, what is only thought of, and what the person does themselves.
 _REPORTED: Final = re.compile(
     r"\b(?:(?:says?|said|asks?|asked|tells?|told|wants|wanted|wrote|writes)\s+(?:(?!you\b)\w+\s+){0,2}to|"
     r"(?:what|how|whether|when|where|whom?|which)\s+(?:\w+\s+)?to|"
-    r"i(?:'ll| will|'m going to| am going to| already| can| could| did| have already))\s+$"
+    r"i(?:'ll| will|'m going to| am going to| already| can| could| did| have already)|"
+    r"(?:before|after|when|once|while|until|unless|if|bevor|nachdem|wenn|falls|sobald|avant que|quand|si|cuando|"
+    r"antes de que|zanim|gdy|jeśli) (?:i|we|ich|wir|je|nous|yo)(?: \w+){0,2})\s+$"
+)
+_NOT_TO_FORGET: Final = re.compile(
+    r"\b(?:don't|dont|do not|never) forget to\b|\bvergiss (?:bitte )?nicht,?\b|\bn'oublie(?:z)? pas (?:de|d')|"
+    r"\bno (?:te )?olvides\b|\bnie zapomnij\b"
+)
+# A question may end in an order: "what does the page say and save the important parts as news.md".
+_THEN_WRITE: Final = re.compile(
+    r"(?<=\band )(?:then |also |please |pls )*(?:save|put|add|write|note|record|jot|make|create|copy|list)"
+    r" (?:the|it|them|that|this|a|an|my|all|everything|down)\b[^?]*$"
 )
 _DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
 # Verbs that only look. Where one stands, the order before it is over.
@@ -73,7 +89,8 @@ _PLACED_THERE: Final = re.compile(
 )
 _SENT_THERE: Final = re.compile(
     r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
-    r"por correo|mailem)\b"
+    r"por correo|mailem)\b|"
+    r"^\W*\S+(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|por favor|proszę)\W*$"
 )
 
 _NEAR: Final = 80
@@ -94,13 +111,15 @@ class Order:
 @lru_cache(maxsize=256)
 def orders_in(message: str) -> tuple[Order, ...]:
     """The orders of a message, one after the other."""
-    text = own_words(message).replace("’", "'").casefold()
+    text = _NOT_TO_FORGET.sub("please ", own_words(message).replace("’", "'").casefold())
     languages = _languages(text)
     found: list[Order] = []
     for sentence in _SENTENCE.split(text):
         asks = _ABOUT_THE_WORLD.match(sentence) or _ASKS.match(sentence)
         if not asks or _ADDRESSED.search(sentence):
             found += _orders(sentence, languages)
+        elif then := _THEN_WRITE.search(sentence):
+            found += _orders(then.group(), languages)
     return tuple(found)
 
 
@@ -137,6 +156,8 @@ def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
 def _without_a_verb(sentence: str) -> list[Order]:
     """`Eggs and milk on the shopping list`; `the letter to Bob by mail, please`."""
     kinds: set[ActionKind] = set()
+    if sentence.rstrip().endswith("?"):
+        return []
     if _PLACED_THERE.search(sentence):
         kinds.add("create")
     if _SENT_THERE.search(sentence):
