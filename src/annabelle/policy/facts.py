@@ -12,7 +12,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.orders import Order, orders_in
-from annabelle.policy.intent.own_words import own_words
+from annabelle.policy.intent.own_words import holds_others, own_words
 from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import Seen
@@ -20,7 +20,6 @@ from annabelle.policy.tools.nouns import mentions
 from annabelle.policy.tools.traits import Traits
 
 _SHORT: Final = 60
-_PASTED: Final = 30
 # Who answers a question with nothing but yes means what they asked for before.
 _YES: Final = re.compile(
     r"\W*(?:yes|yep|yeah|ok|okay|sure|please|go ahead|do (?:it|that|so)|sounds good|perfect|great|correct|right|"
@@ -76,8 +75,8 @@ class TurnFacts:
 
     @cached_property
     def pasted(self) -> bool:
-        """Whether the message holds words of others: a mail to be summed up, a text to be translated."""
-        return len("".join(self.words.split())) - len("".join(self.own_words.split())) > _PASTED
+        """Whether the message holds words of others."""
+        return holds_others(self.words)
 
     @cached_property
     def now(self) -> Said:
@@ -105,6 +104,16 @@ class TurnFacts:
         """The files that orders of these kinds are about, rather than what is read for them."""
         wanted = frozenset(kinds)
         return Said([order.objects for order in self.ordered if order.kinds & wanted]).files
+
+    def sources_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
+        """The files that orders of these kinds only take something from: `a summary of report.md`."""
+        wanted = [order for order in self.ordered if order.kinds & frozenset(kinds)]
+        return Said([order.words for order in wanted]).files - Said([order.objects for order in wanted]).files
+
+    def objects_of(self, kinds: Iterable[ActionKind]) -> Said:
+        """What orders of these kinds are done to, and where it goes."""
+        wanted = frozenset(kinds)
+        return Said([order.objects for order in self.ordered if order.kinds & wanted])
 
     def words_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
         """The words that can name something in orders of these kinds."""

@@ -29,8 +29,14 @@ _FILE: Final = re.compile(
 )
 _INFLECTED: Final = re.compile(r"(.{3,}?)(?:owi|iem|em|ą|ę)")
 _SHORTEST_WORD: Final = 2
-_SHORT_WORD: Final = 3
-_MINE: Final = "my|our|the|mein|meine|meinen|unser|mon|ma|mes|mi|mis|mój|moje|moją"
+_MINE: Final = (
+    "my|our|the|his|her|their|that|this|mein|meine|meinen|unser|unsere|der|die|das|den|mon|ma|mes|le|la|les|mi|mis|el|los|"
+    "las|mój|moje|moją|ten|tę|to"
+)
+_FILES: Final = (
+    "files?|documents?|docs?|pdf|csv|spreadsheet|sheet|folder|notes?|list|datei|dokument|ordner|fichier|dossier|archivo|"
+    "carpeta|plik|script"
+)
 # They stand in every order and in every title: to say one of them names nothing.
 _COMMON_WORDS: Final = """
 a an the and or of to in on at for from by with as about into that this these those it its is are was were be me my mine
@@ -161,9 +167,10 @@ class Said:
         if not words or not content_words(stem):
             return False
         run = r"[\s_.-]+".join(map(re.escape, words))
-        if len(words) == 1 and len(words[0]) <= _SHORT_WORD:
-            run = rf"(?:{_MINE})\s+{run}"  # a short word names a file only as somebody's own: "my cv"
-        return re.search(rf"(?<![\w/\\.-]){run}(?![\w/\\]|[.-][\w])", self.text) is not None
+        if len(words) == 1:
+            # One word names a file only as a thing: "my cv", "the report", "budget file", but no "that is private".
+            run = rf"(?:{_MINE})\s+(?:\w+\s+)?{run}|{run}(?=\s+(?:{_FILES})\b)"
+        return re.search(rf"(?<![\w/\\.-])(?:{run})(?![\w/\\]|[.-][\w])", self.text) is not None
 
     def folder(self, path: str) -> bool:
         """Whether one of the folders a file lies in was named."""

@@ -60,7 +60,10 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     if hides_something(receiver):
         return False
     plain, order = receiver.casefold().strip(), turn.said_of(kinds)
-    if plain in turn.own or order.address(receiver) or _told(plain, turn, order):
+    direct = Said([_SOURCE.sub(" ", order.text)])
+    if plain in turn.own or direct.address(receiver) or _told(plain, turn, order):
+        return True
+    if order.address(receiver) and not (direct.addresses or _somebody_kept(turn, direct.words)):
         return True
     others = turn.said.addresses - {plain}
     if order.addresses or (_only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others)):
@@ -82,7 +85,10 @@ def names_of_writers(values: Iterable[str], turn: TurnFacts) -> frozenset[str]:
 
 def _is_the_only_writer(address: str, turn: TurnFacts, order: Said) -> bool:
     """Whether the order names them, and of all who write under that name nobody has another address."""
-    names = content_words(_SOURCE.sub(" ", order.text)) & turn.writers.keys()
+    direct = Said([_SOURCE.sub(" ", order.text)])
+    names = direct.words & turn.writers.keys()
+    if not names and not (direct.addresses or _somebody_kept(turn, direct.words)):
+        names = turn.now.words & turn.writers.keys()  # "a call with Carla, and write her the agenda"
     kept = (_called(thing) for thing in turn.seen.things if _is_kept(thing))
     known = frozenset(word for called in kept for word in called)
     return any(turn.writers[name] == frozenset({address}) for name in names - known)
@@ -116,8 +122,11 @@ def _told(receiver: str, turn: TurnFacts, order: Said) -> bool:
     direct = content_words(_SOURCE.sub(" ", order.text))
     if _resolved(receiver, turn, direct):
         return True
-    others = (thing for thing in turn.seen.things if _is_kept(thing) and _called(thing) & direct)
-    return _resolved(receiver, turn, order.words) and not any(others)
+    return _resolved(receiver, turn, order.words) and not _somebody_kept(turn, direct)
+
+
+def _somebody_kept(turn: TurnFacts, words: frozenset[str]) -> bool:
+    return any(_is_kept(thing) and _called(thing) & words for thing in turn.seen.things)
 
 
 def _resolved(receiver: str, turn: TurnFacts, words: frozenset[str]) -> bool:

@@ -26,7 +26,8 @@ def pried(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether this call reads something private that nobody but foreign content has spoken of."""
     if not turn.tainted or "read_private" not in call.classes:
         return False
-    values = [value for value in texts_of(call.arguments) if content_words(value)]
+    looked_at = call.arguments.get("working_dir") if call.traits.code else call.arguments
+    values = [value for value in texts_of(looked_at) if content_words(value)]
     spoken_of = _spoken_of(call.traits.source, turn)
     if not values:
         return not spoken_of and turn.tainted_now

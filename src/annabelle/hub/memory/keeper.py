@@ -30,6 +30,7 @@ from annabelle.core.messages import OWNER
 from annabelle.core.trace import traced
 from annabelle.hub.memory.memory_tools import DeliveredTurn, MemoryTools, Owned
 from annabelle.hub.quiet import Quiet
+from annabelle.policy.intent.own_words import holds_others
 from annabelle.policy.provenance import trust_after
 from annabelle.store import decisions, messages, recent_turns, to_remember, tool_calls
 from annabelle.store.database import Database
@@ -148,7 +149,9 @@ def _load(conn: Connection, row: ToRemember, owner_name: str) -> _Turn | None:
     except NotFound:
         return None
     replies = [reply for reply in messages.replies_to(conn, last) if _is_answer(reply)]
-    origins = recent_turns.untrusted_tools(conn, last.id)
+    # An answer about a text that was handed over is no more trustworthy than that text.
+    pasted = ("message",) if holds_others(message.content) else ()
+    origins = [*recent_turns.untrusted_tools(conn, last.id), *pasted]
     owned = Owned(
         user_id=row.user_id,
         agent_id=row.agent_id,

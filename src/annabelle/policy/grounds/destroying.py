@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
@@ -10,7 +11,13 @@ from annabelle.policy.grounds.sending import says_nothing
 from annabelle.policy.grounds.targets import id_named, path_named, unnamed_ids
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.naming import content_words
+from annabelle.policy.tools.nouns import mentions
 
+_KINDS: Final = ("mail", "calendar", "chat", "file", "note", "todo", "contact", "label")
+_TAKEN_OUT: Final = re.compile(
+    r"(?:remove|take|drop|uninvite|entfern\w*|retire|quita|usuń)\b.* (?:from|off|out of|aus|von|vom|de|del|du|z|ze)\b"
+)
 _DELETING: Final[tuple[ActionKind, ...]] = ("delete",)
 
 
@@ -19,6 +26,8 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     wants = traits.wants if "destroy" in traits.classes and traits.wants else _DELETING
     if not set(wants) & turn.orders:
         yield "you did not ask for this to be deleted" if traits.known else "you did not ask for this"
+    elif _means_another_kind(call, turn, wants):
+        yield "what you want deleted is of another kind"
     for path in call.values(traits.paths):
         if not path_named(path, turn, wants):
             yield f"you did not name {short(path)}"
@@ -32,3 +41,20 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "it is not known what it would change"
     if turn.suspicious:
         yield "something in it looks like an attempt to give orders"
+
+
+def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[ActionKind]) -> bool:
+    """Whether every order speaks of other things: to delete a mail about a report deletes no file, and to take somebody
+    off a meeting does not cancel it."""
+    orders = [order for order in turn.ordered if order.kinds & set(wants)]
+    about = call.traits.about
+    if not about or any(mentions(order.objects, about) for order in orders):
+        return False
+    if any(mentions(order.objects, [kind for kind in _KINDS if kind not in about]) for order in orders):
+        return True
+    taken_out = [order for order in orders if _TAKEN_OUT.match(order.words)]
+    if len(taken_out) < len(orders):
+        return False
+    things = [thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value)]
+    spoken = content_words(" ".join(order.objects for order in taken_out))
+    return bool(things) and not any(thing.words & spoken for thing in things)

@@ -1,40 +1,48 @@
-"""Running code needs no question before foreign content was seen; after that only for code that is not from there, and
-in the same turn only for code that just computes. The sandbox has no network and sees one folder at most."""
+"""Running code needs no question before foreign content was seen; after that it takes an order, and code that does not
+stand in that content. In the very turn that read it, code runs unasked only in a room of its own: the sandbox has no
+network, and without a folder of the person's there is nothing in it to read, change or give away."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
-from annabelle.policy.calm_code import is_calm
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.naming import plain
 from annabelle.policy.tools.nouns import mentions
 
 _TELLING: Final = 8
+_FENCED: Final = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_RUN_IT: Final = re.compile(
+    r"\b(?:run|execute|try|test|start|führe?|ausführen|starte|exécute|lance|ejecuta|corre|uruchom|wykonaj)\b"
+)
 
 
 def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if not turn.tainted:
         return
-    programs = list(call.values(call.traits.code))
-    lines = [line for code in programs for line in map(plain, code.splitlines()) if line]
-    ordered = _ordered(call, turn)
-    if lines and all(line in (plain(turn.words) if ordered else turn.now.text) for line in lines):
-        return  # the person's own code, word for word, or code they hand over to be run
-    if turn.suspicious or turn.pried or not ordered or (turn.tainted_now and not _is_calm(call, turn)):
+    lines = [line for code in call.values(call.traits.code) for line in map(plain, code.splitlines()) if line]
+    if lines and (all(line in turn.now.text for line in lines) or _handed_over(lines, turn)):
+        return  # the person's own code, word for word
+    if turn.suspicious or turn.pried or not _ordered(call, turn) or (turn.tainted_now and not _is_alone(call)):
         yield "this would run code that you did not write"
     elif any(len(line) >= _TELLING and line in turn.seen.foreign for line in lines):
         yield "the code stands in that content"
 
 
-def _is_calm(call: CallFacts, turn: TurnFacts) -> bool:
-    session = str(call.arguments.get("session_id") or "")
-    known = [thing.fields.get("language") for thing in turn.seen.of_id(session)]
-    language = call.arguments.get("language") or next(iter(known), None)
-    code = call.arguments.get("code")
-    return (
-        language == "python" and isinstance(code, str) and not call.arguments.get("args") and is_calm(code, turn.said)
+def _handed_over(lines: list[str], turn: TurnFacts) -> bool:
+    """Whether these are the lines of a block of code in the message, and the message says to run it."""
+    if _RUN_IT.search(turn.own_words.casefold()) is None:
+        return False
+    given = {plain(line) for block in _FENCED.findall(turn.words) for line in block.splitlines()}
+    return all(line in given for line in lines)
+
+
+def _is_alone(call: CallFacts) -> bool:
+    """Whether the code gets nothing of the person's to see: no folder, no session that may have one, nothing kept."""
+    return isinstance(call.arguments.get("code"), str) and not any(
+        call.arguments.get(name) for name in ("working_dir", "session_id", "args", "name")
     )
 
 

@@ -19,12 +19,13 @@ from annabelle.policy.grounds.targets import (
     thing_named,
 )
 from annabelle.policy.grounds.why import short
-from annabelle.policy.naming import addresses_in
+from annabelle.policy.naming import addresses_in, plain
 from annabelle.policy.people import is_named, order_names_a_sender, sender_named, unnamed
 from annabelle.policy.pointing import not_pointed_at, pointed_at
 from annabelle.policy.provenance import backed
 from annabelle.policy.seen import Thing
 
+_WITHOUT: Final = r"\b(?:without|except|but not|not|ohne|außer|nicht|sans|sauf|sin|excepto|bez|oprócz)\b"
 _EVERYONE: Final = re.compile(r"\b(?:everyone|everybody|all|allen|tous|toutes|todos|wszyst\w+)\b")
 
 
@@ -60,8 +61,15 @@ def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
         # Who writes file names in full does not mean another file by a mere word: a private mail is no private.txt.
         meant = turn.said.path(path) and not (turn.said.files and not _named_in_full(path, turn))
+        meant = meant and not _left_out(path, turn)
         if not (meant or pictured_here(path, turn)):
             yield f"you did not name the file {short(path)}"
+
+
+def _left_out(path: str, turn: TurnFacts) -> bool:
+    """`Without private.txt` names it, too."""
+    name = re.escape(plain(basename(path.rstrip("/"))))
+    return re.search(rf"{_WITHOUT}\s+(?:\S+\s+)?\S*{name}", turn.said.text) is not None
 
 
 def _named_in_full(path: str, turn: TurnFacts) -> bool:

@@ -10,21 +10,22 @@ from typing import Final
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import content_words
+from annabelle.policy.naming import Said, addresses_in, content_words
 from annabelle.policy.seen import Thing
-from annabelle.policy.tools.nouns import says_all, speaks_of_many
+from annabelle.policy.tools.nouns import mentions, says_all, speaks_of_many
 
 _NEWEST: Final = re.compile(
     r"\b(?:newest|latest|last|most recent|neueste\w*|letzte\w*|dernier\w*|últim\w*|ostatni\w*)\b"
 )
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
-_PICTURED: Final = frozenset({"web_browser_take_screenshot", "everyday_make_qr_code"})
+_PICTURED: Final = frozenset({"web_browser_take_screenshot"})
 
 
 def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> Iterator[str]:
     """What is not known or not named of the ids in a call, as parts of a sentence."""
     for value in call.values(call.traits.of):
-        if not (id_named(value, turn) and _meant(value, turn, kinds)):
+        named = id_named(value, turn) or _numbered(value, call, turn, kinds)
+        if not (named and _meant(value, turn, kinds)):
             name = short(called(value, turn))
             yield f"you did not name “{name}”" if turn.seen.of_id(value) else f"it is not known what {name} is"
 
@@ -32,11 +33,20 @@ def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...])
 def id_named(value: str, turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> bool:
     """Said as it is, or the id of a thing that was named rather than another: by all that was said, or by one order of
     these kinds, where each of several names its own."""
-    if turn.said.verbatim(value) or (content_words(value) and turn.said.path(value)):
+    telling = not value.strip().isdigit()  # a number that was said may count anything
+    if telling and (turn.said.verbatim(value) or (content_words(value) and turn.said.path(value))):
         return True
     orders = [content_words(order.words) for order in turn.ordered if order.kinds & set(kinds)]
     things = turn.seen.of_id(value)
     return any(thing_named(thing, turn) or any(turn.seen.best_named(thing, one) for one in orders) for thing in things)
+
+
+def _numbered(value: str, call: CallFacts, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """`Delete message 12`: a number counts what the order is about."""
+    orders = [
+        order for order in turn.ordered if order.kinds & set(kinds) and mentions(order.objects, call.traits.about)
+    ]
+    return any(Said([order.words]).verbatim(value) for order in orders)
 
 
 def _meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
@@ -85,7 +95,7 @@ def pictured_here(path: str, turn: TurnFacts) -> bool:
 def takes_part(address: str, call: CallFacts, turn: TurnFacts) -> bool:
     """Whether they are on what is changed already: to say so again tells them nothing new."""
     things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
-    return any(address.casefold() in one.casefold() for thing in things for one in thing.texts("attendees"))
+    return any(address.casefold() in addresses_in(one) for thing in things for one in thing.texts("attendees"))
 
 
 def one_of_many(value: str, turn: TurnFacts) -> bool:
@@ -98,16 +108,20 @@ def one_of_many(value: str, turn: TurnFacts) -> bool:
 
 def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """A file by its name, or one of all in a folder that was named."""
-    said = turn.said
-    if said.path(path):
+    if turn.said.path(path):
         return file_meant(path, turn, kinds)
-    return says_all(turn.topic) and not said.files and said.folder(path)
+    orders = [order.words for order in turn.ordered if order.kinds & set(kinds)]
+    return any(says_all(words) and not Said([words]).files and Said([words]).folder(path) for words in orders)
 
 
 def file_meant(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """Whether the order itself is about this file, unless it names none: what is only read is not changed."""
+    name = basename(path.rstrip("/")).casefold()
     files = turn.files_of(kinds)
-    return not files or basename(path.rstrip("/")).casefold() in files
+    if files or name in turn.said.files:
+        return (not files or name in files) and name not in turn.sources_of(kinds)
+    # Not written out: a word means the file only where the order itself is about it.
+    return turn.objects_of(kinds).path(path)
 
 
 def called(value: str, turn: TurnFacts) -> str:

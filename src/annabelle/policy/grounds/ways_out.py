@@ -21,7 +21,7 @@ _AROUND: Final = re.compile(
     r"\b(?:sites?|websites?|pages?|online|browse|explore|documentation|docs|seiten?|webseiten?|pages|páginas?|sitio|"
     r"stron\w*|shop|store|blog|articles?)\b"
 )
-_OPEN: Final = re.compile(r"\b(?:open|visit|fetch|load|öffne|besuche|ouvre|visite|abre|visita|otwórz|odwiedź)\b")
+_OPEN: Final = re.compile(r"\b(?:open|visit|fetch|load|go to|öffne|besuche|ouvre|visite|abre|visita|otwórz|odwiedź)\b")
 _SEARCHES: Final = re.compile(r"_search$")
 _LONGEST: Final = 160
 _TELLING: Final = re.compile(r"\S*(?:\d\S*){4,}|\S+@\S+|\S{24,}")
@@ -58,8 +58,9 @@ def _is_on_a_named_site(url: str, turn: TurnFacts) -> bool:
     """`Open x.example/hotel and then go to the news page`: another page there, of which every word was said."""
     host, _, way = page_key(url).partition("/")
     words = re.findall(r"\w+", way.casefold())
-    plain_way = re.fullmatch(r"[\w/.-]*", way) is not None and "#" not in url
-    return host in turn.said.hosts and plain_way and all(turn.said.verbatim(word) for word in words)
+    plain_way = re.fullmatch(r"[^\W\d]*(?:[/.-][^\W\d]+)*", way) is not None and "#" not in url
+    told_to_go = _OPEN.search(turn.own_words.casefold()) is not None
+    return told_to_go and host in turn.now.hosts and plain_way and all(turn.now.verbatim(word) for word in words)
 
 
 def _as_written(url: str) -> str:

@@ -28,10 +28,14 @@ _ANYTHING: Final = content_words(
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 # Whoever says one of these wants what stands there to be another; every other order only adds to it.
 _REWRITES: Final = re.compile(
-    r"(?:update|change|edit|modify|replace|correct|fix|rewrite|overwrite|shorten|expand|improve|polish|revise|reformat|amend|"
-    r"adapt|rephrase|proofread|tweak|clean|convert|sort|organi|tidy|translate|split|combine|merge|trim|remove|delete|erase|"
-    r"clear|empty|turn|make|swap|summari|scrap|drop|tick|check|mark|rename|move|set|aktualisier|änder|bearbeit|ersetz|kürz|"
-    r"überarbeit|verbesser|korrigier|sortier|lösch|entfern|leer|mach|räum|hak|modifie|change|corrige|raccourcis|améliore|"
+    r"(?:update|change|edit|modify|replace|correct|fix|rewrite|overwrite|shorten|expand|improve|polish|revise|"
+    r"reformat|amend|"
+    r"adapt|rephrase|proofread|tweak|clean|convert|sort|organi|tidy|translate|split|combine|merge|trim|remove|"
+    r"delete|erase|"
+    r"clear|empty|turn|make (?:it|this|that|the)|swap|summari|scrap|drop|tick|check|mark|rename|move|set|"
+    r"aktualisier|änder|bearbeit|ersetz|kürz|"
+    r"überarbeit|verbesser|korrigier|sortier|lösch|entfern|leer|mach|räum|hak|modifie|change|corrige|raccourcis|"
+    r"améliore|"
     r"remplace|range|supprime|efface|vide|retire|mets à jour|coche|actualiza|modifica|cambia|acorta|mejora|"
     r"reemplaza|ordena|elim|b[oó]rr|qu[ií]t|vacía|zaktualizuj|zmień|popraw|skróć|uporządkuj|usuń|skasuj|wyczyść|odhacz)"
 )
@@ -75,7 +79,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether the person only wants something added, and the new text has not what was there."""
     traits, asked = call.traits, [order for order in turn.ordered if order.kinds & set(call.traits.wants)]
-    added = any(call.arguments.get(name, values[0]) in values for name, values in traits.adds.items())
+    added = any(_given(call, name, values[0]) in values for name, values in traits.adds.items())
     if added or any(_REWRITES.match(order.words) for order in asked):
         return False
     named = {*call.values(traits.of), *call.values(traits.paths)}
@@ -84,6 +88,10 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     after = plain("\n".join(call.values(traits.rewrites)))
     kept = [line for line in map(plain, before) if line]
     return bool(after) and (not kept or not all(line in after for line in kept))
+
+
+def _given(call: CallFacts, name: str, default: str) -> str:
+    return next(iter(call.values((name,))), default)
 
 
 def _tells_people(call: CallFacts, turn: TurnFacts) -> bool:

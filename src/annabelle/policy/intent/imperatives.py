@@ -29,12 +29,14 @@ ENGLISH: Final = Imperatives(
         r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:.{1,60} )?(?:on|along) to|"
         r"pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|"
         r"write \S+ (?:that|saying|about|and say|to say|to ask)|"
-        r"write (?:him|her|them) |have .{1,60} (?:sent|forwarded|e?mailed)|update \S+ (?:on|about)|"
+        r"write (?:him|her|them) |have (?:the|my|our|this|that|it) .{0,60}(?:sent|forwarded|e?mailed)|"
+        r"update \S+ (?:on|about)|"
         r"report (?:back )?to|wish",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
         r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|"
-        r"i(?:'d like| need| want) (?:a|an|another)|(?:give|get|gimme|make)(?: me)? (?:a|an|another|some)|"
+        r"i(?:'d like| need| want) (?:a|an|another)|(?:give|get|make) me (?:a|an|another|some) (?:to-?dos?|"
+        r"reminders?|event|calendar entry)|"
         r"write (?:[\w'’]+ )?down|should (?:go|be) (?:in|on|into|onto)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|"
@@ -42,7 +44,8 @@ ENGLISH: Final = Imperatives(
         r"reformat|amend|adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
         r"combine|split|pin|unstar|make (?:it|that|this|them)",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
-        r"throw (?:[\w'’]+ ){0,3}away|forget|wipe|scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
+        r"throw (?:[\w'’]+ ){0,3}away|(?:send|move|put|throw) .{1,60} (?:to|in|into) the (?:trash|bin)|forget|wipe|"
+        r"scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
         r"clear out",
         "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
         r"alarm|meeting|event|appointment|call)|pencil in|"
@@ -58,7 +61,7 @@ ENGLISH: Final = Imperatives(
     },
     placed={
         "send": r"e-?mail|mail|message|text|post|tell(?! me| us)|answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|"
-        r"thank|congratulate|remind(?! me| us)",
+        r"thank|congratulate|remind(?! me| us)|inquire|enquire",
         "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter|stick|pop|slot",
         "update": r"mark|label|copy|star|tag|set|put|flag|finish|file|close|sort|merge|bump",
         "delete": r"clear|empty|drop|clean|bin|void",
@@ -81,7 +84,8 @@ GERMAN: Final = Imperatives(
         r"(?:dass|ob|zurück|wegen|kurz|wie|wann)|"
         r"frage? (?!mich|uns)[\w-]+(?: [\w-]+)?,? (?:ob|wann|wie|nach|wo|was)",
         "create": r"erstell\w*|lege? .{0,80} (?:an|ab)|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|"
-        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|en)?|"
+        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|"
+        r"notier(?:e|en)?|"
         r"halte? .{1,60} fest|setze?n?|ich (?:brauche|möchte|will) eine?n?|fass\w* .{1,80} zusammen in",
         "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
@@ -128,11 +132,13 @@ SPANISH: Final = Imperatives(
     marks="el la los las un una de del y a mi mis para en con es este esta que por lo le yo al",
     plain={
         "send": r"env[ií]a(?:le|les|r|selo|me)?|envíe|manda(?:le|les|r)?|mánda(?:le|les|selo)|responde(?:le|les|r)?|"
-        r"respónde(?:le|les)|contesta(?:le|r)?|contésta(?:le|les)|reenv[ií]a(?:le|r)?|comparte|compartir|publica|publicar|invita|invitar|"
+        r"respónde(?:le|les)|contesta(?:le|r)?|contésta(?:le|les)|reenv[ií]a(?:le|r)?|comparte|compartir|publica|"
+        r"publicar|invita|invitar|"
         r"avisa(?:le|r)?|avísa(?:le|les)|escríbe(?:le|les|sel[oa]s?)|díse(?:l[oa]s?)|dile|diles|pregúnta(?:le|les)|"
         r"envía(?:sel[oa]s?|l[oa]s?)|mánda(?:sel[oa]s?|l[oa]s?)|reenvía(?:sel[oa]s?|l[oa]s?)",
         "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
-        r"guárda(?:me|mel[oa]s?|l[oa]s?)|guardar|an[oó]ta(?:me|l[oa]s?)?|anotar|ap[uú]nta(?:me|l[oa]s?)?|p[oó]n(?:me|l[oa]s?)?|"
+        r"guárda(?:me|mel[oa]s?|l[oa]s?)|guardar|an[oó]ta(?:me|l[oa]s?)?|anotar|ap[uú]nta(?:me|l[oa]s?)?|"
+        r"p[oó]n(?:me|l[oa]s?)?|"
         r"a[ñn][aá]de(?:l[oa]s?|me)|cr[eé]a(?:me|l[oa]s?)|haz(?:me|l[oa]s?)|prep[aá]ra(?:me|l[oa]s?)",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
         r"archiva|archivar|corrige|acorta|mejora|reemplaza|añade|copia|copiar|ordena",

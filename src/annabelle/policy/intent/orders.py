@@ -16,9 +16,10 @@ from annabelle.policy.intent.own_words import own_words
 
 _SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
 _BEFORE_A_VERB: Final = (
-    r"(?:^\W*|[,;:(–—-]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|annabelle|kindly|next|"
-    r"afterwards|finally|first|thanks|thx|so|let's|lets|gotta|you (?:can|could|may|should)|"
-    r"(?:you|like|want|need|help|going|and) to)[,:]?\s+)"
+    r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|hi|"
+    r"annabelle|kindly|next|afterwards|finally|first|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|"
+    r"(?:you|u) (?:can|could|may|should)|if (?:not|so|yes)|otherwise|else|today|tomorrow|tonight|later|quickly|"
+    r"immediately|simply|always|maybe|perhaps|(?:you|u|like|want|need|help|going|and) to)[,:]?\s+)"
 )
 _NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 _ABOUT_THE_WORLD: Final = re.compile(
@@ -30,9 +31,10 @@ _ABOUT_THE_WORLD: Final = re.compile(
     r"(?:soll|sollte|kann|darf|muss) ich|(?:sollen|müssen|dürfen) wir|puis-je|dois-je|peut-on|faut-il|puedo|debo|"
     r"debería|se puede|mogę|powinien\w*|powinn\w+)\b"
 )
-_ASKS: Final = re.compile(r"\W*(?:do|have|had)\b.*\?\W*$")
+_ASKS: Final = re.compile(r"\?[^\w\s]*\s*$")
+_TAGGED: Final = re.compile(r",? (?:ok|okay|right|yes|alright|will you|would you|ja|oder|d'accord|vale|dobrze)\?$")
 _ADDRESSED: Final = re.compile(
-    r"\b(?:(?:can|could|would|will|won't) you|(?:trouble|bother|ask|bid) you to|kindly|"
+    r"\b(?:(?:can|could|would|will|won't) (?:you|u)|(?:trouble|bother|ask|bid) you to|kindly|"
     r"be so (?:good|kind)|please|pls|kannst du|könntest du|können sie|würdest du|bitte|peux-tu|"
     r"pouvez-vous|pourrais-tu|s'il te plaît|s'il vous plaît|puedes|podrías|por favor|możesz|proszę)\b"
 )
@@ -62,7 +64,8 @@ _DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b
 _LOOKING: Final = re.compile(
     _BEFORE_A_VERB
     + r"(?P<verb>read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|"
-    r"lies|schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|sprawdź|"
+    r"lies|schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|"
+    r"sprawdź|"
     r"znajdź|podsumuj|pokaż)\b"
 )
 # Behind these stands what it is taken from or about, not what it is done to.
@@ -70,13 +73,15 @@ _FROM: Final = re.compile(
     r"\b(?:of|from|about|that|which|with|regarding|von|vom|aus|über|mit|du|des|de|sobre|con|z|ze|o)\b"
 )
 _TOWARDS: Final = (
-    r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|do|w|"
+    r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|"
+    r"do|w|"
     r"jako)\s+"
 )
 _INTO: Final = re.compile(rf"{_TOWARDS}(?:(?!{_TOWARDS})\S+\s*){{1,3}}")
 # A verb at the end is about what stands before it: "swim class every Tuesday at four, please add".
 _LAST: Final = re.compile(
-    r"\S+\W*(?:(?:it|this|that|them|one|too|pls|plz|please|thanks|thx|asap|now|for me|bitte|danke|das|es|merci|gracias|"
+    r"\S{1,40}\W*(?:(?:it|this|that|them|one|too|pls|plz|please|thanks|thx|asap|now|for me|bitte|danke|das|es|merci|"
+    r"gracias|"
     r"por favor|proszę|dzięki)\W*)*"
 )
 _POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
@@ -87,14 +92,22 @@ _PLACED_THERE: Final = re.compile(
     r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)\W*(?:pls|plz|please|thanks|thx|bitte|"
     r"merci|gracias|por favor|proszę)?\W*$"
 )
+_STATES: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|est|sont|était|es|son|está|era|jest|"
+    r"są|był\w*)\b"
+)
 _SENT_THERE: Final = re.compile(
     r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
     r"por correo|mailem)\b|"
-    r"^\W*\S+(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|por favor|proszę)\W*$"
+    r"^\W{0,5}\w\S*(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|por favor|proszę)\W*$"
 )
 
 _NEAR: Final = 80
 _NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
+# What is quoted names something, and orders nothing.
+_QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)'[^'\n]{3,}'(?!\w)")
+# To send, delete, pay or run is ordered only where an order stands: "nobody may delete it" has the verb, too.
+_GRAVE: Final[frozenset[ActionKind]] = frozenset({"send", "delete", "pay", "run"})
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
 
@@ -115,7 +128,7 @@ def orders_in(message: str) -> tuple[Order, ...]:
     languages = _languages(text)
     found: list[Order] = []
     for sentence in _SENTENCE.split(text):
-        asks = _ABOUT_THE_WORLD.match(sentence) or _ASKS.match(sentence)
+        asks = _ABOUT_THE_WORLD.match(sentence) or (_ASKS.search(sentence) and not _TAGGED.search(sentence))
         if not asks or _ADDRESSED.search(sentence):
             found += _orders(sentence, languages)
         elif then := _THEN_WRITE.search(sentence):
@@ -131,7 +144,7 @@ def orders(message: str) -> frozenset[ActionKind]:
 def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
     begun: dict[int, set[ActionKind]] = {}
     # A file may be called `old-draft.md`, which orders no draft.
-    bare = _NAME.sub(lambda match: "_" * len(match.group()), sentence)
+    bare = _QUOTED.sub(_hidden, _NAME.sub(_hidden, sentence))
     for language in languages:
         for kind, verbs in language.items():
             for start in (start for verb in verbs for start in _meant(verb, bare)):
@@ -156,13 +169,17 @@ def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
 def _without_a_verb(sentence: str) -> list[Order]:
     """`Eggs and milk on the shopping list`; `the letter to Bob by mail, please`."""
     kinds: set[ActionKind] = set()
-    if sentence.rstrip().endswith("?"):
+    if sentence.rstrip().endswith("?") or _STATES.search(sentence):
         return []
     if _PLACED_THERE.search(sentence):
         kinds.add("create")
     if _SENT_THERE.search(sentence):
         kinds.add("send")
     return [Order(frozenset(kinds), sentence, sentence)] if kinds else []
+
+
+def _hidden(match: re.Match[str]) -> str:
+    return "_" * len(match.group())
 
 
 def _objects(words: str) -> str:
@@ -199,7 +216,8 @@ def _start(match: re.Match[str]) -> int:
 def _compiled(spoken: Imperatives) -> _Verbs:
     found: _Verbs = {}
     for kind, verbs in spoken.plain.items():
-        found[kind] = (re.compile(rf"\b(?:{verbs})\b"),)
+        place = _BEFORE_A_VERB if kind in _GRAVE and spoken.placed else r"\b"
+        found[kind] = (re.compile(rf"{place}(?P<verb>{verbs})\b"),)
     for kind, verbs in spoken.placed.items():
         placed = re.compile(rf"{_BEFORE_A_VERB}(?P<verb>{verbs})\b{_NO_OBJECT}")
         found[kind] = (*found.get(kind, ()), placed)

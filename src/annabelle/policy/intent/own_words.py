@@ -6,33 +6,55 @@ import re
 from typing import Final
 
 _MOST: Final = 20_000
+_SLACK: Final = 30
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|<<<.*?(?:>>>|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _QUOTE_LINE: Final = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
 _LONG_QUOTE: Final = re.compile(r"\"[^\"]{60,}\"|“[^”]{60,}”|«[^»]{60,}»|„[^“”]{60,}[“”]")
-_RULER: Final = re.compile(r"^\s*(?:[-=_*#~]{3,}.*|-+ ?(?:forwarded|original|weitergeleitet).*)$", re.MULTILINE | re.I)
+_RULER: Final = re.compile(
+    r"^[^\S\n]*(?:[-=_*#~]{3,}.*|-+ ?(?:forwarded|original|weitergeleitet).*)$", re.MULTILINE | re.I
+)
 # "Summarise this mail: …": what follows is the mail. So it is below "What do you think of this?" and an empty line.
 _HANDED_OVER: Final = re.compile(
     r"\b(?:this|the following|following|these|below|diese[sr]?n?|folgende\w*|ce(?:ci|t|tte)?|suivant\w*|este|esta|"
     r"siguiente\w*|ten|te|następując\w*)\b[^:\n]{0,60}(?::|\n[^\S\n]*\n)"
     # "Translate into German: …", "what I got: …": words that are worked on, or somebody else's.
-    r"|\b(?:summari[sz]e|translate|proofread|paraphrase|übersetze?n?|traduis|traduire|résume|traduce|resume|przetłumacz|"
-    r"podsumuj|got|received|wrote|writes|said|says|schrieb|schreibt|sagte?|écrit|dit|escribi[óo]|dice|napisała?|pisze)\b"
+    r"|\b(?:summari[sz]e|translate|proofread|paraphrase|übersetze?n?|traduis|traduire|résume|traduce|resume|"
+    r"przetłumacz|"
+    r"podsumuj|got|received|wrote|writes|said|says|schrieb|schreibt|sagte?|écrit|dit|escribi[óo]|dice|napisała?|"
+    r"pisze)\b"
     r"[^:\n]{0,40}:(?=\s)",
     re.IGNORECASE,
 )
+# The head and the greeting of a letter, and whatever stands below a question: nobody writes to an assistant like that.
+_LETTER: Final = re.compile(
+    r"^[^\S\n]*(?:(?:from|to|subject|date|sent|von|an|betreff|de|à|objet|para|asunto|od|do|temat)[^\S\n]*:[^\S\n]\S.*|"
+    r"(?<=\n)(?:dear|hi|hello|hey|good (?:morning|day|evening)|sehr geehrte\w*|liebe\w?|hallo|guten tag|bonjour|"
+    r"ch[eè]re?s?|"
+    r"estimad[oa]s?|hola|szanown\w+|cześć|dzień dobry)\b[^.!?\n]{0,60},.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_BELOW_A_QUESTION: Final = re.compile(r"\A[^\n]{1,200}\?[^\S\n]*\n[^\S\n]*\n")
 _ITEM: Final = re.compile(r"[^\S\n]*(?:[-*•]|\d{1,2}[.)])[^\S\n]+\S.{0,100}")
 
 
 def own_words(text: str) -> str:
     """The text without what stands in fences, quotes and below a line, and without a text that is handed over."""
     text = _RULER.split(_LONG_QUOTE.sub(" ", _QUOTE_LINE.sub("", _FENCE.sub("\n", text[:_MOST]))), maxsplit=1)[0]
-    handed_over = _HANDED_OVER.search(text)
+    letter = _LETTER.search(text)
+    if letter is not None:
+        text = text[: letter.start()]
+    handed_over = _HANDED_OVER.search(text) or _BELOW_A_QUESTION.match(text)
     if handed_over is not None:
         return text[: handed_over.end()] + _items(text[handed_over.end() :])
     colon = re.search(r":[^\S\n]*\n", text)
     if colon is None:
         return text
     return text[: colon.end()] + _items(text[colon.end() :])
+
+
+def holds_others(text: str) -> bool:
+    """Whether there are words of others in it: a mail to be summed up, a text to be translated."""
+    return len("".join(text.split())) - len("".join(own_words(text).split())) > _SLACK
 
 
 def _items(rest: str) -> str:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Literal, Protocol, cast
+from typing import Final, Literal, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,6 +19,10 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 
 RuleKind = Literal["allow", "ask", "never"]
+_DEEPEST: Final = 50
+_TOO_DEEP: Final = "\N{REPLACEMENT CHARACTER}(too deep to look at)"
+_LARGEST: Final = 10**30
+_TOO_LONG: Final = "\N{REPLACEMENT CHARACTER}(too long a number)"
 
 
 class Match(BaseModel):
@@ -80,19 +84,21 @@ def exactly(text: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
-def texts_of(value: object) -> tuple[str, ...]:
+def texts_of(value: object, depth: int = 0) -> tuple[str, ...]:
     """Every text and number in a value; true and false as JSON writes them, nothing for what is not given."""
     if value is None:
         return ()
+    if depth > _DEEPEST:
+        return (_TOO_DEEP,)  # nobody ever said that
     if isinstance(value, str):
         return (value,)
     if isinstance(value, bool):
         return ("true" if value else "false",)
     if isinstance(value, dict):
-        return tuple(text for one in cast("dict[str, object]", value).values() for text in texts_of(one))
+        return tuple(text for one in cast("dict[str, object]", value).values() for text in texts_of(one, depth + 1))
     if isinstance(value, (list, tuple)):
-        return tuple(text for one in cast("list[object]", value) for text in texts_of(one))
-    return (str(value),)
+        return tuple(text for one in cast("list[object]", value) for text in texts_of(one, depth + 1))
+    return (_TOO_LONG if isinstance(value, int) and abs(value) >= _LARGEST else str(value),)
 
 
 def _lies_within(texts: tuple[str, ...], globs: tuple[str, ...]) -> bool:

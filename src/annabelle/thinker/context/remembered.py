@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Literal, cast
 
 from annabelle.core.memory import Trust
+from annabelle.policy.intent.own_words import own_words
 
 _FAINT = 0.25
 """An exchange without a word of the message in it must be this close in meaning to be worth its tokens."""
@@ -79,7 +80,9 @@ def _said(value: object) -> Said | None:
     if not isinstance(value, Mapping):
         return None
     row = cast("Mapping[str, object]", value)
-    said = Said(_words(row, "user_message"), _words(row, "agent_response"), _words(row, "speaker"), _trust(row))
+    # What the user once pasted is somebody else's, and is not brought to mind as theirs.
+    user = own_words(_words(row, "user_message")).strip()
+    said = Said(user, _words(row, "agent_response"), _words(row, "speaker"), _trust(row))
     return said if said.user or said.assistant else None
 
 
