@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from annabelle.core.tools import JsonObject
+from annabelle.policy import amounts
 from annabelle.policy.dates import contradicts
 from annabelle.policy.seen import Seen
 from policy.house import House, Turn
@@ -153,3 +154,26 @@ def test_a_file_that_was_told_to_be_written_is_the_only_one(path: str, verdict: 
     now = Turn(House(pages={"http://s/news": "x"})).says("Save http://s/news into Documents/list.md")
     now.calls("searcher_web_fetch", {"url": "http://s/news"})
     assert now.decides("filer_create_file", {"path": path, "content": "x"}).verdict == verdict
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(
+    ("says", "text", "other"),
+    [
+        ("Tell Alice that I pay the 240 euros", "I pay the 240,00 € tomorrow.", "I pay 2,400 euros tomorrow."),
+        ("Write that we agree on $1,500", "We agree on 1500 dollars.", "We agree on $ 15000."),
+        ("Sag ihr, dass 90 Euro passen", "90 EUR passen.", "190 EUR passen."),
+        ("Reply that I come at 9", "It costs 20 euros.", ""),
+    ],
+)
+def test_a_sum_that_was_named_is_the_one_that_counts(says: str, text: str, other: str) -> None:
+    assert not amounts.contradicts(says, [text, "2231"])
+    assert amounts.contradicts(says, [text, other]) == bool(other)
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(("body", "verdict"), [("I pay the 240 euros.", "allow"), ("I pay 2,400 euros.", "ask")])
+def test_nothing_is_agreed_to_but_the_sum_the_person_named(body: str, verdict: str) -> None:
+    now = Turn().says("See what's in my inbox, and reply to Alice that I'll pay the 240 euros tomorrow.")
+    now.calls("gmail_list_emails")
+    assert now.decides("gmail_reply_email", {"message_id": "m2", "body": body}).verdict == verdict

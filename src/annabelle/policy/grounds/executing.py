@@ -27,7 +27,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         return  # the person's own code, word for word
     if turn.suspicious or turn.pried or not _ordered(call, turn) or (turn.tainted_now and not _is_alone(call)):
         yield "this would run code that you did not write"
-    elif any(len(line) >= _TELLING and line in turn.seen.foreign for line in lines):
+    elif any(len(line) >= _TELLING and (line in turn.seen.foreign or line in plain(turn.words)) for line in lines):
         yield "the code stands in that content"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from posixpath import basename
 from typing import Final
 
+from annabelle.policy.amounts import contradicts
 from annabelle.policy.carrying import carries
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.targets import (
@@ -53,6 +54,8 @@ def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if turn.pried:
         yield "private data was read that you did not speak of"
     payload = list(call.values(call.traits.payload))
+    if contradicts(turn.own_words, payload):
+        yield "its sum is not the one you named"
     if carries(payload, not_pointed_at(turn), [turn.said.text, *pointed_at(turn)]):
         yield "the text holds private data that you did not speak of"
 
