@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import sys
@@ -33,12 +34,12 @@ class Day:
 
     def insist(self, method: str, path: str, body: dict[str, object] | None = None) -> httpx.Response:
         """A request by somebody who wants it through: when the hub dies of it, it is sent to the next one."""
-        try:
-            return self.hub.http.request(method, path, json=body)
-        except httpx.TransportError:
+        for _ in APPROVAL_FAILPOINTS:
+            with contextlib.suppress(httpx.TransportError):
+                return self.hub.http.request(method, path, json=body)
             assert self.hub.wait() == -signal.SIGKILL
             self.hub.start()
-            return self.hub.http.request(method, path, json=body)
+        return self.hub.http.request(method, path, json=body)
 
     def ask(self, key: str) -> dict[str, object]:
         """Have something done that needs a yes; the question, once it can be seen and the turn waits."""

@@ -55,7 +55,9 @@ class Rpc:
 
     async def send(self, method: str, params: JsonObject | None) -> tuple[int, asyncio.Future[Answer]]:
         """Write a request; what comes back is its id and the promise of its answer."""
-        if self._pipes is None or self.ended.done():
+        if self.ended.done():
+            raise ConnectionLost(self.ended.result(), sent=False)
+        if self._pipes is None:
             raise ConnectionLost("it is not running", sent=False)
         self._next_id += 1
         number = self._next_id
