@@ -66,6 +66,8 @@ def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for one in call.classes:
         if one in _GROUNDS:
             yield from _GROUNDS[one](call, turn)
+    if call.traits.source == "vault" and pried(call, turn):
+        yield "you did not speak of what is in the vault"
     yield from ways_out.doubts(call, turn)
 
 

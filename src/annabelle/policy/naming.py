@@ -164,7 +164,7 @@ class Said:
         """`tax-report_2025.pdf` may be called "tax report 2025": every word of the name, one after the other."""
         stem = name.rpartition(".")[0] or name
         words = _WORD.findall(plain(stem))
-        if not words or not content_words(stem):
+        if not words or (len(words) == 1 and not content_words(stem)):
             return False
         run = r"[\s_.-]+".join(map(re.escape, words))
         if len(words) == 1:

@@ -27,6 +27,14 @@ _SOMEBODY: Final = re.compile(
     r"\b(?:to|à) (?!(?:them|the|eux|ask|inquire|enquire|see|check|know|find|consult|book|have|get|be|say|tell|let|make|"
     r"reserve|confirm|request|order|write|cancel|change)\b)[^\W\d]"
 )
+_TO_BE_SAID: Final = re.compile(r"\b(?:whether|if|that|how|why|when|dass|ob|que|si|że|czy)\b.*$", re.DOTALL)
+_ABOUT: Final = re.compile(r"\b(?:about|regarding|concerning|über|wegen|sobre|o)\b(?:(?! to ).)*", re.DOTALL)
+_TO_ME: Final = re.compile(r"\b(?:send|mail|e-?mail|write|give|tell|forward|text|message|show) (?:me|us)\b(?!.* to \w)")
+_ALL_THERE: Final = re.compile(
+    r"\b(?:everyone|everybody|all|attendees|participants|guests|invitees|alle\w*|teilnehmer\w*|tous|toutes|"
+    r"participants|todos|"
+    r"todas|participantes|wszyst\w+|uczestnik\w*)\b"
+)
 # Whose words or things are spoken of is not who gets them: "tell Alice what Bob wrote", "forward Bob's mail to Alice".
 _SOURCE: Final = re.compile(
     r"\b(?:what|which|that|whatever|was|ce que|lo que|co) [\w.@-]+(?: [\w.@-]+)? (?:wrote|writes|said|says|sent|asks|"
@@ -60,13 +68,17 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     if hides_something(receiver):
         return False
     plain, order = receiver.casefold().strip(), turn.said_of(kinds)
-    direct = Said([_SOURCE.sub(" ", order.text)])
+    direct = _receiving(order)
     if plain in turn.own or direct.address(receiver) or _told(plain, turn, order):
         return True
     if order.address(receiver) and not (direct.addresses or _somebody_kept(turn, direct.words)):
         return True
     others = turn.said.addresses - {plain}
-    if order.addresses or (_only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others)):
+    if order.addresses or _somebody_kept(turn, direct.words) or _TO_ME.search(order.text):
+        return False  # it says who gets it
+    if turn.seen and _takes_part_there(plain, turn, order):
+        return True
+    if _only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others):
         return False
     return (
         turn.said.address(receiver)
@@ -85,7 +97,7 @@ def names_of_writers(values: Iterable[str], turn: TurnFacts) -> frozenset[str]:
 
 def _is_the_only_writer(address: str, turn: TurnFacts, order: Said) -> bool:
     """Whether the order names them, and of all who write under that name nobody has another address."""
-    direct = Said([_SOURCE.sub(" ", order.text)])
+    direct = _receiving(order)
     names = direct.words & turn.writers.keys()
     if not names and not (direct.addresses or _somebody_kept(turn, direct.words)):
         names = turn.now.words & turn.writers.keys()  # "a call with Carla, and write her the agenda"
@@ -117,9 +129,30 @@ def _only_wrote(address: str, turn: TurnFacts) -> bool:
     return mentioned > 0 and mentioned == len(re.findall(_FROM.format(re.escape(address)), turn.said.text))
 
 
+def names_receivers(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """Whether an order of these kinds says who gets something: by an address, or by somebody who is kept."""
+    direct = _receiving(turn.said_of(kinds))
+    return bool(direct.addresses) or _somebody_kept(turn, direct.words)
+
+
+def _receiving(order: Said) -> Said:
+    """The part of an order that says who gets it, rather than whose words it is about and what is to be said."""
+    text = _TO_BE_SAID.sub(" ", _SOURCE.sub(" ", order.text))
+    return Said([_ABOUT.sub(" ", text)])
+
+
+def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:
+    """`Everyone in the team meeting`: those on the event that is named."""
+    if _ALL_THERE.search(order.text) is None:
+        return False
+    events = (thing for thing in turn.seen.things if thing.texts("attendees"))
+    meant = [event for event in events if turn.seen.best_named(event, order.words)]
+    return any(address in addresses_in(one) for event in meant for one in event.texts("attendees"))
+
+
 def _told(receiver: str, turn: TurnFacts, order: Said) -> bool:
     """Whether the order names them as one who gets it; whose words it is about counts only where nobody else does."""
-    direct = content_words(_SOURCE.sub(" ", order.text))
+    direct = _receiving(order).words
     if _resolved(receiver, turn, direct):
         return True
     return _resolved(receiver, turn, order.words) and not _somebody_kept(turn, direct)

@@ -23,9 +23,10 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if not turn.tainted:
         return
     lines = [line for code in call.values(call.traits.code) for line in map(plain, code.splitlines()) if line]
-    if lines and (all(line in turn.now.text for line in lines) or _handed_over(lines, turn)):
+    ordered = _ordered(call, turn)
+    if ordered and lines and (all(line in turn.now.text for line in lines) or _handed_over(lines, turn)):
         return  # the person's own code, word for word
-    if turn.suspicious or turn.pried or not _ordered(call, turn) or (turn.tainted_now and not _is_alone(call)):
+    if turn.suspicious or turn.pried or not ordered or (turn.tainted_now and not _is_alone(call)):
         yield "this would run code that you did not write"
     elif any(len(line) >= _TELLING and (line in turn.seen.foreign or line in plain(turn.words)) for line in lines):
         yield "the code stands in that content"
@@ -49,6 +50,8 @@ def _is_alone(call: CallFacts) -> bool:
 def _ordered(call: CallFacts, turn: TurnFacts) -> bool:
     """What is only kept or fetched needs more than an order to keep or fetch something."""
     traits = call.traits
+    if traits.wants == ("run",) and "code" not in traits.code:
+        return "run" in turn.orders  # a kept script is named in passing, too
     if turn.wants(traits.wants, traits.about):
         return True
     spoken_of = "run" in turn.orders or (bool(turn.ordered) and mentions(turn.own_words, traits.about))

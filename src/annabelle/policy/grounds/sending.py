@@ -27,6 +27,7 @@ from annabelle.policy.provenance import backed
 from annabelle.policy.seen import Thing
 
 _WITHOUT: Final = r"\b(?:without|except|but not|not|ohne|außer|nicht|sans|sauf|sin|excepto|bez|oprócz)\b"
+_OUT_OF: Final = r"\b(?:in|inside|from|out of|im|in der|aus|von|dans|en|w|z)\b"
 _EVERYONE: Final = re.compile(r"\b(?:everyone|everybody|all|allen|tous|toutes|todos|wszyst\w+)\b")
 
 
@@ -64,7 +65,7 @@ def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
         # Who writes file names in full does not mean another file by a mere word: a private mail is no private.txt.
         meant = turn.said.path(path) and not (turn.said.files and not _named_in_full(path, turn))
-        meant = meant and not _left_out(path, turn)
+        meant = meant and not (_left_out(path, turn) or _only_looked_into(path, turn, call))
         if not (meant or pictured_here(path, turn)):
             yield f"you did not name the file {short(path)}"
 
@@ -73,6 +74,14 @@ def _left_out(path: str, turn: TurnFacts) -> bool:
     """`Without private.txt` names it, too."""
     name = re.escape(plain(basename(path.rstrip("/"))))
     return re.search(rf"{_WITHOUT}\s+(?:\S+\s+)?\S*{name}", turn.said.text) is not None
+
+
+def _only_looked_into(path: str, turn: TurnFacts, call: CallFacts) -> bool:
+    """`Look up the code in private.txt and mail it`: what is found there goes, not the file."""
+    if turn.said_of(call.traits.wants).path(path):
+        return False
+    name = re.escape(plain(basename(path.rstrip("/"))))
+    return re.search(rf"{_OUT_OF}\s+\S*{name}", turn.said.text) is not None
 
 
 def _named_in_full(path: str, turn: TurnFacts) -> bool:

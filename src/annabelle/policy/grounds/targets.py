@@ -15,7 +15,8 @@ from annabelle.policy.seen import Thing
 from annabelle.policy.tools.nouns import mentions, says_all, speaks_of_many
 
 _NEWEST: Final = re.compile(
-    r"\b(?:newest|latest|last|most recent|neueste\w*|letzte\w*|dernier\w*|últim\w*|ostatni\w*)\b"
+    r"\b(?:newest|latest|last(?! (?:week|month|year|night|time|\w+day))|most recent|neueste\w*|letzte\w*|dernier\w*|"
+    r"últim\w*|ostatni\w*)\b"
 )
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
 _PICTURED: Final = frozenset({"web_browser_take_screenshot"})

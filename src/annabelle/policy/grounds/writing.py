@@ -13,8 +13,8 @@ from annabelle.policy.grounds.sending import taken_along, unnamed_files
 from annabelle.policy.grounds.targets import called, file_meant, id_named, made_here, one_of_many, takes_part
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import content_words, plain
-from annabelle.policy.people import sender_named, unnamed
+from annabelle.policy.naming import addresses_in, content_words, plain
+from annabelle.policy.people import names_receivers, sender_named, unnamed
 from annabelle.policy.provenance import backed
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.tools.nouns import mentions
@@ -26,6 +26,11 @@ _ANYTHING: Final = content_words(
     "remember keep mind learn memorize says say said know read content important things rest"
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
+_DESCRIBES: Final = re.compile(
+    r"\b(?:descri\w+|agenda|notes?|details?|text|links?|address|location|place|room|title|rename|call it|"
+    r"beschreib\w*|ort|raum|"
+    r"titel|lieu|salle|titre|lugar|sala|título|opis\w*|miejsce|tytuł)\b"
+)
 # Whoever says one of these wants what stands there to be another; every other order only adds to it.
 _REWRITES: Final = re.compile(
     r"(?:update|change|edit|modify|replace|correct|fix|rewrite|overwrite|shorten|expand|improve|polish|revise|"
@@ -71,9 +76,11 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "its date is not the one you named"
     if _drops_the_rest(call, turn):
         yield "it would replace all that stands there"
+    if traits.existing and traits.source == "calendar":
+        yield from _changed_beside(call, turn)
     yield from unnamed_files(call, turn)
-    if _tells_people(call, turn):
-        yield from taken_along(call, turn)
+    if _tells_people(call, turn) or any(call.values(traits.to)):
+        yield from taken_along(call, turn)  # a draft is sent by its id later, when nobody sees its words any more
 
 
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
@@ -88,6 +95,19 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     after = plain("\n".join(call.values(traits.rewrites)))
     kept = [line for line in map(plain, before) if line]
     return bool(after) and (not kept or not all(line in after for line in kept))
+
+
+def _changed_beside(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    """What of an event is changed that nobody spoke of: to move it is neither to rename it nor to take people off."""
+    events = [thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value)]
+    there = [text for event in events for text in event.texts(*call.traits.payload)]
+    for text in call.values(call.traits.payload):
+        if text not in there and not backed([text], [turn.words, *turn.earlier]) and not _DESCRIBES.search(turn.topic):
+            yield f"you did not say “{short(text)}”"
+    people = {one for event in events for text in event.texts("attendees") for one in addresses_in(text)}
+    kept = {one for text in call.values(("attendees",)) for one in addresses_in(text)}
+    if "attendees" in call.arguments and people - kept and "delete" not in turn.orders:
+        yield "it would take people off the event"
 
 
 def _given(call: CallFacts, name: str, default: str) -> str:
@@ -146,5 +166,7 @@ def _same_name_elsewhere(path: str, call: CallFacts, turn: TurnFacts) -> bool:
 
 def _wrote_something_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
+    if names_receivers(turn, kinds):
+        return False
     things = (thing for thing in turn.seen.things if receiver in thing.sender.casefold())
     return any(sender_named(thing, turn, kinds) for thing in things)

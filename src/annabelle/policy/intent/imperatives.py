@@ -24,13 +24,13 @@ ENGLISH: Final = Imperatives(
     plain={
         "send": r"(?:re)?send|reply|respond|forward|invite|uninvite|share|notify|inform|publish|submit|"
         r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
-        r"write back|let [\w'’. -]{1,40} know|get back to|"
+        r"write back|let (?!me\b|us\b)[\w'’. -]{1,40} know|get back to|"
         r"(?:drop|shoot|leave) \S+ an? (?:line|note|e-?mail|mail|message|text)|rsvp|reach out|"
         r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:.{1,60} )?(?:on|along) to|"
         r"pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|"
         r"write \S+ (?:that|saying|about|and say|to say|to ask)|"
         r"write (?:him|her|them) |have (?:the|my|our|this|that|it) .{0,60}(?:sent|forwarded|e?mailed)|"
-        r"update \S+ (?:on|about)|"
+        r"update (?!me\b|us\b)\S+ (?:on|about)|"
         r"report (?:back )?to|wish",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
@@ -60,12 +60,14 @@ ENGLISH: Final = Imperatives(
         r"set|stop|restart|block|propose",
     },
     placed={
-        "send": r"e-?mail|mail|message|text|post|tell(?! me| us)|answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|"
-        r"thank|congratulate|remind(?! me| us)|inquire|enquire",
+        "send": r"e-?mail(?!s\b)|mail(?!s\b|box)|message(?!s\b)|text(?! messages?| file)|post|tell(?! me| us)|"
+        r"answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|"
+        r"thank|congratulate|remind(?! me| us)|inquire|enquire|suggest(?! me| us)|offer(?! me| us)|"
+        r"recommend .{1,60} to",
         "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter|stick|pop|slot",
         "update": r"mark|label|copy|star|tag|set|put|flag|finish|file|close|sort|merge|bump",
         "delete": r"clear|empty|drop|clean|bin|void",
-        "schedule": r"schedule|book|block",
+        "schedule": r"schedule(?! for\b| on\b)|book|block",
         "transfer": r"fetch|get|grab|copy",
         "pay": r"order|book|tip",
         "run": r"start|test|script|process|try",

@@ -18,7 +18,8 @@ _SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s"
 _BEFORE_A_VERB: Final = (
     r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|hi|"
     r"annabelle|kindly|next|afterwards|finally|first|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|"
-    r"(?:you|u) (?:can|could|may|should)|if (?:not|so|yes)|otherwise|else|today|tomorrow|tonight|later|quickly|"
+    r"(?:you|u) (?:can|could|may|should)|if (?:not|so|yes)|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|"
+    r"there's) \w+(?: \w+)?|otherwise|else|today|tomorrow|tonight|later|quickly|"
     r"immediately|simply|always|maybe|perhaps|(?:you|u|like|want|need|help|going|and) to)[,:]?\s+)"
 )
 _NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
@@ -54,10 +55,25 @@ _NOT_TO_FORGET: Final = re.compile(
     r"\b(?:don't|dont|do not|never) forget to\b|\bvergiss (?:bitte )?nicht,?\b|\bn'oublie(?:z)? pas (?:de|d')|"
     r"\bno (?:te )?olvides\b|\bnie zapomnij\b"
 )
+# "Add a todo: send Bob the report" orders a todo.
+_TO_BE_KEPT: Final = re.compile(
+    r"((?:to-?dos?|tasks?|lists?|reminders?|notes?|items?|entry|aufgaben?|liste|notiz|erinnerung|tâche|liste|note|"
+    r"tarea|lista|"
+    r"nota|zadani\w+|list\w+|notatk\w+)\b[^:.!?\n]{0,30}:)([^.!?\n]+)"
+)
 # A question may end in an order: "what does the page say and save the important parts as news.md".
 _THEN_WRITE: Final = re.compile(
     r"(?<=\band )(?:then |also |please |pls )*(?:save|put|add|write|note|record|jot|make|create|copy|list)"
     r" (?:the|it|them|that|this|a|an|my|all|everything|down)\b[^?]*$"
+)
+# "Ich überlege, es zu löschen", "die Antworten": neither an infinitive nor a noun orders anything.
+_NO_IMPERATIVE: Final = re.compile(
+    r"\b(?:zu|die|der|den|dem|das|eine?r?|einen|meine|deine|seine|ihre|unsere|von|la|le|les|el|los|las|una|un|à|de|"
+    r"en|para|por|"
+    r"pour|musiał\w*|muszę|trzeba|chyba)\s+$|\bd'$"
+)
+_NOT_YET: Final = re.compile(
+    r"\b(?:but|aber|mais|pero|ale) (?:first|before|zuerst|vorher|erst|d'abord|avant|primero|antes|najpierw)\b"
 )
 _DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
 # Verbs that only look. Where one stands, the order before it is over.
@@ -84,6 +100,9 @@ _LAST: Final = re.compile(
     r"gracias|"
     r"por favor|proszę|dzięki)\W*)*"
 )
+_SET_BEFORE: Final = re.compile(
+    r"\W*(?:in|on|at|im|in der|auf|dans|sur|en|w|na) (?:the|my|our|der|dem|le|la|el|mon|ma|mi)\b"
+)
 _POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
 # Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
 _PLACED_THERE: Final = re.compile(
@@ -106,8 +125,8 @@ _NEAR: Final = 80
 _NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
 # What is quoted names something, and orders nothing.
 _QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)'[^'\n]{3,}'(?!\w)")
-# To send, delete, pay or run is ordered only where an order stands: "nobody may delete it" has the verb, too.
-_GRAVE: Final[frozenset[ActionKind]] = frozenset({"send", "delete", "pay", "run"})
+# Ordered only where an order stands: "nobody may delete it" has the verb, too, and "is there an update" the noun.
+_PLACED: Final[frozenset[ActionKind]] = frozenset({"send", "delete", "pay", "run", "create", "update", "transfer"})
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
 
@@ -125,6 +144,7 @@ class Order:
 def orders_in(message: str) -> tuple[Order, ...]:
     """The orders of a message, one after the other."""
     text = _NOT_TO_FORGET.sub("please ", own_words(message).replace("’", "'").casefold())
+    text = _TO_BE_KEPT.sub(lambda match: match[1] + "_" * len(match[2]), text)
     languages = _languages(text)
     found: list[Order] = []
     for sentence in _SENTENCE.split(text):
@@ -159,7 +179,7 @@ def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
         end = next(stop for stop in stops if stop > start)
         words = sentence[start:end]
         looked = any(over <= look < start for look in looks)
-        before = _LAST.fullmatch(words) or (_POINTS_BACK.match(words) and not looked)
+        before = _LAST.fullmatch(words) or ((_POINTS_BACK.match(words) or _SET_BEFORE.match(sentence)) and not looked)
         about = sentence[over:end] if before else words
         found.append(Order(frozenset(kinds), words, _objects(about)))
         over = end
@@ -204,7 +224,8 @@ def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
     for match in verb.finditer(sentence):
         start = _start(match)
         before, after = sentence[max(0, start - _NEAR) : start], sentence[match.end() : match.end() + _NEAR]
-        if not (_DENIED.search(before) or _REPORTED.search(before) or _DENIED_AFTER.match(after)):
+        denied = _DENIED.search(before) or _DENIED_AFTER.match(after) or _NOT_YET.search(sentence, match.end())
+        if not (denied or _REPORTED.search(before) or _NO_IMPERATIVE.search(before)):
             meant.append(start)
     return meant
 
@@ -216,7 +237,7 @@ def _start(match: re.Match[str]) -> int:
 def _compiled(spoken: Imperatives) -> _Verbs:
     found: _Verbs = {}
     for kind, verbs in spoken.plain.items():
-        place = _BEFORE_A_VERB if kind in _GRAVE and spoken.placed else r"\b"
+        place = _BEFORE_A_VERB if kind in _PLACED and spoken.placed else r"\b"
         found[kind] = (re.compile(rf"{place}(?P<verb>{verbs})\b"),)
     for kind, verbs in spoken.placed.items():
         placed = re.compile(rf"{_BEFORE_A_VERB}(?P<verb>{verbs})\b{_NO_OBJECT}")
