@@ -18,6 +18,8 @@ from annabelle.policy.pointing import pried
 from annabelle.policy.rules.rule import Rule, RuledCall, matches
 
 _SHOWN: Final = 2
+_MOST_VALUES: Final = 300
+_MOST_CHARS: Final = 30_000
 _GROUNDS: Final[dict[ToolClass, Callable[[CallFacts, TurnFacts], Iterator[str]]]] = {
     "destroy": destroying.doubts,
     "execute": executing.doubts,
@@ -60,6 +62,9 @@ def needs_facts(call: CallFacts) -> bool:
 
 
 def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+    if call.classes and _is_too_much(call):
+        yield "it is about more than can be looked at"
+        return
     if "send_outside" in call.classes:
         on_a_page = call.traits.refs or call.traits.typed or call.traits.source == "web"
         yield from (browsing if on_a_page else sending).doubts(call, turn)
@@ -69,6 +74,13 @@ def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if call.traits.source == "vault" and pried(call, turn):
         yield "you did not speak of what is in the vault"
     yield from ways_out.doubts(call, turn)
+
+
+def _is_too_much(call: CallFacts) -> bool:
+    """Whether nobody could have named all of it one by one."""
+    traits = call.traits
+    values = [*call.values((*traits.to, *traits.of, *traits.files, *traits.paths, *traits.urls))]
+    return len(values) > _MOST_VALUES or sum(map(len, values)) > _MOST_CHARS
 
 
 def _covers(rule: Rule, call: CallFacts) -> bool:

@@ -22,7 +22,7 @@ from annabelle.policy.tools.traits import Traits
 _SHORT: Final = 60
 # Who answers a question with nothing but yes means what they asked for before.
 _YES: Final = re.compile(
-    r"\W*(?:yes|yep|yeah|ok|okay|sure|please|go ahead|do (?:it|that|so)|sounds good|perfect|great|correct|right|"
+    r"\W*(?:yes|yep|yeah|ok|okay|sure|please|go ahead|do (?:it|that|so)|sounds good|"
     r"confirmed|ja|gerne|mach das|genau|oui|d'accord|vas-y|sí|si|claro|adelante|vale|tak|dobrze|proszę|zrób to|"
     r",|\s)+\W*",
     re.IGNORECASE,

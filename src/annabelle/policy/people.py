@@ -12,9 +12,7 @@ from annabelle.policy.naming import Said, addresses_in, content_words, hides_som
 from annabelle.policy.seen import Thing
 
 # Only books the person keeps say who somebody is. The name on a mail is the sender's own choice.
-_BOOKS: Final = frozenset(
-    {"find_contact", "memory_list_contacts", "telegram_list_contacts", "telegram_list_chats", "telegram_get_chat"}
-)
+_BOOKS: Final = frozenset({"find_contact", "memory_list_contacts", "telegram_list_contacts"})
 _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
 _FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
 _KEPT_IN: Final = frozenset({"memory", "telegram"})
@@ -27,8 +25,21 @@ _SOMEBODY: Final = re.compile(
     r"\b(?:to|à) (?!(?:them|the|eux|ask|inquire|enquire|see|check|know|find|consult|book|have|get|be|say|tell|let|make|"
     r"reserve|confirm|request|order|write|cancel|change)\b)[^\W\d]"
 )
-_TO_BE_SAID: Final = re.compile(r"\b(?:whether|if|that|how|why|when|dass|ob|que|si|że|czy)\b.*$", re.DOTALL)
-_ABOUT: Final = re.compile(r"\b(?:about|regarding|concerning|über|wegen|sobre|o)\b(?:(?! to ).)*", re.DOTALL)
+_TO_BE_SAID: Final = re.compile(r"\b(?:whether|if|that|how|why|when|dass|ob|que|si|że|czy)\b[^\n]*")
+_NOT_THEM: Final = re.compile(
+    r"\b(?:not|don't|never|except|instead of|rather than|nicht|statt|anstatt|pas|au lieu de|no|en vez de|nie|zamiast)\b"
+    r"(?: tell| to| an| à| a| do)? [\w.@'-]+(?: (?:to|an|à|a|do) [\w.@'-]+)?"
+)
+_NAME: Final = r"[\w.@'+-]+(?: (?!(?:and|und|et|y|i|to|an|à|a|do|the|about|of|with|for|on|in)\b)[\w.@'+-]+)?"
+_NAMES: Final = rf"{_NAME}(?:(?:,| and| und| et| y| i| &) {_NAME}){{0,8}}"
+_BEHIND: Final = re.compile(
+    r"(?:^\W*[\w'-]+(?: (?:back|up|out|off|mail|email|an e?-?mail|a mail|a message|a note|a line))?(?: to)?|"
+    r"\b(?:to|cc|bcc|copy|an|à|a|do|tell|ask|let|invite|invit\w+|remind|inform|notify|confirm with|check with|"
+    r"touch with|"
+    r"call with|meeting with|lunch with|dinner with|coffee with|appointment with|event with|mit|avec|con|z|w)) "
+    rf"(?=({_NAMES}))",
+    re.MULTILINE,
+)
 _TO_ME: Final = re.compile(r"\b(?:send|mail|e-?mail|write|give|tell|forward|text|message|show) (?:me|us)\b(?!.* to \w)")
 _ALL_THERE: Final = re.compile(
     r"\b(?:everyone|everybody|all|attendees|participants|guests|invitees|alle\w*|teilnehmer\w*|tous|toutes|"
@@ -69,12 +80,16 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
         return False
     plain, order = receiver.casefold().strip(), turn.said_of(kinds)
     direct = _receiving(order)
-    if plain in turn.own or direct.address(receiver) or _told(plain, turn, order):
+    if plain in turn.own or direct.address(receiver):
+        return True
+    if _TO_ME.search(order.text):
+        return False
+    if _told(plain, turn, order):
         return True
     if order.address(receiver) and not (direct.addresses or _somebody_kept(turn, direct.words)):
         return True
     others = turn.said.addresses - {plain}
-    if order.addresses or _somebody_kept(turn, direct.words) or _TO_ME.search(order.text):
+    if order.addresses or _somebody_kept(turn, direct.words):
         return False  # it says who gets it
     if turn.seen and _takes_part_there(plain, turn, order):
         return True
@@ -136,9 +151,10 @@ def names_receivers(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
 
 
 def _receiving(order: Said) -> Said:
-    """The part of an order that says who gets it, rather than whose words it is about and what is to be said."""
-    text = _TO_BE_SAID.sub(" ", _SOURCE.sub(" ", order.text))
-    return Said([_ABOUT.sub(" ", text)])
+    """The part of an order that says who gets it: right behind its verb, or behind `to`. Whoever else stands in it is
+    spoken of, or has written what it is about."""
+    text = _TO_BE_SAID.sub(" ", _NOT_THEM.sub(" ", _SOURCE.sub(" ", order.text)))
+    return Said(match[1] for match in _BEHIND.finditer(text))
 
 
 def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:

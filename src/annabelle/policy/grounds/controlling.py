@@ -20,7 +20,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     theirs = bool(values) and backed(values, [turn.own_words])
     # Recombined, a person's words may say anything; a page they wrote out is that page.
     written_out = ordered and bool(values) and all(turn.now.page(value) for value in values)
-    if turn.tainted and (turn.suspicious or not theirs or (turn.tainted_now and not written_out)):
+    if turn.tainted and (turn.suspicious or not (theirs and ordered) or (turn.tainted_now and not written_out)):
         yield "this would change how Annabelle works, or what it lets through"
     elif not (ordered or theirs):
         yield "you did not ask for this change of how Annabelle works"

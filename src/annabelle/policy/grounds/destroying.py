@@ -18,6 +18,7 @@ _KINDS: Final = ("mail", "calendar", "chat", "file", "note", "todo", "contact", 
 _TAKEN_OUT: Final = re.compile(
     r"(?:remove|take|drop|uninvite|entfern\w*|retire|quita|usuń)\b.* (?:from|off|out of|aus|von|vom|de|del|du|z|ze)\b"
 )
+_CALLED_OFF: Final = re.compile(r"(?:cancel|call off|sage?\b|absag|stornier|annul|canc[eé]la|odwołaj)")
 _DELETING: Final[tuple[ActionKind, ...]] = ("delete",)
 
 
@@ -51,6 +52,8 @@ def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[Action
     if not about or any(mentions(order.objects, about) for order in orders):
         return False
     if any(mentions(order.objects, [kind for kind in _KINDS if kind not in about]) for order in orders):
+        return True
+    if "calendar" not in about and orders and all(_CALLED_OFF.match(order.words) for order in orders):
         return True
     taken_out = [order for order in orders if _TAKEN_OUT.match(order.words)]
     if len(taken_out) < len(orders):

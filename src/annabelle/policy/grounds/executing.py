@@ -1,6 +1,6 @@
-"""Running code needs no question before foreign content was seen; after that it takes an order, and code that does not
-stand in that content. In the very turn that read it, code runs unasked only in a room of its own: the sandbox has no
-network, and without a folder of the person's there is nothing in it to read, change or give away."""
+"""Running code needs no question before foreign content was seen. After that it takes an order, code that does not
+stand in that content, and a room of its own: the sandbox has no network, and without a folder of the person's there is
+nothing in it to read, change or give away."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     ordered = _ordered(call, turn)
     if ordered and lines and (all(line in turn.now.text for line in lines) or _handed_over(lines, turn)):
         return  # the person's own code, word for word
-    if turn.suspicious or turn.pried or not ordered or (turn.tainted_now and not _is_alone(call)):
+    if turn.suspicious or turn.pried or not ordered or not _is_alone(call):
         yield "this would run code that you did not write"
     elif any(len(line) >= _TELLING and (line in turn.seen.foreign or line in plain(turn.words)) for line in lines):
         yield "the code stands in that content"

@@ -28,7 +28,10 @@ from annabelle.policy.seen import Thing
 
 _WITHOUT: Final = r"\b(?:without|except|but not|not|ohne|außer|nicht|sans|sauf|sin|excepto|bez|oprócz)\b"
 _OUT_OF: Final = r"\b(?:in|inside|from|out of|im|in der|aus|von|dans|en|w|z)\b"
-_EVERYONE: Final = re.compile(r"\b(?:everyone|everybody|all|allen|tous|toutes|todos|wszyst\w+)\b")
+_EVERYONE: Final = re.compile(
+    r"\b(?:reply|answer|respond|write)(?: back)?(?: to)? (?:them )?(?:all|everyone|everybody)\b|reply-all|"
+    r"\bto (?:all|everyone|everybody)\b|\ban alle\b|\ballen\b|\bà tous\b|\ba todos\b|\bdo wszystkich\b|\bwszystkim\b"
+)
 
 
 def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
@@ -99,8 +102,10 @@ def _answered(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             continue
         for receiver in dict.fromkeys(one for thing in things for one in _strangers(thing, call, turn)):
             yield f"you did not name {short(receiver)}"
-        if _to_everyone(call) and not _EVERYONE.search(turn.own_words.lower()):
+        if _to_everyone(call) and not _EVERYONE.search(turn.said_of(call.traits.wants).text):
             others = [one for thing in things for one in thing.texts("to", "cc")]
+            if not any("cc" in thing.fields for thing in things):
+                yield "it is not known who would get it"
             yield from (f"you did not name {short(one)}" for one in unnamed(others, turn, call.traits.wants))
 
 
@@ -113,7 +118,8 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     elif "sender" in thing.fields:
         # Whoever writes a mail chooses its subject: it names the mail only where the order names nobody.
         by_subject = order_names(thing, turn, kinds) and not order_names_a_sender(turn, kinds)
-        if not (sender_named(thing, turn, kinds) or by_subject or is_newest(thing, turn)):
+        newest = is_newest(thing, turn) and not order_names_a_sender(turn, kinds)
+        if not (sender_named(thing, turn, kinds) or by_subject or newest):
             yield thing.sender
         sender = addresses_in(thing.sender)
         for answer_to in thing.texts("reply_to"):

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.grounds.targets import made_here
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import content_words, hides_something, host_of, page_key, pages_in, plain
 from annabelle.policy.seen import SeenResult
 from annabelle.policy.tools.nouns import mentions
+from annabelle.policy.tools.reviewed import reviewed_tools
 
 # Words with which a person sends us on, from what was read to where it leads.
 _ON: Final = re.compile(
@@ -24,6 +26,7 @@ _AROUND: Final = re.compile(
 _OPEN: Final = re.compile(r"\b(?:open|visit|fetch|load|go to|öffne|besuche|ouvre|visite|abre|visita|otwórz|odwiedź)\b")
 _SEARCHES: Final = re.compile(r"_search$")
 _LONGEST: Final = 160
+_READING: Final = frozenset({"read_private", "read_untrusted"})
 _TELLING: Final = re.compile(r"\S*(?:\d\S*){4,}|\S+@\S+|\S{24,}")
 
 
@@ -50,8 +53,18 @@ def _opens_what_was_seen(url: str, turn: TurnFacts) -> bool:
         return True
     if _is_on_a_named_site(url, turn):
         return True
-    holding = [result for result in turn.seen.results if _holds(url, result) and spoken in result.plain]
+    read = (result for result in turn.seen.results if _was_read(result, turn))
+    holding = [result for result in read if _holds(url, result) and spoken in result.plain]
     return any(_led_there(url, result, turn) for result in holding)
+
+
+def _was_read(result: SeenResult, turn: TurnFacts) -> bool:
+    """Whether others wrote what stands there. An error, an answer of our own or a thing that was just written repeats
+    what the agent itself said."""
+    known = reviewed_tools().get(result.tool)
+    reads = known is None or set(known.classes) <= _READING or known.source == "web"
+    written = any(made_here(path, turn) for thing in result.things for path in thing.texts("path"))
+    return reads and not (result.failed or result.trusted or written)
 
 
 def _is_on_a_named_site(url: str, turn: TurnFacts) -> bool:

@@ -168,5 +168,5 @@ def _wrote_something_named(receiver: str, turn: TurnFacts, kinds: Sequence[Actio
     """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
     if names_receivers(turn, kinds):
         return False
-    things = (thing for thing in turn.seen.things if receiver in thing.sender.casefold())
+    things = (thing for thing in turn.seen.things if receiver in addresses_in(thing.sender))
     return any(sender_named(thing, turn, kinds) for thing in things)

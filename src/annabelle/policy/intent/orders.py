@@ -17,10 +17,18 @@ from annabelle.policy.intent.own_words import own_words
 _SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
 _BEFORE_A_VERB: Final = (
     r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|hi|"
-    r"annabelle|kindly|next|afterwards|finally|first|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|"
+    r"annabelle|kindly|afterwards|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|"
     r"(?:you|u) (?:can|could|may|should)|if (?:not|so|yes)|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|"
-    r"there's) \w+(?: \w+)?|otherwise|else|today|tomorrow|tonight|later|quickly|"
-    r"immediately|simply|always|maybe|perhaps|(?:you|u|like|want|need|help|going|and) to)[,:]?\s+)"
+    r"there's) \w+(?: \w+)?|otherwise|else|today|tomorrow|tonight|quickly|immediately|simply|always|and to|"
+    r"(?:i|we|you|u)(?:'d| would| just| really| also)* (?:like|want|need|have) (?:you )?to|"
+    r"(?:like|want|need|help|ask|trouble|bother) (?:you|me) to|so (?:good|kind) as to)[,:]?\s+)"
+)
+# The same elsewhere. An infinitive orders only where somebody is addressed.
+_BEFORE_OTHERS: Final = (
+    r"(?:^\W*|[,;:(–—-]\s*|\b\d{1,2}[.)]\s*|\b(?:und|dann|auch|noch|jetzt|mal|danach|anschließend|et|puis|ensuite|"
+    r"aussi|"
+    r"alors|y|luego|después|también|entonces|i|oraz|potem|też|teraz|ok|okay|hey|hallo|salut|hola|cześć|ja|oui|sí|tak|"
+    r"danke|merci|gracias|dzięki|annabelle)[,:]?\s+)"
 )
 _NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 _ABOUT_THE_WORLD: Final = re.compile(
@@ -55,11 +63,13 @@ _NOT_TO_FORGET: Final = re.compile(
     r"\b(?:don't|dont|do not|never) forget to\b|\bvergiss (?:bitte )?nicht,?\b|\bn'oublie(?:z)? pas (?:de|d')|"
     r"\bno (?:te )?olvides\b|\bnie zapomnij\b"
 )
-# "Add a todo: send Bob the report" orders a todo.
+# "Add a todo: send Bob the report" orders a todo, and "remind me to send it" a reminder.
 _TO_BE_KEPT: Final = re.compile(
-    r"((?:to-?dos?|tasks?|lists?|reminders?|notes?|items?|entry|aufgaben?|liste|notiz|erinnerung|tâche|liste|note|"
-    r"tarea|lista|"
-    r"nota|zadani\w+|list\w+|notatk\w+)\b[^:.!?\n]{0,30}:)([^.!?\n]+)"
+    r"((?:to-?dos?|tasks?|lists?|reminders?|notes?|items?|entry|aufgaben?|liste|notiz|erinnerung|tâche|tarea|lista|"
+    r"nota|"
+    r"zadani\w+|list\w+|notatk\w+)\b[^:.!?\n]{0,30}:|"
+    r"\b(?:remind me|reminder|note|to-?do|task|erinnere mich|rappelle-moi|recuérdame|przypomnij mi)\b[^.!?\n]{0,40}?"
+    r"\b(?:to|that|about|daran|de|que|żeby|o)\s)([^.!?\n]+)"
 )
 # A question may end in an order: "what does the page say and save the important parts as news.md".
 _THEN_WRITE: Final = re.compile(
@@ -71,6 +81,12 @@ _NO_IMPERATIVE: Final = re.compile(
     r"\b(?:zu|die|der|den|dem|das|eine?r?|einen|meine|deine|seine|ihre|unsere|von|la|le|les|el|los|las|una|un|à|de|"
     r"en|para|por|"
     r"pour|musiał\w*|muszę|trzeba|chyba)\s+$|\bd'$"
+)
+# What is weighed, planned or would happen.
+_SUPPOSED: Final = re.compile(
+    r"\b(?:whether|who|what|how|why|happens|if (?:i|you|we|he|she|they|somebody|someone))\b(?!')[^,;]*\b(?:and|or|"
+    r"then)\s+$|"
+    r"\bmy plan\b.*$"
 )
 _NOT_YET: Final = re.compile(
     r"\b(?:but|aber|mais|pero|ale) (?:first|before|zuerst|vorher|erst|d'abord|avant|primero|antes|najpierw)\b"
@@ -161,12 +177,13 @@ def orders(message: str) -> frozenset[ActionKind]:
     return frozenset(kind for order in orders_in(message) for kind in order.kinds)
 
 
-def _orders(sentence: str, languages: list[_Verbs]) -> list[Order]:
+def _orders(sentence: str, languages: list[list[_Verbs]]) -> list[Order]:
     begun: dict[int, set[ActionKind]] = {}
     # A file may be called `old-draft.md`, which orders no draft.
     bare = _QUOTED.sub(_hidden, _NAME.sub(_hidden, sentence))
+    addressed = _ADDRESSED.search(sentence) is not None
     for language in languages:
-        for kind, verbs in language.items():
+        for kind, verbs in language[addressed].items():
             for start in (start for verb in verbs for start in _meant(verb, bare)):
                 begun.setdefault(start, set()).add(kind)
     looks = [_start(match) for match in _LOOKING.finditer(bare)]
@@ -211,11 +228,11 @@ def _objects(words: str) -> str:
     return " ".join((words[: taken_from.start()], *targets))
 
 
-def _languages(text: str) -> list[_Verbs]:
+def _languages(text: str) -> list[list[_Verbs]]:
     """Those it may be written in: a verb of one language is a noun of another, as "note" is in French and English."""
     words = re.findall(r"\w+", text)
-    marks = [sum(word in known for word in words) for known, _ in _SPOKEN]
-    return [verbs for count, (_, verbs) in zip(marks, _SPOKEN, strict=True) if 2 * count >= max(marks)]
+    marks = [sum(word in known for word in words) for known, *_ in _SPOKEN]
+    return [verbs for count, (_, *verbs) in zip(marks, _SPOKEN, strict=True) if 2 * count >= max(marks)]
 
 
 def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
@@ -225,7 +242,7 @@ def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
         start = _start(match)
         before, after = sentence[max(0, start - _NEAR) : start], sentence[match.end() : match.end() + _NEAR]
         denied = _DENIED.search(before) or _DENIED_AFTER.match(after) or _NOT_YET.search(sentence, match.end())
-        if not (denied or _REPORTED.search(before) or _NO_IMPERATIVE.search(before)):
+        if not (denied or _REPORTED.search(before) or _NO_IMPERATIVE.search(before) or _SUPPOSED.search(before)):
             meant.append(start)
     return meant
 
@@ -234,10 +251,12 @@ def _start(match: re.Match[str]) -> int:
     return match.start("verb") if "verb" in match.re.groupindex else match.start()
 
 
-def _compiled(spoken: Imperatives) -> _Verbs:
+def _compiled(spoken: Imperatives, *, addressed: bool) -> _Verbs:
     found: _Verbs = {}
+    english = bool(spoken.placed)
+    elsewhere = r"\b" if addressed else _BEFORE_OTHERS
     for kind, verbs in spoken.plain.items():
-        place = _BEFORE_A_VERB if kind in _PLACED and spoken.placed else r"\b"
+        place = (_BEFORE_A_VERB if kind in _PLACED else r"\b") if english else elsewhere
         found[kind] = (re.compile(rf"{place}(?P<verb>{verbs})\b"),)
     for kind, verbs in spoken.placed.items():
         placed = re.compile(rf"{_BEFORE_A_VERB}(?P<verb>{verbs})\b{_NO_OBJECT}")
@@ -245,4 +264,7 @@ def _compiled(spoken: Imperatives) -> _Verbs:
     return found
 
 
-_SPOKEN: Final = tuple((frozenset(spoken.marks.split()), _compiled(spoken)) for spoken in IMPERATIVES)
+_SPOKEN: Final = tuple(
+    (frozenset(spoken.marks.split()), _compiled(spoken, addressed=False), _compiled(spoken, addressed=True))
+    for spoken in IMPERATIVES
+)

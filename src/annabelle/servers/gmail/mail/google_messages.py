@@ -58,6 +58,8 @@ def summary_of(message: JsonObject) -> MessageSummary:
         snippet=plain(html.unescape(text(message, "snippet"))),
         labels=words(message, "labelIds"),
         has_attachments=any(is_file(part) for part in part_of(inside(message, "payload")).walk()),
+        cc=headers.cc,
+        reply_to=headers.reply_to,
     )
 
 

@@ -115,6 +115,8 @@ def summary_of(
             *(["STARRED"] if b"\\flagged" in flags else []),
         ),
         has_attachments=has_file(fetched.get(b"BODYSTRUCTURE")),
+        cc=headers.cc,
+        reply_to=headers.reply_to,
     )
 
 

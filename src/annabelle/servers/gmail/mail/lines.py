@@ -15,6 +15,8 @@ class MailLine(Result):
     thread_id: str
     sender: str = Field(description="Who wrote it")
     to: str
+    cc: str | None = None
+    reply_to: str | None = Field(default=None, description="Who gets an answer, when it is not who wrote it")
     subject: str
     date: str | None = Field(default=None, description="When it was written, in UTC")
     snippet: str
@@ -33,6 +35,8 @@ def mail_line(summary: MessageSummary) -> MailLine:
         thread_id=summary.thread_id,
         sender=summary.sender,
         to=_cut(summary.to),
+        cc=_cut(summary.cc) or None,
+        reply_to=summary.reply_to if summary.reply_to not in ("", summary.sender) else None,
         subject=_cut(summary.subject),
         date=summary.date.isoformat() if summary.date else None,
         snippet=summary.snippet[:200],

@@ -50,6 +50,8 @@ class MessageSummary:
     snippet: str
     labels: tuple[str, ...]
     has_attachments: bool = False
+    cc: str = ""
+    reply_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
