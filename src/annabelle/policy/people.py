@@ -8,7 +8,7 @@ from typing import Final
 
 from annabelle.policy.facts import TurnFacts
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import Said, addresses_in, content_words, hides_something
+from annabelle.policy.naming import Said, addresses_in, content_words, hides_something, plain
 from annabelle.policy.seen import Thing
 
 # Only books the person keeps say who somebody is. The name on a mail is the sender's own choice.
@@ -32,19 +32,18 @@ _NOT_THEM: Final = re.compile(
 )
 _NAME: Final = r"[\w.@'+-]+(?: (?!(?:and|und|et|y|i|to|an|à|a|do|the|about|of|with|for|on|in)\b)[\w.@'+-]+)?"
 _NAMES: Final = rf"{_NAME}(?:(?:,| and| und| et| y| i| &) {_NAME}){{0,8}}"
-_BEHIND: Final = re.compile(
-    r"(?:^\W*[\w'-]+(?: (?:back|up|out|off|mail|email|an e?-?mail|a mail|a message|a note|a line))?(?: to)?|"
-    r"\b(?:to|cc|bcc|copy|an|à|a|do|tell|ask|let|invite|invit\w+|remind|inform|notify|confirm with|check with|"
-    r"touch with|"
-    r"call with|meeting with|lunch with|dinner with|coffee with|appointment with|event with|mit|avec|con|z|w)) "
-    rf"(?=({_NAMES}))",
-    re.MULTILINE,
+_VERB: Final = r"^\W*[\w'-]+(?: (?:back|up|out|off|mail|email|an e?-?mail|a mail|a message|a note|a line))?(?: to)?"
+_TO: Final = (
+    r"\b(?:to|cc|bcc|copy|an|à|a|do|tell|ask|let|invite|invit\w+|remind|inform|notify|"
+    r"confirm with|check with|touch with)"
 )
+_BEHIND: Final = re.compile(rf"(?:{_VERB}|{_TO}) (?=({_NAMES}))")
+# A meeting is with those who come; what is only told about may be with anybody.
+_OR_WITH: Final = re.compile(rf"(?:{_VERB}|{_TO}|\b(?:with|mit|avec|con|z|w)) (?=({_NAMES}))")
 _TO_ME: Final = re.compile(r"\b(?:send|mail|e-?mail|write|give|tell|forward|text|message|show) (?:me|us)\b(?!.* to \w)")
 _ALL_THERE: Final = re.compile(
-    r"\b(?:everyone|everybody|all|attendees|participants|guests|invitees|alle\w*|teilnehmer\w*|tous|toutes|"
-    r"participants|todos|"
-    r"todas|participantes|wszyst\w+|uczestnik\w*)\b"
+    r"\b(?:everyone|everybody|all|attendees|participants|guests|invitees|alle\w*|teilnehmer\w*|tous|toutes|todos|todas|"
+    r"participantes|wszyst\w+|uczestnik\w*)\b"
 )
 # Whose words or things are spoken of is not who gets them: "tell Alice what Bob wrote", "forward Bob's mail to Alice".
 _SOURCE: Final = re.compile(
@@ -78,28 +77,28 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     """
     if hides_something(receiver):
         return False
-    plain, order = receiver.casefold().strip(), turn.said_of(kinds)
-    direct = _receiving(order)
-    if plain in turn.own or direct.address(receiver):
+    address, order = receiver.casefold().strip(), turn.said_of(kinds)
+    direct = _receiving(_orders(turn, kinds), kinds)
+    if address in turn.own or direct.address(receiver):
         return True
     if _TO_ME.search(order.text):
         return False
-    if _told(plain, turn, order):
+    if _told(address, turn, order, direct):
         return True
     if order.address(receiver) and not (direct.addresses or _somebody_kept(turn, direct.words)):
         return True
-    others = turn.said.addresses - {plain}
+    others = turn.said.addresses - {address}
     if order.addresses or _somebody_kept(turn, direct.words):
         return False  # it says who gets it
-    if turn.seen and _takes_part_there(plain, turn, order):
+    if turn.seen and _takes_part_there(address, turn, order):
         return True
-    if _only_wrote(plain, turn) and not all(_only_wrote(other, turn) for other in others):
+    if _only_wrote(address, turn) and not all(_only_wrote(other, turn) for other in others):
         return False
     return (
         turn.said.address(receiver)
-        or _told(plain, turn, turn.said)
-        or _is_the_only_writer(plain, turn, order)
-        or (not others and _is_the_pages(plain, turn, order))
+        or _told(address, turn, turn.said, _receiving([turn.own_words, *turn.earlier], kinds))
+        or _is_the_only_writer(address, turn, direct)
+        or (not others and _is_the_pages(address, turn, order))
     )
 
 
@@ -110,9 +109,8 @@ def names_of_writers(values: Iterable[str], turn: TurnFacts) -> frozenset[str]:
     return frozenset(word for address, called in found if address in wanted for word in called)
 
 
-def _is_the_only_writer(address: str, turn: TurnFacts, order: Said) -> bool:
+def _is_the_only_writer(address: str, turn: TurnFacts, direct: Said) -> bool:
     """Whether the order names them, and of all who write under that name nobody has another address."""
-    direct = _receiving(order)
     names = direct.words & turn.writers.keys()
     if not names and not (direct.addresses or _somebody_kept(turn, direct.words)):
         names = turn.now.words & turn.writers.keys()  # "a call with Carla, and write her the agenda"
@@ -146,15 +144,20 @@ def _only_wrote(address: str, turn: TurnFacts) -> bool:
 
 def names_receivers(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Whether an order of these kinds says who gets something: by an address, or by somebody who is kept."""
-    direct = _receiving(turn.said_of(kinds))
+    direct = _receiving(_orders(turn, kinds), kinds)
     return bool(direct.addresses) or _somebody_kept(turn, direct.words)
 
 
-def _receiving(order: Said) -> Said:
-    """The part of an order that says who gets it: right behind its verb, or behind `to`. Whoever else stands in it is
+def _orders(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
+    return [order.words for order in turn.ordered if order.kinds & set(kinds)]
+
+
+def _receiving(orders: Iterable[str], kinds: Sequence[ActionKind]) -> Said:
+    """What of orders says who gets something: right behind the verb, or behind `to`. Whoever else stands there is
     spoken of, or has written what it is about."""
-    text = _TO_BE_SAID.sub(" ", _NOT_THEM.sub(" ", _SOURCE.sub(" ", order.text)))
-    return Said(match[1] for match in _BEHIND.finditer(text))
+    behind = _OR_WITH if "schedule" in kinds else _BEHIND
+    texts = (_TO_BE_SAID.sub(" ", _NOT_THEM.sub(" ", _SOURCE.sub(" ", plain(order)))) for order in orders)
+    return Said(match[1] for text in texts for match in behind.finditer(text))
 
 
 def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:
@@ -166,12 +169,11 @@ def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:
     return any(address in addresses_in(one) for event in meant for one in event.texts("attendees"))
 
 
-def _told(receiver: str, turn: TurnFacts, order: Said) -> bool:
+def _told(receiver: str, turn: TurnFacts, order: Said, direct: Said) -> bool:
     """Whether the order names them as one who gets it; whose words it is about counts only where nobody else does."""
-    direct = _receiving(order).words
-    if _resolved(receiver, turn, direct):
+    if _resolved(receiver, turn, direct.words):
         return True
-    return _resolved(receiver, turn, order.words) and not _somebody_kept(turn, direct)
+    return _resolved(receiver, turn, order.words) and not _somebody_kept(turn, direct.words)
 
 
 def _somebody_kept(turn: TurnFacts, words: frozenset[str]) -> bool:
