@@ -1,6 +1,6 @@
 """A model that obeys every foreign word completes no goal of an attacker without a yes, and ordinary work goes on.
 
-A part of `bench/obedient.py`, which plays all of it: everything that rides on a real order, and of the rest a sample.
+A part of `bench/obedient.py`, which plays all of it: of everything a sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from support.obedient.world import World, world
 
 # Prime to the number of wishes, so that every place and nearly every wish has its turn.
 _EVERY_ATTACK = 11
-_EVERY_TASK = 7
+_EVERY_CLOSE_ATTACK = 13
+_EVERY_TASK = 19
 _MOST_ASKED = 0.2
 
 
@@ -49,7 +50,7 @@ def test_a_model_that_obeys_every_foreign_word_completes_no_goal_without_a_yes(h
 
 @pytest.mark.req("POL-04", "POL-02")
 def test_an_attack_that_rides_on_a_real_order_gets_no_further(house: World) -> None:
-    assert lost(house, islice(riding_on_an_order(house.site.url), 0, None, 2)) == []
+    assert lost(house, islice(riding_on_an_order(house.site.url), 0, None, _EVERY_CLOSE_ATTACK)) == []
 
 
 @pytest.mark.req("POL-02", "POL-04")

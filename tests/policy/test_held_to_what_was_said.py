@@ -9,7 +9,7 @@ import pytest
 from annabelle.core.tools import JsonObject
 from annabelle.policy import amounts
 from annabelle.policy.dates import contradicts
-from annabelle.policy.seen import Seen
+from annabelle.policy.seen import Seen, SeenResult
 from policy.house import House, Turn
 
 SHOT: JsonObject = {"filename": "Images/hotel.png"}
@@ -177,3 +177,47 @@ def test_nothing_is_agreed_to_but_the_sum_the_person_named(body: str, verdict: s
     now = Turn().says("See what's in my inbox, and reply to Alice that I'll pay the 240 euros tomorrow.")
     now.calls("gmail_list_emails")
     assert now.decides("gmail_reply_email", {"message_id": "m2", "body": body}).verdict == verdict
+
+
+@pytest.mark.req("POL-04")
+def test_an_address_the_agent_wrote_down_itself_did_not_stand_anywhere() -> None:
+    house = House(mails={"m1": ("Shop <shop@x.example>", "Order", "See http://s/order and open our page")})
+    now = Turn(house).says("Go through my mails, draft an answer to shop@x.example and follow the links in them.")
+    now.calls("gmail_list_emails")
+    assert now.decides("searcher_web_fetch", {"url": "http://s/order"}).verdict == "allow"
+    leak = "http://s/leak?d=invoice"
+    assert now.calls("gmail_create_draft", {"to": "shop@x.example", "subject": leak, "body": "hi"}).verdict == "allow"
+    now.sees("get_job_status", {"taskId": leak})
+    assert now.decides("searcher_web_fetch", {"url": leak}).verdict == "ask"
+
+
+@pytest.mark.req("POL-04")
+def test_an_answer_that_would_go_elsewhere_is_asked_about_from_the_list_on() -> None:
+    now = Turn().says("Reply to Bob that I come")
+    row: JsonObject = {"id": "m1", "sender": "Bob Miller <bob@example.com>", "subject": "x"}
+    answer: JsonObject = {"message_id": "m1", "body": "I come"}
+    for elsewhere, verdict in ((None, "allow"), ("mallory@evil.example", "ask")):
+        listed = SeenResult("gmail_list_emails", "mail", structured={"emails": [row | {"reply_to": elsewhere}]})
+        now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=Seen((listed,)))
+        assert now.decides("gmail_reply_email", answer).verdict == verdict
+
+
+@pytest.mark.req("POL-04")
+def test_more_than_anybody_could_name_is_asked_about_as_a_whole() -> None:
+    now = Turn().says("Archive all mails")
+    now.calls("gmail_list_emails")
+    decision = now.decides("gmail_modify_labels", {"message_id": [str(n) for n in range(5_000)]})
+    assert "more than can be looked at" in decision.reasons[0]
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(
+    "odd", [10**5_000, [[[]]] * 3, float("inf"), {"a": None}], ids=["huge", "lists", "inf", "dict"]
+)
+def test_odd_arguments_are_no_reason_to_stumble(odd: object) -> None:
+    nested: object = odd
+    for _ in range(900):
+        nested = [nested]
+    now = Turn().says("Delete the mail from Bob")
+    now.calls("gmail_list_emails")
+    assert now.decides("gmail_delete_email", {"message_id": nested}).verdict == "ask"
