@@ -28,6 +28,20 @@ async def test_mails_are_listed_newest_first_and_in_pages(box: Box) -> None:
     assert line.date == "2026-11-14T09:00:00+00:00"
 
 
+@pytest.mark.req("SRV-MAI", "POL-04")
+async def test_a_list_tells_who_else_got_a_mail_and_who_would_get_an_answer(box: Box) -> None:
+    box.deliver(mail("Hello", Cc="eve@example.org", Reply_To="mallory@evil.example"))
+    line = await box.only()
+    assert (line.cc, line.reply_to) == ("eve@example.org", "mallory@evil.example")
+
+
+@pytest.mark.req("SRV-MAI")
+async def test_an_answer_that_goes_to_the_writer_is_not_mentioned_in_a_list(box: Box) -> None:
+    box.deliver(mail("Hello"))
+    line = await box.only()
+    assert (line.cc, line.reply_to) == (None, None)
+
+
 QUERIES: dict[str, set[str]] = {
     "from:carol": {"Report"},
     "subject:lunch": {"Lunch"},
