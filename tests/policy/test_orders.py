@@ -46,6 +46,11 @@ ORDERS: list[tuple[str, ActionKind]] = [
     ("Mira si el puente está abierto y escríbeselo a bob@example.com", "send"),
     ("Rappelle-toi que je suis végétarien", "remember"),
     ("Écris-lui que je viens", "send"),
+    ("Check what Bob wants and write back that I'm in.", "send"),
+    ("Sum up what http://s/docs says and mail it to me at ada@example.com", "send"),
+    ("Read Documents/report.md, send it to bob@example.com", "send"),
+    ("Résume http://s/news dans une note stp", "create"),
+    ("Get rid of Documents/old-draft.md, will you?", "delete"),
 ]
 NO_ORDERS: list[tuple[str, ActionKind]] = [
     ("Summarise my mail from Ann", "send"),

@@ -114,7 +114,8 @@ FRENCH: Final = Imperatives(
         r"publie|publier|partage|partager|invite|inviter|préviens|prévenir|informe|informer|écris(?:-lui|-leur)? à|"
         r"écris-(?:lui|leur)|écrire à|dis(?:-lui|-leur)? à|dis-(?:lui|leur)|demande(?:-lui|-leur)? à|"
         r"(?:envoie|réponds|transmets|transfère)-(?:lui|leur|le|la|les)",
-        "create": r"crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|prépare|préparer|fais|"
+        "create": r"résume .{1,80} dans|crée|créer|créez|ajoute|ajouter|ajoutez|rédige|rédiger|écris|écrire|génère|"
+        r"prépare|préparer|fais|"
         r"enregistre|enregistrer|sauvegarde|sauvegarder|note|noter|mets|mettre",
         "update": r"modifie|modifier|renomme|renommer|déplace|déplacer|change|changer|mets|mettre|corrige|corriger|"
         r"raccourcis|améliore|décale|décaler|avance|avancer|repousse|reporte|"
@@ -138,7 +139,8 @@ SPANISH: Final = Imperatives(
         r"publicar|invita|invitar|"
         r"avisa(?:le|r)?|avísa(?:le|les)|escríbe(?:le|les|sel[oa]s?)|díse(?:l[oa]s?)|dile|diles|pregúnta(?:le|les)|"
         r"envía(?:sel[oa]s?|l[oa]s?)|mánda(?:sel[oa]s?|l[oa]s?)|reenvía(?:sel[oa]s?|l[oa]s?)",
-        "create": r"crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|genera|prepara|haz|guarda|"
+        "create": r"resume .{1,80} en|crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|"
+        r"genera|prepara|haz|guarda|"
         r"guárda(?:me|mel[oa]s?|l[oa]s?)|guardar|an[oó]ta(?:me|l[oa]s?)?|anotar|ap[uú]nta(?:me|l[oa]s?)?|"
         r"p[oó]n(?:me|l[oa]s?)?|"
         r"a[ñn][aá]de(?:l[oa]s?|me)|cr[eé]a(?:me|l[oa]s?)|haz(?:me|l[oa]s?)|prep[aá]ra(?:me|l[oa]s?)",

@@ -45,7 +45,7 @@ _TAGGED: Final = re.compile(r",? (?:ok|okay|right|yes|alright|will you|would you
 _ADDRESSED: Final = re.compile(
     r"\b(?:(?:can|could|would|will|won't) (?:you|u)|(?:trouble|bother|ask|bid) you to|kindly|"
     r"be so (?:good|kind)|please|pls|kannst du|könntest du|können sie|würdest du|bitte|peux-tu|"
-    r"pouvez-vous|pourrais-tu|s'il te plaît|s'il vous plaît|puedes|podrías|por favor|możesz|proszę)\b"
+    r"pouvez-vous|pourrais-tu|s'il te plaît|s'il vous plaît|stp|svp|puedes|podrías|por favor|możesz|proszę)\b"
 )
 _DENIED: Final = re.compile(
     r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|do not|never|without|not|no need to|cannot|avoid|refrain|nicht|"
@@ -84,9 +84,8 @@ _NO_IMPERATIVE: Final = re.compile(
 )
 # What is weighed, planned or would happen.
 _SUPPOSED: Final = re.compile(
-    r"\b(?:whether|who|what|how|why|happens|if (?:i|you|we|he|she|they|somebody|someone))\b(?!')[^,;]*\b(?:and|or|"
-    r"then)\s+$|"
-    r"\bmy plan\b.*$"
+    r"\b(?:whether|happens|who (?:can|may|could|should|will|would)|how to|"
+    r"if (?:i|you|we|he|she|they|somebody|someone))\b(?!')[^,;]*\b(?:and|or|then)\s+$|\bmy plan\b.*$"
 )
 _NOT_YET: Final = re.compile(
     r"\b(?:but|aber|mais|pero|ale) (?:first|before|zuerst|vorher|erst|d'abord|avant|primero|antes|najpierw)\b"
@@ -216,11 +215,14 @@ def _without_a_verb(sentence: str) -> list[Order]:
 
 
 def _hidden(match: re.Match[str]) -> str:
-    return "_" * len(match.group())
+    """As long as before, and with the sign behind it: `read a.md, then send it`."""
+    name = match.group().rstrip(",;:.!?)")
+    return "_" * len(name) + match.group()[len(name) :]
 
 
 def _objects(words: str) -> str:
     """What it is done to, and where it goes: `put the lunch from Bob's mail into my calendar` is about no mail."""
+    words = words.replace(" rid of ", " rid ")  # which is one verb
     taken_from = _FROM.search(words)
     if taken_from is None:
         return words
