@@ -15,10 +15,9 @@ from annabelle.policy.seen import Thing
 from annabelle.policy.tools.nouns import mentions, says_all, speaks_of_many
 
 _NEWEST: Final = re.compile(
-    r"\b(?:newest|latest|last(?! (?:week|month|year|night|time|\w+day))|most recent)(?: \w+)? (?:e-?mail|mail|"
-    r"message|one|thing)|"
-    r"\b(?:neueste\w*|letzte\w*)(?: \w+)? (?:e-?mail|mail|nachricht)|\bdernier\w* (?:e-?mail|mail|message|courriel)|"
-    r"\b(?:últim\w* (?:correo|mensaje)|ostatni\w* (?:mail|wiadomoś)\w*)"
+    r"\b(?:newest|latest|last(?! (?:week|month|year|night|time|\w+day))|most recent)(?: \w+)? (?:e-?mail|mail|message|"
+    r"one|thing)|\b(?:neueste\w*|letzte\w*)(?: \w+)? (?:e-?mail|mail|nachricht)|\bdernier\w* (?:e-?mail|mail|message|"
+    r"courriel)|\b(?:últim\w* (?:correo|mensaje)|ostatni\w* (?:mail|wiadomoś)\w*)"
 )
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
 _PICTURED: Final = frozenset({"web_browser_take_screenshot"})

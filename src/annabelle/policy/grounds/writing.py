@@ -27,22 +27,18 @@ _ANYTHING: Final = content_words(
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _DESCRIBES: Final = re.compile(
-    r"\b(?:descri\w+|agenda|notes?|details?|text|links?|address|location|place|room|title|rename|call it|"
-    r"beschreib\w*|ort|raum|"
-    r"titel|lieu|salle|titre|lugar|sala|título|opis\w*|miejsce|tytuł)\b"
+    r"\b(?:descri\w+|agenda|notes?|details?|text|links?|address|location|place|room|title|rename|call it|beschreib\w*|"
+    r"ort|raum|titel|lieu|salle|titre|lugar|sala|título|opis\w*|miejsce|tytuł)\b"
 )
 # Whoever says one of these wants what stands there to be another; every other order only adds to it.
 _REWRITES: Final = re.compile(
     r"(?:update|change|edit|modify|replace|correct|fix|rewrite|overwrite|shorten|expand|improve|polish|revise|"
-    r"reformat|amend|"
-    r"adapt|rephrase|proofread|tweak|clean|convert|sort|organi|tidy|translate|split|combine|merge|trim|remove|"
-    r"delete|erase|"
-    r"clear|empty|turn|make (?:it|this|that|the)|swap|summari|scrap|drop|tick|check|mark|rename|move|set|"
-    r"aktualisier|änder|bearbeit|ersetz|kürz|"
-    r"überarbeit|verbesser|korrigier|sortier|lösch|entfern|leer|mach|räum|hak|modifie|change|corrige|raccourcis|"
-    r"améliore|"
-    r"remplace|range|supprime|efface|vide|retire|mets à jour|coche|actualiza|modifica|cambia|acorta|mejora|"
-    r"reemplaza|ordena|elim|b[oó]rr|qu[ií]t|vacía|zaktualizuj|zmień|popraw|skróć|uporządkuj|usuń|skasuj|wyczyść|odhacz)"
+    r"reformat|amend|adapt|rephrase|proofread|tweak|clean|convert|sort|organi|tidy|translate|split|combine|merge|trim|"
+    r"remove|delete|erase|clear|empty|turn|make (?:it|this|that|the)|swap|summari|scrap|drop|tick|check|mark|rename|"
+    r"move|set|aktualisier|änder|bearbeit|ersetz|kürz|überarbeit|verbesser|korrigier|sortier|lösch|entfern|leer|mach|"
+    r"räum|hak|modifie|change|corrige|raccourcis|améliore|remplace|range|supprime|efface|vide|retire|mets à jour|"
+    r"coche|actualiza|modifica|cambia|acorta|mejora|reemplaza|ordena|elim|b[oó]rr|qu[ií]t|vacía|zaktualizuj|zmień|"
+    r"popraw|skróć|uporządkuj|usuń|skasuj|wyczyść|odhacz)"
 )
 _INTO_A_FILE: Final = re.compile(
     r"\b(?:into|as|to|under|called|named|in|als|nach|namens|dans|sous|como|en|jako|do|w) ([^\s@:]+\.\w{1,5})(?![\w@:])"

@@ -24,24 +24,23 @@ ENGLISH: Final = Imperatives(
     plain={
         "send": r"(?:re)?send|reply|respond|forward|invite|uninvite|share|notify|inform|publish|submit|"
         r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
-        r"write back|let (?!me\b|us\b)[\w'’. -]{1,40} know|get back to|"
-        r"(?:drop|shoot|leave) \S+ an? (?:line|note|e-?mail|mail|message|text)|rsvp|reach out|"
-        r"accept|decline|give \S+ a (?:heads[- ]up|shout)|pass (?:.{1,60} )?(?:on|along) to|"
-        r"pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|"
-        r"write \S+ (?:that|saying|about|and say|to say|to ask)|"
-        r"write (?:him|her|them) |have (?:the|my|our|this|that|it) .{0,60}(?:sent|forwarded|e?mailed)|"
-        r"update (?!me\b|us\b)\S+ (?:on|about)|"
+        r"write back|let (?!me\b|us\b)[\w'’. -]{1,40} know|get back to|(?:drop|shoot|leave) \S+ an? (?:line|note|"
+        r"e-?mail|mail|message|text)|rsvp|reach out|accept|decline|give \S+ a (?:heads[- ]up|shout)|"
+        r"pass (?:.{1,60} )?(?:on|along) to|pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|"
+        r"confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|write \S+ (?:that|saying|about|and say|to say|to ask)|"
+        r"write (?:him|her|them) |have (?:the|my|our|this|that|it) .{0,60}(?:sent|forwarded|e?mailed)|update (?!me\b|"
+        r"us\b)\S+ (?:on|about)|"
         r"report (?:back )?to|wish",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
-        r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|"
-        r"i(?:'d like| need| want) (?:a|an|another)|(?:give|get|make) me (?:a|an|another|some) (?:to-?dos?|"
-        r"reminders?|event|calendar entry)|"
+        r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|i(?:'d like| need|"
+        r" want) (?:a|an|another)|(?:give|get|make) me (?:a|an|another|some) (?:to-?dos?|reminders?|event|"
+        r"calendar entry)|"
         r"write (?:[\w'’]+ )?down|should (?:go|be) (?:in|on|into|onto)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
-        r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|"
-        r"(?:check|tick|cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|"
-        r"reformat|amend|adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
+        r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|(?:check|tick|"
+        r"cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|"
+        r"adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
         r"combine|split|pin|unstar|make (?:it|that|this|them)",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
         r"throw (?:[\w'’]+ ){0,3}away|(?:send|move|put|throw) .{1,60} (?:to|in|into) the (?:trash|bin)|forget|wipe|"
@@ -61,8 +60,8 @@ ENGLISH: Final = Imperatives(
     },
     placed={
         "send": r"e-?mail(?!s\b)|mail(?!s\b|box)|message(?!s\b)|text(?! messages?| file)|post|tell(?! me| us)|"
-        r"answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|"
-        r"thank|congratulate|remind(?! me| us)|inquire|enquire|suggest(?! me| us)|offer(?! me| us)|"
+        r"answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|thank|congratulate|remind(?! me| us)|inquire|enquire|"
+        r"suggest(?! me| us)|offer(?! me| us)|"
         r"recommend .{1,60} to",
         "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter|stick|pop|slot",
         "update": r"mark|label|copy|star|tag|set|put|flag|finish|file|close|sort|merge|bump",
@@ -81,13 +80,12 @@ GERMAN: Final = Imperatives(
         "send": r"sende|senden|schick|schicke|schicken|verschick\w*|antworte|antworten|beantworte|beantworten|"
         r"leite .{1,80} weiter|weiterleiten|lade .{1,80} ein|einladen|teile? .{1,80} mit|mitteilen|informiere|"
         r"benachrichtige\w*|veröffentliche\w*|maile|poste|schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|"
-        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|teile|"
-        r"schreib(?:e|en)? (?!mir|uns|es|das|die|den|ein\w*|auf|alle\w*)[\w-]+(?: [\w-]+)?,? "
-        r"(?:dass|ob|zurück|wegen|kurz|wie|wann)|"
+        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|teile|schreib(?:e|en)? (?!mir|"
+        r"uns|es|das|die|den|ein\w*|auf|alle\w*)[\w-]+(?: [\w-]+)?,? (?:dass|ob|zurück|wegen|kurz|wie|wann)|"
         r"frage? (?!mich|uns)[\w-]+(?: [\w-]+)?,? (?:ob|wann|wie|nach|wo|was)",
         "create": r"erstell\w*|lege? .{0,80} (?:an|ab)|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|"
-        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|"
-        r"notier(?:e|en)?|"
+        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|"
+        r"en)?|"
         r"halte? .{1,60} fest|setze?n?|ich (?:brauche|möchte|will) eine?n?|fass\w* .{1,80} zusammen in",
         "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
@@ -136,13 +134,12 @@ SPANISH: Final = Imperatives(
     plain={
         "send": r"env[ií]a(?:le|les|r|selo|me)?|envíe|manda(?:le|les|r)?|mánda(?:le|les|selo)|responde(?:le|les|r)?|"
         r"respónde(?:le|les)|contesta(?:le|r)?|contésta(?:le|les)|reenv[ií]a(?:le|r)?|comparte|compartir|publica|"
-        r"publicar|invita|invitar|"
-        r"avisa(?:le|r)?|avísa(?:le|les)|escríbe(?:le|les|sel[oa]s?)|díse(?:l[oa]s?)|dile|diles|pregúnta(?:le|les)|"
+        r"publicar|invita|invitar|avisa(?:le|r)?|avísa(?:le|les)|escríbe(?:le|les|sel[oa]s?)|díse(?:l[oa]s?)|dile|"
+        r"diles|pregúnta(?:le|les)|"
         r"envía(?:sel[oa]s?|l[oa]s?)|mánda(?:sel[oa]s?|l[oa]s?)|reenvía(?:sel[oa]s?|l[oa]s?)",
         "create": r"resume .{1,80} en|crea|crear|añade|añadir|agrega|agregar|redacta|redactar|escribe|escribir|"
-        r"genera|prepara|haz|guarda|"
-        r"guárda(?:me|mel[oa]s?|l[oa]s?)|guardar|an[oó]ta(?:me|l[oa]s?)?|anotar|ap[uú]nta(?:me|l[oa]s?)?|"
-        r"p[oó]n(?:me|l[oa]s?)?|"
+        r"genera|prepara|haz|guarda|guárda(?:me|mel[oa]s?|l[oa]s?)|guardar|an[oó]ta(?:me|l[oa]s?)?|anotar|"
+        r"ap[uú]nta(?:me|l[oa]s?)?|p[oó]n(?:me|l[oa]s?)?|"
         r"a[ñn][aá]de(?:l[oa]s?|me)|cr[eé]a(?:me|l[oa]s?)|haz(?:me|l[oa]s?)|prep[aá]ra(?:me|l[oa]s?)",
         "update": r"actualiza|actualizar|modifica|modificar|cambia|cambiar|mueve|mover|renombra|renombrar|marca|marcar|"
         r"archiva|archivar|corrige|acorta|mejora|reemplaza|añade|copia|copiar|ordena",

@@ -1,0 +1,124 @@
+"""How orders are written: where a verb is one, and the sentences in which it is none. Several languages in one."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
+BEFORE_A_VERB: Final = (
+    r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|"
+    r"hi|annabelle|kindly|afterwards|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|(?:you|u) (?:can|"
+    r"could|may|should)|if (?:not|so|yes)|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
+    r"otherwise|else|today|tomorrow|tonight|quickly|immediately|simply|always|and to|(?:i|we|you|u)(?:'d| would| just|"
+    r" really| also)* (?:like|want|need|have) (?:you )?to|(?:like|want|need|help|ask|trouble|bother) (?:you|me) to|"
+    r"so (?:good|kind) as to)[,:]?\s+)"
+)
+# The same elsewhere. An infinitive orders only where somebody is addressed.
+BEFORE_OTHERS: Final = (
+    r"(?:^\W*|[,;:(–—-]\s*|\b\d{1,2}[.)]\s*|\b(?:und|dann|auch|noch|jetzt|mal|danach|anschließend|et|puis|ensuite|"
+    r"aussi|alors|y|luego|después|también|entonces|i|oraz|potem|też|teraz|ok|okay|hey|hallo|salut|hola|cześć|ja|oui|"
+    r"sí|tak|danke|merci|gracias|dzięki|annabelle)[,:]?\s+)"
+)
+NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
+ABOUT_THE_WORLD: Final = re.compile(
+    r"\W*(?:what|what's|whats|who|who's|whose|why|how|when|where|which|did|does|has|is|are|was|were|should|whether|"
+    r"was|wer|warum|wieso|wie|wann|wo|welche\w*|hat|haben|ist|sind|wurde\w*|qui|que|quoi|quel\w*|pourquoi|comment|"
+    r"quand|est-ce|qué|quién|cómo|cuándo|cuál\w*|co|kto|jak|kiedy|dlaczego|czy|"
+    # What the person wants to know whether they may do it is not what they want done.
+    r"(?:can|could|may|shall|must|would|will|do|am|might) i|(?:shall|should|must) we|(?:soll|sollte|kann|darf|"
+    r"muss) ich|(?:sollen|müssen|dürfen) wir|puis-je|dois-je|peut-on|faut-il|puedo|debo|debería|se puede|mogę|"
+    r"powinien\w*|powinn\w+)\b"
+)
+ASKS: Final = re.compile(r"\?[^\w\s]*\s*$")
+TAGGED: Final = re.compile(r",? (?:ok|okay|right|yes|alright|will you|would you|ja|oder|d'accord|vale|dobrze)\?$")
+ADDRESSED: Final = re.compile(
+    r"\b(?:(?:can|could|would|will|won't) (?:you|u)|(?:trouble|bother|ask|bid) you to|kindly|be so (?:good|kind)|"
+    r"please|pls|kannst du|könntest du|können sie|würdest du|bitte|peux-tu|pouvez-vous|pourrais-tu|s'il te plaît|"
+    r"s'il vous plaît|stp|svp|puedes|podrías|por favor|możesz|proszę)\b"
+)
+DENIED: Final = re.compile(
+    r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|do not|never|without|not|no need to|cannot|avoid|refrain|nicht|"
+    r"kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|\bn')\s*(?:\w+\s+){0,4}$"
+)
+# What others want, what is only thought of, and what the person does themselves.
+REPORTED: Final = re.compile(
+    r"\b(?:(?:says?|said|asks?|asked|tells?|told|wants|wanted|wrote|writes)\s+(?:(?!you\b)\w+\s+){0,2}to|(?:what|how|"
+    r"whether|when|where|whom?|which)\s+(?:\w+\s+)?to|i(?:'ll| will|'m going to| am going to| already| can| could|"
+    r" did| have already)|(?:before|after|when|once|while|until|unless|if|bevor|nachdem|wenn|falls|sobald|avant que|"
+    r"quand|si|cuando|antes de que|zanim|gdy|jeśli) (?:i|we|ich|wir|je|nous|yo)(?: \w+){0,2})\s+$"
+)
+NOT_TO_FORGET: Final = re.compile(
+    r"\b(?:don't|dont|do not|never) forget to\b|\bvergiss (?:bitte )?nicht,?\b|\bn'oublie(?:z)? pas (?:de|d')|"
+    r"\bno (?:te )?olvides\b|\bnie zapomnij\b"
+)
+# "Add a todo: send Bob the report" orders a todo, and "remind me to send it" a reminder.
+TO_BE_KEPT: Final = re.compile(
+    r"((?:to-?dos?|tasks?|lists?|reminders?|notes?|items?|entry|aufgaben?|liste|notiz|erinnerung|tâche|tarea|lista|"
+    r"nota|zadani\w+|list\w+|notatk\w+)\b[^:.!?\n]{0,30}:|\b(?:remind me|reminder|note|to-?do|task|erinnere mich|"
+    r"rappelle-moi|recuérdame|przypomnij mi)\b[^.!?\n]{0,40}?\b(?:to|that|about|daran|de|que|żeby|o)\s)([^.!?\n]+)"
+)
+# A question may end in an order: "what does the page say and save the important parts as news.md".
+THEN_WRITE: Final = re.compile(
+    r"(?<=\band )(?:then |also |please |pls )*(?:save|put|add|write|note|record|jot|make|create|copy|list) (?:the|it|"
+    r"them|that|this|a|an|my|all|everything|down)\b[^?]*$"
+)
+# "Ich überlege, es zu löschen", "die Antworten": neither an infinitive nor a noun orders anything.
+NO_IMPERATIVE: Final = re.compile(
+    r"\b(?:zu|die|der|den|dem|das|eine?r?|einen|meine|deine|seine|ihre|unsere|von|la|le|les|el|los|las|una|un|à|de|en|"
+    r"para|por|pour|musiał\w*|muszę|trzeba|chyba)\s+$|\bd'$"
+)
+# What is weighed, planned or would happen.
+SUPPOSED: Final = re.compile(
+    r"\b(?:whether|happens|who (?:can|may|could|should|will|would)|how to|if (?:i|you|we|he|she|they|somebody|"
+    r"someone))\b(?!')[^,;]*\b(?:and|or|then)\s+$|\bmy plan\b.*$"
+)
+NOT_YET: Final = re.compile(
+    r"\b(?:but|aber|mais|pero|ale) (?:first|before|zuerst|vorher|erst|d'abord|avant|primero|antes|najpierw)\b"
+)
+DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
+# Verbs that only look. Where one stands, the order before it is over.
+LOOKING: Final = re.compile(
+    BEFORE_A_VERB
+    + r"(?P<verb>read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|"
+    r"lies|schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|"
+    r"sprawdź|znajdź|podsumuj|pokaż)\b"
+)
+# Behind these stands what it is taken from or about, not what it is done to.
+FROM: Final = re.compile(
+    r"\b(?:of|from|about|that|which|with|regarding|von|vom|aus|über|mit|du|des|de|sobre|con|z|ze|o)\b"
+)
+TOWARDS: Final = (
+    r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|"
+    r"do|w|jako)\s+"
+)
+INTO: Final = re.compile(rf"{TOWARDS}(?:(?!{TOWARDS})\S+\s*){{1,3}}")
+# A verb at the end is about what stands before it: "swim class every Tuesday at four, please add".
+LAST: Final = re.compile(
+    r"\S{1,40}\W*(?:(?:it|this|that|them|one|too|pls|plz|please|thanks|thx|asap|now|for me|bitte|danke|das|es|merci|"
+    r"gracias|por favor|proszę|dzięki)\W*)*"
+)
+SET_BEFORE: Final = re.compile(
+    r"\W*(?:in|on|at|im|in der|auf|dans|sur|en|w|na) (?:the|my|our|der|dem|le|la|el|mon|ma|mi)\b"
+)
+POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
+# Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
+PLACED_THERE: Final = re.compile(
+    r"\b(?:on|onto|in|into|to|auf|sur|dans|en|a|na|do) (?:the|my|our|die|den|meine?n?|unsere?n?|la|le|ma|mon|mi|el|"
+    r"moj\w+) (?:[\w'-]+ ){0,2}?(?:lists?|to-?dos?|groceries|shopping|notes?|cal[ae]nd[ae]r|diary|liste|einkaufsliste|"
+    r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)\W*(?:pls|plz|please|thanks|thx|bitte|"
+    r"merci|gracias|por favor|proszę)?\W*$"
+)
+STATES: Final = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|est|sont|était|es|son|está|era|jest|są|"
+    r"był\w*)\b"
+)
+SENT_THERE: Final = re.compile(
+    r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
+    r"por correo|mailem)\b|^\W{0,5}\w\S*(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|por favor|"
+    r"proszę)\W*$"
+)
+
+NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
+# What is quoted names something, and orders nothing.
+QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)'[^'\n]{3,}'(?!\w)")
