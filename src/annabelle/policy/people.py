@@ -8,7 +8,13 @@ from typing import Final
 
 from annabelle.policy.facts import TurnFacts
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import Said, addresses_in, content_words, hides_something, plain
+from annabelle.policy.intent.receiving import (
+    is_for_all_of_them,
+    is_for_the_person,
+    is_for_whose_page_it_is,
+    receiving,
+)
+from annabelle.policy.naming import Said, addresses_in, content_words, hides_something
 from annabelle.policy.seen import Thing
 
 # Only books the person keeps say who somebody is. The name on a mail is the sender's own choice.
@@ -16,41 +22,6 @@ _BOOKS: Final = frozenset({"find_contact", "memory_list_contacts", "telegram_lis
 _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
 _FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
 _KEPT_IN: Final = frozenset({"memory", "telegram"})
-_WHOSE_IT_IS: Final = re.compile(
-    r"\b(?:(?:mail|e-?mail|write|message|contact|ask|to|tell) them|(?:write to|contact|ask) the \w+|"
-    r"(?:at|to) the (?:e-?mail |mail )?address (?:given|there|on|from|it|they)|an sie|ihnen|"
-    r"frag\w* das \w+|leur|à eux|a ellos|pregunta\w* al \w+|do nich)\b"
-)
-_SOMEBODY: Final = re.compile(
-    r"\b(?:to|à) (?!(?:them|the|eux|ask|inquire|enquire|see|check|know|find|consult|book|have|get|be|say|tell|let|make|"
-    r"reserve|confirm|request|order|write|cancel|change)\b)[^\W\d]"
-)
-_TO_BE_SAID: Final = re.compile(r"\b(?:whether|if|that|how|why|when|dass|ob|que|si|że|czy)\b[^\n]*")
-_NOT_THEM: Final = re.compile(
-    r"\b(?:not|don't|never|except|instead of|rather than|nicht|statt|anstatt|pas|au lieu de|no|en vez de|nie|zamiast)\b"
-    r"(?: tell| to| an| à| a| do)? [\w.@'-]+(?: (?:to|an|à|a|do) [\w.@'-]+)?"
-)
-_NAME: Final = r"[\w.@'+-]+(?: (?!(?:and|und|et|y|i|to|an|à|a|do|the|about|of|with|for|on|in)\b)[\w.@'+-]+)?"
-_NAMES: Final = rf"{_NAME}(?:(?:,| and| und| et| y| i| &) {_NAME}){{0,8}}"
-_VERB: Final = r"^\W*[\w'-]+(?: (?:back|up|out|off|mail|email|an e?-?mail|a mail|a message|a note|a line))?(?: to)?"
-_TO: Final = (
-    r"\b(?:to|cc|bcc|copy|an|à|a|do|tell|ask|let|invite|invit\w+|remind|inform|notify|"
-    r"confirm with|check with|touch with)"
-)
-_BEHIND: Final = re.compile(rf"(?:{_VERB}|{_TO}) (?=({_NAMES}))")
-# A meeting is with those who come; what is only told about may be with anybody.
-_OR_WITH: Final = re.compile(rf"(?:{_VERB}|{_TO}|\b(?:with|mit|avec|con|z|w)) (?=({_NAMES}))")
-_TO_ME: Final = re.compile(r"\b(?:send|mail|e-?mail|write|give|tell|forward|text|message|show) (?:me|us)\b(?!.* to \w)")
-_ALL_THERE: Final = re.compile(
-    r"\b(?:everyone|everybody|all|attendees|participants|guests|invitees|alle\w*|teilnehmer\w*|tous|toutes|todos|todas|"
-    r"participantes|wszyst\w+|uczestnik\w*)\b"
-)
-# Whose words or things are spoken of is not who gets them: "tell Alice what Bob wrote", "forward Bob's mail to Alice".
-_SOURCE: Final = re.compile(
-    r"\b(?:what|which|that|whatever|was|ce que|lo que|co) [\w.@-]+(?: [\w.@-]+)? (?:wrote|writes|said|says|sent|asks|"
-    r"asked|wants|wanted|thinks|needs|schrieb|schreibt|sagte?|will|a (?:écrit|dit)|escribió|dice|dijo|napisał|chce)\b|"
-    r"\b[\w.-]+'s\b|\b(?:from|by|von|vom|od) [\w.@-]+"
-)
 
 
 def receivers(value: str) -> list[str]:
@@ -78,10 +49,10 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     if hides_something(receiver):
         return False
     address, order = receiver.casefold().strip(), turn.said_of(kinds)
-    direct = _receiving(_orders(turn, kinds), kinds)
+    direct = receiving(_orders(turn, kinds), kinds)
     if address in turn.own or direct.address(receiver):
         return True
-    if _TO_ME.search(order.text):
+    if is_for_the_person(order.text):
         return False
     if _told(address, turn, order, direct):
         return True
@@ -96,7 +67,7 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
         return False
     return (
         turn.said.address(receiver)
-        or _told(address, turn, turn.said, _receiving([turn.own_words, *turn.earlier], kinds))
+        or _told(address, turn, turn.said, receiving([turn.own_words, *turn.earlier], kinds))
         or _is_the_only_writer(address, turn, direct)
         or (not others and _is_the_pages(address, turn, order))
     )
@@ -121,7 +92,7 @@ def _is_the_only_writer(address: str, turn: TurnFacts, direct: Said) -> bool:
 
 def _is_the_pages(address: str, turn: TurnFacts, order: Said) -> bool:
     """Whether the person says to write to whoever a page they named is of, and it gives this address alone."""
-    if not _WHOSE_IT_IS.search(order.text) or _SOMEBODY.search(order.text):
+    if not is_for_whose_page_it_is(order.text):
         return False
     results = (result for result in turn.seen.results if result.this_turn and result.source == "web")
     named = [
@@ -144,7 +115,7 @@ def _only_wrote(address: str, turn: TurnFacts) -> bool:
 
 def names_receivers(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Whether an order of these kinds says who gets something: by an address, or by somebody who is kept."""
-    direct = _receiving(_orders(turn, kinds), kinds)
+    direct = receiving(_orders(turn, kinds), kinds)
     return bool(direct.addresses) or _somebody_kept(turn, direct.words)
 
 
@@ -152,17 +123,9 @@ def _orders(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
     return [order.words for order in turn.ordered if order.kinds & set(kinds)]
 
 
-def _receiving(orders: Iterable[str], kinds: Sequence[ActionKind]) -> Said:
-    """What of orders says who gets something: right behind the verb, or behind `to`. Whoever else stands there is
-    spoken of, or has written what it is about."""
-    behind = _OR_WITH if "schedule" in kinds else _BEHIND
-    texts = (_TO_BE_SAID.sub(" ", _NOT_THEM.sub(" ", _SOURCE.sub(" ", plain(order)))) for order in orders)
-    return Said(match[1] for text in texts for match in behind.finditer(text))
-
-
 def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:
     """`Everyone in the team meeting`: those on the event that is named."""
-    if _ALL_THERE.search(order.text) is None:
+    if not is_for_all_of_them(order.text):
         return False
     events = (thing for thing in turn.seen.things if thing.texts("attendees"))
     meant = [event for event in events if turn.seen.best_named(event, order.words)]
