@@ -24,6 +24,6 @@ def kill_everything(engine: str, folder: Path) -> None:
     )
     assert finished.stdout, finished.stderr[-3000:]
     summary = json.loads(finished.stdout.splitlines()[-1])
-    assert summary["faults"] == {}, finished.stderr[-2000:]
+    assert summary["faults"] == {}, f"{summary['faults']}\n{finished.stderr[-2000:]}"
     assert summary["kills"] >= 20
     assert finished.returncode == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from annabelle.core.errors import (
 )
 from annabelle.core.tools import JsonObject
 from annabelle.durable import durable as module
-from annabelle.durable import recorder, runs
+from annabelle.durable import engine, recorder, runs
 from annabelle.durable.durable import Durable, PendingWorkflow
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
@@ -65,6 +66,32 @@ async def test_a_workflow_runs_by_itself_and_its_result_is_kept(make_durable) ->
     await durable.start("story", "w1", {"name": "bob"})
     assert await durable.result("w1", 10) == {"told": "ada"}
     assert story.done == ["first", "second"]
+
+
+@pytest.mark.req("DUR-02", "DUR-03")
+async def test_what_is_taken_up_while_the_engine_is_launched_waits_for_it(
+    make_durable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = make_durable()
+    story = Story(first)
+    await first.launch()
+    await first.start("story", "s1", {"name": "Ada"})
+    await story.waiting.wait()
+    await first.close()
+
+    ready = engine.take_shortcuts
+
+    def slowly(system: object) -> None:
+        time.sleep(0.5)  # the machine is busy: what was pending runs by now
+        ready(system)
+
+    monkeypatch.setattr(engine, "take_shortcuts", slowly)
+    second = make_durable()
+    again = Story(second)
+    again.go.set()
+    await second.launch()
+    assert await second.result("s1", 10) == {"told": "Ada"}
+    assert again.done == ["second"]
 
 
 @pytest.mark.req("DUR-02")

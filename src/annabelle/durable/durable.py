@@ -83,6 +83,7 @@ class Durable:
         self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
         self._runs = Runs(lambda workflow_id: self._call(self._engine.requeue, workflow_id))
         self._launched = False
+        self._opened = asyncio.Event()
         self._going = asyncio.Event()
         self._going.set()
 
@@ -99,6 +100,8 @@ class Durable:
         async def body(argument: JsonObject) -> JsonObject:
             execution = self._engine.execution()
             self._runs.note(execution.workflow_id)
+            # The engine takes up what was pending while it is still being launched.
+            await self._opened.wait()
             await self._going.wait()
             _run.set(await self._read_run(execution))
             try:
@@ -132,6 +135,7 @@ class Durable:
         try:
             await asyncio.to_thread(self._probe)
             await asyncio.to_thread(self._engine.launch, asyncio.get_running_loop())
+            self._opened.set()
             recovering = {workflow_id for workflow_id, _name in await self._call(self._engine.book.pending)}
         except BaseException as error:
             await asyncio.to_thread(self._release)
