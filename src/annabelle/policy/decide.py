@@ -96,5 +96,6 @@ def _covers(rule: Rule, call: CallFacts) -> bool:
 
 
 def _about(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
-    things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
-    return tuple(text for thing in things for text in (thing.label, *thing.texts("to", "cc", "bcc", "attendees")))
+    return tuple(
+        text for thing in turn.things_of(call) for text in (thing.label, *thing.texts("to", "cc", "bcc", "attendees"))
+    )

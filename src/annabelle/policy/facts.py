@@ -15,7 +15,7 @@ from annabelle.policy.intent.orders import Order, orders_in
 from annabelle.policy.intent.own_words import holds_others, own_words
 from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
-from annabelle.policy.seen import Seen
+from annabelle.policy.seen import Seen, Thing
 from annabelle.policy.tools.nouns import mentions
 from annabelle.policy.tools.traits import Traits
 
@@ -100,35 +100,35 @@ class TurnFacts:
         """The kinds of it."""
         return frozenset(kind for order in self.ordered for kind in order.kinds)
 
-    def files_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
-        """The files that orders of these kinds are about, rather than what is read for them."""
+    def orders_of(self, kinds: Iterable[ActionKind]) -> tuple[Order, ...]:
+        """The orders of these kinds."""
         wanted = frozenset(kinds)
-        return Said([order.objects for order in self.ordered if order.kinds & wanted]).files
-
-    def sources_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
-        """The files that orders of these kinds only take something from: `a summary of report.md`."""
-        wanted = [order for order in self.ordered if order.kinds & frozenset(kinds)]
-        return Said([order.words for order in wanted]).files - Said([order.objects for order in wanted]).files
+        return tuple(order for order in self.ordered if order.kinds & wanted)
 
     def objects_of(self, kinds: Iterable[ActionKind]) -> Said:
         """What orders of these kinds are done to, and where it goes."""
-        wanted = frozenset(kinds)
-        return Said([order.objects for order in self.ordered if order.kinds & wanted])
+        return Said(order.objects for order in self.orders_of(kinds))
+
+    def sources_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
+        """The files that orders of these kinds only take something from: `a summary of report.md`."""
+        return self.said_of(kinds).files - self.objects_of(kinds).files
 
     def words_of(self, kinds: Iterable[ActionKind]) -> frozenset[str]:
         """The words that can name something in orders of these kinds."""
-        wanted = frozenset(kinds)
-        return content_words(" ".join(order.words for order in self.ordered if order.kinds & wanted))
+        return content_words(" ".join(order.words for order in self.orders_of(kinds)))
 
     def said_of(self, kinds: Iterable[ActionKind]) -> Said:
         """The words of orders of these kinds alone."""
-        wanted = frozenset(kinds)
-        return Said([order.words for order in self.ordered if order.kinds & wanted])
+        return Said(order.words for order in self.orders_of(kinds))
 
     def wants(self, kinds: Iterable[ActionKind], nouns: Iterable[str]) -> bool:
         """Whether an order of one of these kinds is about one of these things."""
-        wanted, things = frozenset(kinds), tuple(nouns)
-        return any(order.kinds & wanted and mentions(order.objects, things) for order in self.ordered)
+        things = tuple(nouns)
+        return any(mentions(order.objects, things) for order in self.orders_of(kinds))
+
+    def things_of(self, call: CallFacts) -> list[Thing]:
+        """The things a call answers, sends, changes or deletes, as far as they were seen."""
+        return [thing for value in call.values(call.traits.of) for thing in self.seen.of_id(value)]
 
     @cached_property
     def topic(self) -> str:

@@ -49,7 +49,7 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     if hides_something(receiver):
         return False
     address, order = receiver.casefold().strip(), turn.said_of(kinds)
-    direct = receiving(_orders(turn, kinds), kinds)
+    direct = _direct(turn, kinds)
     if address in turn.own or direct.address(receiver):
         return True
     if is_for_the_person(order.text):
@@ -61,7 +61,7 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
     others = turn.said.addresses - {address}
     if order.addresses or _somebody_kept(turn, direct.words):
         return False  # it says who gets it
-    if turn.seen and _takes_part_there(address, turn, order):
+    if _takes_part_there(address, turn, order):
         return True
     if _only_wrote(address, turn) and not all(_only_wrote(other, turn) for other in others):
         return False
@@ -115,12 +115,12 @@ def _only_wrote(address: str, turn: TurnFacts) -> bool:
 
 def names_receivers(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Whether an order of these kinds says who gets something: by an address, or by somebody who is kept."""
-    direct = receiving(_orders(turn, kinds), kinds)
+    direct = _direct(turn, kinds)
     return bool(direct.addresses) or _somebody_kept(turn, direct.words)
 
 
-def _orders(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
-    return [order.words for order in turn.ordered if order.kinds & set(kinds)]
+def _direct(turn: TurnFacts, kinds: Sequence[ActionKind]) -> Said:
+    return receiving((order.words for order in turn.orders_of(kinds)), kinds)
 
 
 def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:

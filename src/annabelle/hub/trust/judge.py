@@ -64,8 +64,10 @@ class TrustJudge:
             return decide(call, turn, rules), turn
 
         decision, turn = await parts.database.read(look)
+        if book is None or decision.verdict != "ask":
+            return decision
         names = names_of_writers(call.values(call.traits.to), turn)
-        if book is None or decision.verdict != "ask" or not names:
+        if not names:
             return decision
         # Somebody known from their mail alone: worth a look into the mailbox before the person is asked.
         return decide(call, replace(turn, writers=await book.writers(names, context)), rules)

@@ -47,7 +47,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[ActionKind]) -> bool:
     """Whether every order speaks of other things: to delete a mail about a report deletes no file, and to take somebody
     off a meeting does not cancel it."""
-    orders = [order for order in turn.ordered if order.kinds & set(wants)]
+    orders = turn.orders_of(wants)
     about = call.traits.about
     if not about or any(mentions(order.objects, about) for order in orders):
         return False
@@ -58,6 +58,6 @@ def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[Action
     taken_out = [order for order in orders if _TAKEN_OUT.match(order.words)]
     if len(taken_out) < len(orders):
         return False
-    things = [thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value)]
+    things = turn.things_of(call)
     spoken = content_words(" ".join(order.objects for order in taken_out))
     return bool(things) and not any(thing.words & spoken for thing in things)

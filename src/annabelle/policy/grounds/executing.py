@@ -28,7 +28,9 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         return  # the person's own code, word for word
     if turn.suspicious or turn.pried or not ordered or not _is_alone(call):
         yield "this would run code that you did not write"
-    elif any(len(line) >= _TELLING and (line in turn.seen.foreign or line in plain(turn.words)) for line in lines):
+        return
+    given = plain(turn.words)
+    if any(len(line) >= _TELLING and (line in turn.seen.foreign or line in given) for line in lines):
         yield "the code stands in that content"
 
 

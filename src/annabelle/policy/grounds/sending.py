@@ -75,16 +75,19 @@ def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 def _left_out(path: str, turn: TurnFacts) -> bool:
     """`Without private.txt` names it, too."""
-    name = re.escape(plain(basename(path.rstrip("/"))))
-    return re.search(rf"{_WITHOUT}\s+(?:\S+\s+)?\S*{name}", turn.said.text) is not None
+    return _stands_behind(rf"{_WITHOUT}\s+(?:\S+\s+)?", path, turn)
 
 
 def _only_looked_into(path: str, turn: TurnFacts, call: CallFacts) -> bool:
     """`Look up the code in private.txt and mail it`: what is found there goes, not the file."""
     if turn.said_of(call.traits.wants).path(path):
         return False
+    return _stands_behind(rf"{_OUT_OF}\s+", path, turn)
+
+
+def _stands_behind(words: str, path: str, turn: TurnFacts) -> bool:
     name = re.escape(plain(basename(path.rstrip("/"))))
-    return re.search(rf"{_OUT_OF}\s+\S*{name}", turn.said.text) is not None
+    return re.search(rf"{words}\S*{name}", turn.said.text) is not None
 
 
 def _named_in_full(path: str, turn: TurnFacts) -> bool:
@@ -116,10 +119,10 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if "draft_id" in thing.fields:
         yield from unnamed(thing.texts("to", "cc", "bcc"), turn, kinds)
     elif "sender" in thing.fields:
-        # Whoever writes a mail chooses its subject: it names the mail only where the order names nobody.
-        by_subject = order_names(thing, turn, kinds) and not order_names_a_sender(turn, kinds)
-        newest = is_newest(thing, turn) and not order_names_a_sender(turn, kinds)
-        if not (sender_named(thing, turn, kinds) or by_subject or newest):
+        # Whoever writes a mail chooses its subject and when it comes: both tell it only where the order names nobody.
+        by_itself = order_names(thing, turn, kinds) or is_newest(thing, turn)
+        meant = by_itself and not order_names_a_sender(turn, kinds)
+        if not (sender_named(thing, turn, kinds) or meant):
             yield thing.sender
         sender = addresses_in(thing.sender)
         for answer_to in thing.texts("reply_to"):

@@ -38,16 +38,14 @@ def id_named(value: str, turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> b
     telling = not value.strip().isdigit()  # a number that was said may count anything
     if telling and (turn.said.verbatim(value) or (content_words(value) and turn.said.path(value))):
         return True
-    orders = [content_words(order.words) for order in turn.ordered if order.kinds & set(kinds)]
+    orders = [content_words(order.words) for order in turn.orders_of(kinds)]
     things = turn.seen.of_id(value)
     return any(thing_named(thing, turn) or any(turn.seen.best_named(thing, one) for one in orders) for thing in things)
 
 
 def _numbered(value: str, call: CallFacts, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """`Delete message 12`: a number counts what the order is about."""
-    orders = [
-        order for order in turn.ordered if order.kinds & set(kinds) and mentions(order.objects, call.traits.about)
-    ]
+    orders = (order for order in turn.orders_of(kinds) if mentions(order.objects, call.traits.about))
     return any(Said([order.words]).verbatim(value) for order in orders)
 
 
@@ -96,8 +94,8 @@ def pictured_here(path: str, turn: TurnFacts) -> bool:
 
 def takes_part(address: str, call: CallFacts, turn: TurnFacts) -> bool:
     """Whether they are on what is changed already: to say so again tells them nothing new."""
-    things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
-    return any(address.casefold() in addresses_in(one) for thing in things for one in thing.texts("attendees"))
+    there = (one for thing in turn.things_of(call) for one in thing.texts("attendees"))
+    return any(address.casefold() in addresses_in(one) for one in there)
 
 
 def one_of_many(value: str, turn: TurnFacts) -> bool:
@@ -112,14 +110,14 @@ def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> boo
     """A file by its name, or one of all in a folder that was named."""
     if turn.said.path(path):
         return file_meant(path, turn, kinds)
-    orders = [order.words for order in turn.ordered if order.kinds & set(kinds)]
-    return any(says_all(words) and not Said([words]).files and Said([words]).folder(path) for words in orders)
+    orders = ((order.words, Said([order.words])) for order in turn.orders_of(kinds))
+    return any(says_all(words) and not said.files and said.folder(path) for words, said in orders)
 
 
 def file_meant(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """Whether the order itself is about this file, unless it names none: what is only read is not changed."""
     name = basename(path.rstrip("/")).casefold()
-    files = turn.files_of(kinds)
+    files = turn.objects_of(kinds).files
     if files or name in turn.said.files:
         return (not files or name in files) and name not in turn.sources_of(kinds)
     # Not written out: a word means the file only where the order itself is about it.

@@ -81,7 +81,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether the person only wants something added, and the new text has not what was there."""
-    traits, asked = call.traits, [order for order in turn.ordered if order.kinds & set(call.traits.wants)]
+    traits, asked = call.traits, turn.orders_of(call.traits.wants)
     added = any(_given(call, name, values[0]) in values for name, values in traits.adds.items())
     if added or any(_REWRITES.match(order.words) for order in asked):
         return False
@@ -95,7 +95,7 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
 
 def _changed_beside(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     """What of an event is changed that nobody spoke of: to move it is neither to rename it nor to take people off."""
-    events = [thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value)]
+    events = turn.things_of(call)
     there = [text for event in events for text in event.texts(*call.traits.payload)]
     for text in call.values(call.traits.payload):
         if text not in there and not backed([text], [turn.words, *turn.earlier]) and not _DESCRIBES.search(turn.topic):
@@ -112,8 +112,7 @@ def _given(call: CallFacts, name: str, default: str) -> str:
 
 def _tells_people(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether somebody else gets to see the change: an event is shown to all who are invited."""
-    things = (thing for value in call.values(call.traits.of) for thing in turn.seen.of_id(value))
-    return any(thing.texts("attendees") for thing in things)
+    return any(thing.texts("attendees") for thing in turn.things_of(call))
 
 
 def _ordered(call: CallFacts, turn: TurnFacts) -> bool:

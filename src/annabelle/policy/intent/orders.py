@@ -91,7 +91,7 @@ def _orders(sentence: str, languages: list[list[_Verbs]]) -> list[Order]:
         for kind, verbs in language[addressed].items():
             for start in (start for verb in verbs for start in _meant(verb, bare)):
                 begun.setdefault(start, set()).add(kind)
-    looks = [_start(match) for match in LOOKING.finditer(bare)]
+    looks = [match.start("verb") for match in LOOKING.finditer(bare)]
     if not begun and not looks:
         return _without_a_verb(sentence)
     stops = sorted({*begun, *looks, len(sentence)})
@@ -147,16 +147,12 @@ def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
     """Where the verb stands and is meant."""
     meant: list[int] = []
     for match in verb.finditer(sentence):
-        start = _start(match)
+        start = match.start("verb")
         before, after = sentence[max(0, start - _NEAR) : start], sentence[match.end() : match.end() + _NEAR]
         denied = DENIED.search(before) or DENIED_AFTER.match(after) or NOT_YET.search(sentence, match.end())
         if not (denied or REPORTED.search(before) or NO_IMPERATIVE.search(before) or SUPPOSED.search(before)):
             meant.append(start)
     return meant
-
-
-def _start(match: re.Match[str]) -> int:
-    return match.start("verb") if "verb" in match.re.groupindex else match.start()
 
 
 def _compiled(spoken: Imperatives, *, addressed: bool) -> _Verbs:
