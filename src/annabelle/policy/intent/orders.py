@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from annabelle.policy.intent.grammar import (
@@ -40,7 +40,7 @@ from annabelle.policy.intent.grammar import (
     THEN_WRITE,
     TO_BE_KEPT,
 )
-from annabelle.policy.intent.imperatives import IMPERATIVES, Imperatives
+from annabelle.policy.intent.imperatives import IMPERATIVES
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.own_words import own_words
 
@@ -82,13 +82,13 @@ def orders(message: str) -> frozenset[ActionKind]:
     return frozenset(kind for order in orders_in(message) for kind in order.kinds)
 
 
-def _orders(sentence: str, languages: list[list[_Verbs]]) -> list[Order]:
+def _orders(sentence: str, languages: list[int]) -> list[Order]:
     begun: dict[int, set[ActionKind]] = {}
     # A file may be called `old-draft.md`, which orders no draft.
     bare = QUOTED.sub(_hidden, NAME.sub(_hidden, sentence))
     addressed = ADDRESSED.search(sentence) is not None
     for language in languages:
-        for kind, verbs in language[addressed].items():
+        for kind, verbs in _verbs(language, addressed=addressed).items():
             for start in (start for verb in verbs for start in _meant(verb, bare)):
                 begun.setdefault(start, set()).add(kind)
     looks = [match.start("verb") for match in LOOKING.finditer(bare)]
@@ -136,11 +136,11 @@ def _objects(words: str) -> str:
     return " ".join((words[: taken_from.start()], *targets))
 
 
-def _languages(text: str) -> list[list[_Verbs]]:
+def _languages(text: str) -> list[int]:
     """Those it may be written in: a verb of one language is a noun of another, as "note" is in French and English."""
     words = re.findall(r"\w+", text)
-    marks = [sum(word in known for word in words) for known, *_ in _SPOKEN]
-    return [verbs for count, (_, *verbs) in zip(marks, _SPOKEN, strict=True) if 2 * count >= max(marks)]
+    marks = [sum(word in known for word in words) for known in _MARKS]
+    return [language for language, count in enumerate(marks) if 2 * count >= max(marks)]
 
 
 def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
@@ -155,7 +155,10 @@ def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
     return meant
 
 
-def _compiled(spoken: Imperatives, *, addressed: bool) -> _Verbs:
+@cache
+def _verbs(language: int, *, addressed: bool) -> _Verbs:
+    """The verbs of a language, put together when somebody first speaks it: a start need not wait for all five."""
+    spoken = IMPERATIVES[language]
     found: _Verbs = {}
     english = bool(spoken.placed)
     elsewhere = r"\b" if addressed else BEFORE_OTHERS
@@ -168,7 +171,4 @@ def _compiled(spoken: Imperatives, *, addressed: bool) -> _Verbs:
     return found
 
 
-_SPOKEN: Final = tuple(
-    (frozenset(spoken.marks.split()), _compiled(spoken, addressed=False), _compiled(spoken, addressed=True))
-    for spoken in IMPERATIVES
-)
+_MARKS: Final = tuple(frozenset(spoken.marks.split()) for spoken in IMPERATIVES)
