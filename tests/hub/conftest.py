@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.core.messages import now
 from hub.hubs import HubProcess, fresh_home
 from support.scripted_model import ScriptedServer
 
@@ -25,6 +27,15 @@ def shared_hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) 
     hub = HubProcess(home, model.openai_url, FACT_EXTRACTION_ENABLED="false").start()
     yield hub
     hub.end()
+
+
+@pytest.fixture
+def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
+    """Where the ledger's clock stands, so that no midnight falls into what the test spends."""
+    noon = now().replace(hour=12)
+    for place in ("annabelle.hub.ledger", "annabelle.store.ledger", "hub.cost_house"):
+        monkeypatch.setattr(f"{place}.now", lambda: noon)
+    return noon
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
 
 from annabelle.core.home import Home
-from annabelle.core.messages import now
 from annabelle.store import ledger as stored
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.spending import nano
@@ -31,7 +31,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 @pytest.mark.req("TRU-01", "CST-09")
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_cap_holds_under_a_thousand_concurrent_calls_and_crashes(
-    seed: int, home: Home, database: Database
+    seed: int, home: Home, database: Database, noon: datetime
 ) -> None:
     dice, cap = random.Random(seed), 1.0
     hub = await house(home, database, budget_day_usd=cap, budget_month_usd=5.0)
@@ -63,7 +63,7 @@ async def test_the_cap_holds_under_a_thousand_concurrent_calls_and_crashes(
     assert most_seen <= nano(cap)
     assert await hub.standing() == (sum(provider.values()), sum(crashed.values()))
     # A new hub gives up what nobody will settle; the cap still holds, to the last billionth.
-    await database.write(lambda conn: stored.give_up(conn, now()))
+    await database.write(lambda conn: stored.give_up(conn, noon + timedelta(seconds=1)))
     assert await hub.standing() == (sum(provider.values()) + sum(crashed.values()), 0)
     assert sum(provider.values()) + sum(crashed.values()) <= nano(cap)
     booked = await database.read(

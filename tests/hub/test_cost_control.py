@@ -174,6 +174,7 @@ async def test_control_is_on_by_default_follows_the_agents_own_figures_and_can_b
 
 
 @pytest.mark.req("CST-05")
+@pytest.mark.usefixtures("noon")
 async def test_a_budget_that_is_nearly_used_up_is_told_once(home: Home, database: Database) -> None:
     thread = await chat(database)
     hub = await house(home, database, budget_day_usd=1.0)
@@ -189,6 +190,7 @@ async def test_a_budget_that_is_nearly_used_up_is_told_once(home: Home, database
 
 
 @pytest.mark.req("CST-05")
+@pytest.mark.usefixtures("noon")
 async def test_the_notice_of_a_budget_goes_with_its_day(
     home: Home, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

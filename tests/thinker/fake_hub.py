@@ -55,7 +55,7 @@ class FakeHub:
         self.paused: str | None = None
         self.delay = 0.0
         self.delays: dict[str, float] = {}
-        self._results: dict[str, ToolResult] = {}
+        self._taken: dict[str, asyncio.Task[ToolResult]] = {}
         routes = [
             Route("/tools/list", self._list),
             Route("/tools/call", self._call, methods=["POST"]),
@@ -85,18 +85,23 @@ class FakeHub:
         if call.name in self.refusals:
             status, body = self.refusals[call.name]
             return JSONResponse({"error": body.model_dump()}, status, headers=self._headers())
-        known = self._results.get(call.call_id or "")
-        if known is None:
-            self.running += 1
-            self.most_running = max(self.most_running, self.running)
-            await asyncio.sleep(self.delays.get(call.name, self.delay))
-            self.running -= 1
-            handler = self.handlers.get(call.name, lambda arguments: ToolResult(text=f"did {arguments}"))
-            known = handler(call.arguments)
-            if call.call_id is not None:
-                self.effects.append(call.call_id)
-                self._results[call.call_id] = known
-        return self._answer(known.model_dump_json())
+        if call.call_id is None:
+            return self._answer((await self._run(call)).model_dump_json())
+        if call.call_id not in self._taken:
+            self._taken[call.call_id] = asyncio.ensure_future(self._run(call))
+        result = await asyncio.shield(self._taken[call.call_id])  # a call that still runs is joined, as at the real hub
+        return self._answer(result.model_dump_json())
+
+    async def _run(self, call: ToolCall) -> ToolResult:
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        await asyncio.sleep(self.delays.get(call.name, self.delay))
+        self.running -= 1
+        handler = self.handlers.get(call.name, lambda arguments: ToolResult(text=f"did {arguments}"))
+        result = handler(call.arguments)
+        if call.call_id is not None:
+            self.effects.append(call.call_id)
+        return result
 
     async def _reserve(self, request: Request) -> Response:
         self._look(request)
