@@ -13,6 +13,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from annabelle.core.home import Home
 from annabelle.core.redact import is_secret_name
 from annabelle.core.settings import Settings
+from annabelle.policy.tools.reviewed import reviewed_tools
 from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.manifest import find_builtins
 from servers.every_server import NAMES, build, manifest
@@ -45,6 +46,7 @@ MODEL_KEYS = {
 """What a server needs to reach a model, for vectors or for verdicts, and to book what that costs."""
 UNSEEN = "guardian"
 """The one server that only the hub calls, so nothing in it is offered to anyone and no word calls for it."""
+DOING = {"write_inside", "send_outside", "destroy", "execute"}
 ASKING = {"annabelle": {"agent_id": "annabelle", "user_id": "owner", "caller": "hub", "trust": "trusted"}}
 
 _REPORT = f"""
@@ -132,6 +134,27 @@ def test_a_name_that_deletes_or_sends_is_declared_destructive(home: Home, name: 
     mild = {tool.name for tool in tools if words & set(tool.name.split("_")) and not tool.annotations.destructive}
     # It speaks to an interpreter of its own, and what that may do is bounded by the sandbox.
     assert mild <= {"send_to_session"}
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_tool_that_does_something_with_any_of_its_arguments_does_not_call_itself_read_only(home: Home, name: str):
+    reviewed = reviewed_tools()
+    wrong: list[str] = []
+    for tool in build(name).tools.values():
+        traits = reviewed.get(f"{name}_{tool.name}")
+        if traits is not None and tool.annotations.read_only:
+            worst = {*traits.classes, *(found for classes in traits.given.values() for found in classes)}
+            wrong += [f"{tool.name}: {found}" for found in sorted(worst & DOING)]
+    assert wrong == []
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize("tool", ["snapshot", "read", "console_messages", "network_requests"])
+def test_looking_at_a_page_is_reading_and_saving_it_is_writing_in_the_workspace(tool: str):
+    traits = reviewed_tools()[f"web_browser_{tool}"]
+    assert traits.classes_of({}) == traits.classes_of({"filename": None}) == ("read_untrusted",)
+    assert traits.classes_of({"filename": "page.txt"}) == ("read_untrusted", "write_inside")
 
 
 @pytest.mark.parametrize("name", NAMES)

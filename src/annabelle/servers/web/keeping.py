@@ -11,7 +11,11 @@ from annabelle.servers.kit.files.parts import stamp
 from annabelle.servers.kit.files.workspace import FileKept, Workspace
 
 FileName = Annotated[
-    str | None, Field(description="Save to this file of the workspace instead of showing it", max_length=500)
+    str | None,
+    Field(
+        description="Save to this new file of the workspace instead of showing it; without it nothing is written",
+        max_length=500,
+    ),
 ]
 
 

@@ -23,7 +23,7 @@ class Listening:
     def __init__(self, house: House) -> None:
         self._house = house
 
-    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_console_messages(
         self,
         level: Annotated[
@@ -42,7 +42,7 @@ class Listening:
             ]
             return await self._list(session, tab, lines, filename, "console.txt")
 
-    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_network_requests(
         self,
         includeStatic: Annotated[

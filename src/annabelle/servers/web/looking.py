@@ -31,12 +31,12 @@ _READ = """(element, html) => (html ? element.outerHTML : element.innerText) ?? 
 
 
 class Looking:
-    """Reading changes nothing on the page."""
+    """Reading changes nothing on the page. Not declared read-only, because a call can save what it read as a file."""
 
     def __init__(self, house: House) -> None:
         self._house = house
 
-    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_snapshot(
         self,
         filename: FileName = None,
@@ -56,7 +56,7 @@ class Looking:
             text = await mask_passwords(tab, shown_text(tree))
             return await self._content(session, tab, text, filename, ".yml", "snapshot.yml")
 
-    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
     async def browser_read(
         self,
         format: Annotated[Literal["text", "html"], Field(description="Visible text, or HTML")] = "text",
