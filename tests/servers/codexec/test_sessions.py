@@ -50,6 +50,12 @@ async def test_a_session_remembers(call: CallTool, language: str, pieces: list[s
         ("python", "input()", "EOFError: EOF when reading a line", "1 + 1"),
         ("node", "throw new Error('no')", "Error: no", "1 + 1"),
         ("node", "await Promise.reject(new TypeError('no'))", "TypeError: no", "1 + 1"),
+        ("node", "throw null", "Uncaught null", "1 + 1"),
+        ("node", "throw undefined", "Uncaught undefined", "1 + 1"),
+        ("node", "throw 0", "Uncaught 0", "1 + 1"),
+        ("node", "throw 'no'", "Uncaught 'no'", "1 + 1"),
+        ("node", "await Promise.reject()", "Uncaught undefined", "1 + 1"),
+        ("node", "await Promise.resolve(1); throw null", "Uncaught null", "1 + 1"),
         ("node", "function (", "SyntaxError: Function statements require a function name", "1 + 1"),
     ],
 )
@@ -61,6 +67,18 @@ async def test_an_error_ends_the_code_and_not_the_session(
     assert (failed.error, failed.exit_code, failed.session_gone) == (error, 1, False)
     assert failed.stderr
     assert fine.value == "2"
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("undefined", None), ("await undefined", None), ("null", "null"), ("await null", "null"),
+        ("try { throw null } catch {}", None), ("await Promise.reject().catch(() => 3)", "3"),
+    ],
+)  # fmt: skip
+async def test_code_that_throws_nothing_is_no_error(call: CallTool, code: str, value: str | None) -> None:
+    result = await call("send_to_session", language="node", code=code)
+    assert (result.value, result.error, result.exit_code) == (value, None, 0)
 
 
 async def test_output_stays_with_the_code_that_made_it(call: CallTool) -> None:

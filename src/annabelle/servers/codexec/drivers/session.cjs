@@ -3,13 +3,31 @@
 'use strict';
 const fs = require('node:fs');
 const readline = require('node:readline');
-const repl = require('node:repl');
 const util = require('node:util');
+const vm = require('node:vm');
 const { PassThrough, Writable } = require('node:stream');
 
 const MOST_SHOWN = 20000;
 let mark = null;
 let interrupt = null;
+let outcome = {};
+
+// The REPL takes a thrown null for no error at all, so what came of the code is seen here, where the REPL has it run.
+// It keeps the way to run code for itself when it is loaded; everybody else has the genuine one.
+const genuine = vm.Script.prototype.runInThisContext;
+vm.Script.prototype.runInThisContext = function observed(...options) {
+  outcome = {};
+  try {
+    const value = genuine.apply(this, options);
+    if (util.types.isPromise(value)) outcome.promise = value;
+    return value;
+  } catch (error) {
+    outcome.thrown = [error];
+    throw error;
+  }
+};
+const repl = require('node:repl');
+vm.Script.prototype.runInThisContext = genuine;
 
 process.on('uncaughtException', (error) => {
   fs.writeSync(2, `Uncaught ${util.inspect(error)}\n`); // a timer that fails does not end the session
@@ -52,14 +70,15 @@ function shown(value) {
 function run(code) {
   return new Promise((resolve) => {
     interrupt = () => resolve({ error: 'interrupted', interrupted: true });
+    outcome = {};
     process.off('SIGINT', onSignal); // while code runs the REPL watches for the signal; two watchers lose it
     try {
       console_.eval(code + '\n', console_.context, 'code', (error, value) => {
-        if (!error) return resolve({ value: shown(value) });
         const cause = error instanceof repl.Recoverable ? error.err : error;
         if (cause && cause.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') return interrupt();
-        write(2, `${trace(cause)}\n`);
-        resolve({ error: String(cause && cause.message ? `${cause.name}: ${cause.message}` : util.inspect(cause)).slice(0, MOST_SHOWN) });
+        if (cause || outcome.thrown) return resolve(failed(cause));
+        if (value !== undefined || !outcome.promise) return resolve({ value: shown(value) });
+        outcome.promise.then(() => resolve({ value: null }), (reason) => resolve(failed(reason))); // it has been awaited
       });
     } catch (error) {
       resolve({ error: String(error) });
@@ -67,6 +86,12 @@ function run(code) {
       process.on('SIGINT', onSignal);
     }
   });
+}
+
+function failed(cause) {
+  write(2, `${trace(cause)}\n`);
+  const said = cause && cause.message ? `${cause.name}: ${cause.message}` : `Uncaught ${util.inspect(cause)}`;
+  return { error: said.slice(0, MOST_SHOWN) };
 }
 
 // The stack without the steps of the REPL and of this file, which begin where the code was started.
