@@ -221,7 +221,9 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     stopper = Stopper(StopperParts(agents, turns, toolbox, finished, questions, halts, notices, audit))
     agents.on_thinker = stopper.settle
     gate = Gate(settings, GateParts(agents, events, lanes, stopper, finished, traces, questions, standing, secrets))
-    deciding = Deciding(DecidingParts(database, events, lanes, agents, toolbox, expiring, audit, start.redact))
+    deciding = Deciding(
+        DecidingParts(database, events, lanes, agents, toolbox, expiring, audit, start.redact, tasks.go_on)
+    )
     forgetting = Forgetting(
         ForgettingParts(
             home, Places(home, settings.memory_export_path, settings.workspace_path), database,

@@ -46,15 +46,21 @@ LETTER: JsonObject = {
 
 
 class AskAboutLetters:
-    """A policy that lets everything pass but letters: those it wants a yes for."""
+    """A policy that lets everything pass but letters: those it wants a yes for.
+
+    With `only_when_made` it has grown stricter since a letter was queued.
+    """
 
     def __init__(self) -> None:
         self.judged: list[str] = []
+        self.only_when_made = False
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
         self.judged.append(context.call_id or "")
         if tool.name == "post_letter" and arguments.get("to") == "nobody":
             return Decision(verdict="refuse", reasons=("Your rule says: never.",))
+        if self.only_when_made and context.queued_as is None:
+            return Decision()
         if tool.name == "post_letter":
             return Decision(verdict="ask", reasons=(f"You did not name {arguments['to']}.",))
         return Decision()
@@ -219,6 +225,7 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
             hub.progress.ready()
             await hub.approvals.expiring.start()
             await machine.lanes.resume()
+            await hub.tasks.resume()
             owner = await stack.enter_async_context(client(hub, home.token_file.read_text().strip()))
             yield House(machine, owner, thinker, judge, posted)
             hub.progress.phase = "stopping"

@@ -40,7 +40,7 @@ class ApprovalView(Answer):
     text: str = Field(description="The question as it is shown in the chat, with nothing unseen in it")
     agent_id: str
     thread_id: str
-    message_id: str = Field(description="The message whose turn asked")
+    message_id: str = Field(description="The message whose turn asked, or that told of a task's question")
     created_at: datetime
     expires_at: datetime
     decided_at: datetime | None
@@ -73,8 +73,9 @@ class NewAnswer(BaseModel):
 class AnsweredView(Answer):
     approval: ApprovalView
     message_id: str | None = Field(
-        description="The message that carries the turn on; none while another question of the turn waits"
+        description="The message that carries the turn on; none while another question of the turn waits, or of a task"
     )
+    task_id: str | None = Field(default=None, description="The task in the background that goes on")
     rule_id: str | None = Field(default=None, description="The rule that was made")
 
 
@@ -109,7 +110,9 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
     answer = PersonsAnswer(new.verdict == "approve", new.arguments, new.note, new.always)
     decided = await hub.approvals.decide(approval_id, caller.user_id, answer)
     going_on = decided.going_on.id if decided.going_on is not None else None
-    return AnsweredView(approval=_view(hub, decided.approval), message_id=going_on, rule_id=decided.rule_id)
+    return AnsweredView(
+        approval=_view(hub, decided.approval), message_id=going_on, task_id=decided.task_id, rule_id=decided.rule_id
+    )
 
 
 def _view(hub: Hub, approval: Approval) -> ApprovalView:

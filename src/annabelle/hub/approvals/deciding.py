@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -22,6 +23,7 @@ from annabelle.hub.approvals.allowance import Allowance, allowance_for
 from annabelle.hub.approvals.expiring import Expiring
 from annabelle.hub.approvals.parking import carry_on
 from annabelle.hub.approvals.question import until
+from annabelle.hub.approvals.queued import asking_task
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.policy.tools.guess import guessed
 from annabelle.store import approvals, events, messages, rules, threads
@@ -53,11 +55,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """The question as it stands now, and the message that goes on; none while another question of the turn waits."""
+    """The question as it stands now, and what goes on: the message that carries the turn on, or the task that asked.
+
+    Nothing goes on while another question of the turn waits.
+    """
 
     approval: Approval
     going_on: StoredMessage | None
     rule_id: str | None = None
+    task_id: str | None = None
+
+
+async def _nobody_waits(_task_id: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,7 @@ class DecidingParts:
     expiring: Expiring
     audit: Audit | None = None
     redact: Redactor = field(default_factory=Redactor)
+    task_goes_on: Callable[[str], Awaitable[None]] = _nobody_waits
 
 
 class Deciding:
@@ -102,16 +112,19 @@ class Deciding:
                 rule = rules.add_allowance(
                     conn, user_id=user_id, agent_id=asked.agent_id, words=allowance.words, match=allowance.match
                 )
-            going_on = carry_on(conn, messages.load(conn, asked.message_id))
+            message = messages.load(conn, asked.message_id)
+            going_on, task_id = carry_on(conn, message), asking_task(message)
             now_is = approvals.get(conn, approval_id, user_id)
             told = _told(conn, now_is)
-            return Written(Decided(now_is, going_on, rule.id if rule is not None else None), user_id, told)
+            return Written(Decided(now_is, going_on, rule.id if rule is not None else None, task_id), user_id, told)
 
         decided = await parts.events.transact(write)
         self._note(decided, answer)
         failpoint("hub.after_decision")
         if decided.going_on is not None:
             await parts.lanes.offer(decided.going_on.thread_id)
+        if decided.task_id is not None:
+            await parts.task_goes_on(decided.task_id)
         return decided
 
     def _verdict(self, asked: Approval, user_id: str, answer: Answer) -> Verdict:

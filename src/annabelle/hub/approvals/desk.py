@@ -17,6 +17,7 @@ from annabelle.core.redact import Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import Decision
 from annabelle.hub.approvals.question import question
+from annabelle.hub.approvals.queued import announce, granted_before, task_of, tell
 from annabelle.store import approvals, decisions, messages, threads
 from annabelle.store.approvals import Approval, NewApproval, Yes
 from annabelle.store.database import Database
@@ -41,11 +42,13 @@ class StoredDesk:
 
         A queued call is made once itself, with the arguments it was queued with: a yes to the queueing is one to it.
         """
-        call_id, queued_as = context.call_id, context.queued_as
-        if queued_as is not None:
-            return await self.database.read(lambda conn: approvals.used_for(conn, queued_as, context.user_id))
+        call_id = context.call_id
         if call_id is None:
             return False
+        if task_of(context) is not None and await self.database.read(
+            lambda conn: _queued(conn, tool, arguments, context)
+        ):
+            return True
 
         def use(conn: Connection) -> str | None:
             return approvals.use(conn, _bound(conn, tool, arguments, context), call_id)
@@ -66,7 +69,7 @@ class StoredDesk:
 
         def write(conn: Connection) -> Approval:
             threads.touch(conn, thread_id, now())
-            bound = _bound(conn, tool, arguments, context)
+            bound, task_id = _bound(conn, tool, arguments, context), task_of(context)
             if approvals.denied(conn, bound, call_id) is not None:
                 raise NotAllowed(
                     f"The user said no to exactly this call of {tool.name}.", hint="Do not ask again; go on without it."
@@ -74,14 +77,17 @@ class StoredDesk:
             new = NewApproval(
                 bound=bound,
                 thread_id=thread_id,
-                message_id=message_id,
+                message_id=message_id if task_id is None else announce(conn, task_id, call_id).id,
                 call_id=call_id,
                 tool=tool.name,
                 arguments=cast("JsonObject", self.redact.data(arguments)),
                 reasons=tuple(map(self.redact, decision.reasons)),
                 expires_at=now() + timedelta(hours=self.hours),
             )
-            return approvals.ask(conn, new)
+            asked = approvals.ask(conn, new)
+            if task_id is not None:
+                tell(conn, asked)
+            return asked
 
         approval = await self.database.write(write)
         failpoint("hub.after_ask")
@@ -105,14 +111,26 @@ class StoredDesk:
 
 
 def _bound(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Yes:
+    task_id = task_of(context)
+    return Yes(
+        root_id=_root(conn, context) if task_id is None else task_id,
+        user_id=context.user_id,
+        agent_id=context.agent_id or "",
+        digest=arguments_hash(tool.name, arguments),
+    )
+
+
+def _root(conn: Connection, context: CallContext) -> str:
     assert context.message_id is not None
     message = messages.load(conn, context.message_id)
     if message.state != "running":
         # It was stopped while the call was on its way: nobody waits for a question, and no yes holds any more.
         raise NotAllowed("The turn is over.")
-    return Yes(
-        root_id=decisions.root_of(message),
-        user_id=context.user_id,
-        agent_id=context.agent_id or "",
-        digest=arguments_hash(tool.name, arguments),
-    )
+    return decisions.root_of(message)
+
+
+def _queued(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
+    """Whether the person said yes to the queueing of this call, or to an earlier attempt at it."""
+    queued_as, task_id = context.queued_as or "", task_of(context) or ""
+    digest = arguments_hash(tool.name, arguments)
+    return approvals.used_for(conn, queued_as, context.user_id) or granted_before(conn, task_id, digest)

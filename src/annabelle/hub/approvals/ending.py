@@ -13,6 +13,7 @@ from annabelle.core.ports import Audit
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import current_trace
 from annabelle.hub.approvals.question import headline
+from annabelle.hub.approvals.queued import asking_task, end_task
 from annabelle.store import approvals, decisions, events, messages, parked_turns, threads, to_remember
 from annabelle.store.approvals import Approval
 
@@ -61,12 +62,16 @@ def end_waiting(conn: Connection, message_id: str, end: End, why: str | None = N
     parked_turns.remove(conn, message_id)
     if message.state in ("queued", "running"):
         return Ended(message.user_id, over)
-    root = decisions.root_message(conn, message)
+    root, task_id = decisions.root_message(conn, message), asking_task(message)
+    text = f"{why or _WHY[end]}, so this was not done: {_tools(over)}."
     said = messages.add_agent_message(
-        conn, message.thread_id, f"{why or _WHY[end]}, so this was not done: {_tools(over)}.", f"{message_id}:{end}",
+        conn, message.thread_id, text, f"{message_id}:{end}",
         reply_to=root.id, metadata={"ended": [one.id for one in over], "state": end}, trace_id=message.trace_id,
     )  # fmt: skip
-    to_remember.add(conn, root, threads.load(conn, message.thread_id).agent_id)
+    if task_id is None:
+        to_remember.add(conn, root, threads.load(conn, message.thread_id).agent_id)
+    else:
+        end_task(conn, task_id, text)
     data: JsonObject = {"message_id": said.id, "text": said.content, **said.metadata}
     told = TurnEvent(message_id=said.id, key="ended", type="message", data=data)
     return Ended(message.user_id, over, events.append(conn, message.thread_id, [told]))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from annabelle.core.events import TurnEvent
+from annabelle.core.tools import JsonObject
 from annabelle.core.visible import visible, visible_data
 from annabelle.store.approvals import Approval
 
@@ -35,6 +37,18 @@ def _one(approval: Approval) -> str:
         f"Answer with: annabelle approvals approve {approval.id} (or deny)",
     ]
     return "\n".join(lines)
+
+
+def asking(approval: Approval) -> TurnEvent:
+    """The question as an event of the message it belongs to."""
+    data: JsonObject = {
+        "approval_id": approval.id,
+        "tool": approval.tool,
+        "arguments": approval.arguments,
+        "reasons": approval.reasons,
+        "expires_at": approval.expires_at.isoformat(),
+    }
+    return TurnEvent(message_id=approval.message_id, key=f"approval:{approval.id}", type="approval", data=data)
 
 
 def until(moment: datetime) -> str:

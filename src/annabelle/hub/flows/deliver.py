@@ -14,7 +14,7 @@ from annabelle.core.events import EventType, TurnEvent
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.hub.approvals.parking import Parked, park, settle, was_asked
-from annabelle.hub.approvals.question import headline
+from annabelle.hub.approvals.question import asking, headline
 from annabelle.hub.events.log import Written
 from annabelle.hub.guarding import told_already
 from annabelle.hub.subagents.telling import tell_unheard
@@ -67,7 +67,11 @@ def deliver(
     written = events.append(
         conn,
         message.thread_id,
-        [*_asked(message, parked), *_withdrawn(message, unheard), *_events(message, reply, result, unknown)],
+        [
+            *map(asking, parked.questions if parked is not None else ()),
+            *_withdrawn(message, unheard),
+            *_events(message, reply, result, unknown),
+        ],
     )
     written += tell_unheard(conn, message)
     claims.release(conn, message_id)
@@ -111,24 +115,6 @@ def _question(conn: Connection, message: StoredMessage, parked: Parked, facts: J
     """The answer of a turn that waits, in the hub's own words: what is asked must be what is written down."""
     asked: JsonObject = {"approvals": [one.id for one in parked.questions]}
     return messages.add_reply(conn, reply_to=message.id, content=parked.text, metadata=facts | asked)
-
-
-def _asked(message: StoredMessage, parked: Parked | None) -> list[TurnEvent]:
-    return [
-        TurnEvent(
-            message_id=message.id,
-            key=f"approval:{one.id}",
-            type="approval",
-            data={
-                "approval_id": one.id,
-                "tool": one.tool,
-                "arguments": one.arguments,
-                "reasons": one.reasons,
-                "expires_at": one.expires_at.isoformat(),
-            },
-        )
-        for one in (parked.questions if parked is not None else ())
-    ]
 
 
 def _withdrawn(message: StoredMessage, unheard: Sequence[Approval]) -> list[TurnEvent]:

@@ -33,8 +33,9 @@ def call_in(arguments: JsonObject) -> tuple[str, JsonObject]:
 
 @dataclass(frozen=True, slots=True)
 class QueueJudge:
-    """Nobody can be asked in the background, so the question is asked while the turn can wait: before it is queued.
+    """The question is asked before the call is queued, while the person is there; a yes to that is one to the call.
 
+    Of what was allowed then and needs a yes by the time it is made, the task asks itself (`approvals.queued`).
     `tools` are those the caller may use, `check` raises what a call would be refused with: about a call that could not
     be made nobody is asked.
     """

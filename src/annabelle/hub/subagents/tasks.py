@@ -17,11 +17,13 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, traced
 from annabelle.durable.durable import Durable
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.queued import settle_task
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.subagents.brief import subagent_id
 from annabelle.hub.subagents.subagents import Subagents
-from annabelle.hub.subagents.telling import tell
-from annabelle.store import messages, tasks
+from annabelle.hub.subagents.telling import tell, tell_asked
+from annabelle.store import approvals, messages, tasks
+from annabelle.store.approvals import Approval
 from annabelle.store.database import Database
 from annabelle.store.tasks import NewTask, Task, TaskKind, TaskState
 
@@ -102,10 +104,18 @@ class Tasks:
         unfinished = await self._parts.database.read(tasks.unfinished)
         await asyncio.to_thread(self.subagents.tidy, unfinished)
 
+    async def go_on(self, task_id: str) -> None:
+        """A question of the task was answered: do the rest of it."""
+        task = await self._parts.database.read(lambda conn: tasks.load(conn, task_id))
+        if task.open:
+            await self._start(task)
+
     async def resume(self) -> None:
         """After a start: begin what was written down and not begun, and end what can not go on."""
         for task in await self._parts.database.read(tasks.unfinished):
-            state = await self._parts.durable.status(task.id)
+            if await self.waits(task):
+                continue
+            state = await self._parts.durable.status(await self._flow_id(task))
             if state is None:
                 await self._start(task)
             elif state != "running":
@@ -114,7 +124,19 @@ class Tasks:
 
     async def _start(self, task: Task) -> None:
         trace_id = cast("JsonObject", task.request["context"]).get("trace_id")
-        await self._parts.durable.start(RUN_TASK, task.id, {"task_id": task.id, "trace_id": trace_id})
+        await self._parts.durable.start(RUN_TASK, await self._flow_id(task), {"task_id": task.id, "trace_id": trace_id})
+
+    async def waits(self, task: Task) -> bool:
+        """Whether it waits for a person's yes."""
+        return any(one.state == "pending" for one in await self._asked(task))
+
+    async def _flow_id(self, task: Task) -> str:
+        """Of the flow that does the next part: one up to the first question, and one after each answer."""
+        answered = sum(one.state != "pending" for one in await self._asked(task))
+        return f"{task.id}:{answered}" if answered else task.id
+
+    async def _asked(self, task: Task) -> list[Approval]:
+        return await self._parts.database.read(lambda conn: approvals.of_root(conn, task.id))
 
     async def _run(self, argument: JsonObject) -> JsonObject:
         parts, task_id = self._parts, str(argument["task_id"])
@@ -128,6 +150,10 @@ class Tasks:
                 return (await self._work[task.kind](task)).model_dump(mode="json")
 
             result = ToolResult.model_validate(await parts.durable.step("work", work))
+            if result.approval_id is not None:
+                await self._tell_question(task)
+                parts.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
+                return {"state": "waiting"}
             state = await self._insist(task, result)
             parts.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
             if task.kind == "subagent":
@@ -146,6 +172,15 @@ class Tasks:
             else:
                 return
 
+    async def _tell_question(self, task: Task) -> None:
+        """Whoever follows the thread sees it; again after a crash it is the same event."""
+
+        def write(conn: Connection) -> Written[None]:
+            waiting = [one for one in approvals.of_root(conn, task.id) if one.state == "pending"]
+            return Written(None, task.user_id, [event for one in waiting for event in tell_asked(conn, one)])
+
+        await self._parts.events.transact(write)
+
     async def _insist(self, task: Task, result: ToolResult) -> TaskState:
         while True:
             try:
@@ -162,6 +197,7 @@ class Tasks:
 
         def write(conn: Connection) -> Written[None]:
             first = tasks.finish(conn, task.id, state, kept)
+            settle_task(conn, task)
             if not first or _awaited(conn, task):
                 return Written(None, task.user_id)
             return Written(None, task.user_id, tell(conn, tasks.load(conn, task.id)))

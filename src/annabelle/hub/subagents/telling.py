@@ -8,7 +8,10 @@ from sqlalchemy import Connection
 
 from annabelle.core.events import StoredEvent, TurnEvent
 from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.hub.approvals import queued
+from annabelle.hub.approvals.question import asking
 from annabelle.store import events, messages, tasks
+from annabelle.store.approvals import Approval
 from annabelle.store.messages import StoredMessage
 from annabelle.store.tasks import Task
 
@@ -27,6 +30,16 @@ def tell(conn: Connection, task: Task) -> list[StoredEvent]:
     )  # fmt: skip
     data: JsonObject = {"message_id": said.id, "text": said.content, "task_id": task.id}
     return events.append(conn, task.thread_id, [TurnEvent(message_id=said.id, key="task", type="message", data=data)])
+
+
+def tell_asked(conn: Connection, asked: Approval) -> list[StoredEvent]:
+    """Of a task that waits: the question, and what was said of it in the thread."""
+    said = [messages.load(conn, asked.message_id), queued.tell(conn, asked)]
+    told = [
+        TurnEvent(message_id=one.id, key="task", type="message", data={"message_id": one.id, "text": one.content})
+        for one in said
+    ]
+    return events.append(conn, asked.thread_id, [*told, asking(asked)])
 
 
 def tell_unheard(conn: Connection, message: StoredMessage) -> list[StoredEvent]:

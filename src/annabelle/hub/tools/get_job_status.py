@@ -24,6 +24,7 @@ def get_job_status_tool(tasks: Tasks) -> NativeTool:
     async def look(arguments: JsonObject, context: CallContext) -> ToolResult:
         try:
             task = await tasks.status(str(arguments["taskId"]), context.user_id)
+            waits = " It waits for the user's yes." if task.open and await tasks.waits(task) else ""
         except AnnabelleError as error:
             return ToolResult.failure(error.body(context.trace_id))
         structured: JsonObject = {"taskId": task.id, "name": task.name, "state": task.state}
@@ -31,7 +32,7 @@ def get_job_status_tool(tasks: Tasks) -> NativeTool:
         trust: Trust = "trusted" if result is None else result.trust
         if result is not None:
             structured["result"] = result.text
-        text = f"The task “{task.name}” is {task.state}." + ("" if result is None else f" {result.text}")
+        text = f"The task “{task.name}” is {task.state}.{waits}" + ("" if result is None else f" {result.text}")
         return ToolResult(text=text, structured=structured, trust=trust)
 
     annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
