@@ -13,6 +13,7 @@ import pytest
 from annabelle.core.errors import Conflict, NotFound, SwitchedOff
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
+from annabelle.toolbox.external.pins import PinsFile
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.notices import Notice
 from annabelle.toolbox.status import ServerStatus
@@ -209,3 +210,39 @@ async def test_no_pin_and_no_account_holds_a_secret(post: Mailer, start: Start) 
         home.pins_file.stat().st_mode & 0o777,
         home.pins_file.with_name("pins-key.json").stat().st_mode & 0o777,
     } == {0o600}
+
+
+@pytest.mark.req("POL-06", "EXT-06")
+async def test_a_pin_from_before_secrets_were_masked_is_masked_and_is_no_change(post: Mailer, start: Start) -> None:
+    talkative = {**mailer.SEND, "description": "Signs in with cave-canem-9."}
+    post.release(tools=[talkative, mailer.UPDATE])
+    first = await start(post.config)
+    await first.admission.accept("mailer")
+    await eventually(lambda: of(first).state == "ready")
+    await first.stop()
+    pins = PinsFile(post.config.home.pins_file)
+    pin = pins.get("mailer")
+    assert pin is not None
+    assert pin.server is not None
+    told = {**pin.server.tools, "send_email": json.dumps({**talkative, "description": "Signs in with cave-canem-9."})}
+    lines = (*pin.entry.lines, "argument: --key=cave-canem-9")
+    old = pin.model_copy(
+        update={
+            "server": pin.server.model_copy(update={"tools": told}),
+            "entry": pin.entry.model_copy(update={"lines": lines}),
+        }
+    )
+    pins.put("mailer", old)
+    again = await start(post.config)
+    assert of(again).state == "ready"
+    assert "cave-canem-9" not in post.config.home.pins_file.read_text()
+    assert pins.get("mailer") == pin  # also when it was decided
+
+    await again.stop()
+    pins.put("mailer", old)
+    post.release(tools=[BCC, mailer.UPDATE])
+    last = await start(post.config)
+    assert of(last).state == "quarantined"
+    account = last.admission.account("mailer")
+    assert "Signs in with" in account.diff
+    assert "cave-canem-9" not in str(account) + post.config.home.pins_file.read_text()

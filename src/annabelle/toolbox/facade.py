@@ -62,7 +62,7 @@ class Toolbox:
         self._router = Router(self._catalogue, journal, doors, self.guard)
         self._launcher = _launcher(config, warm)
         pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
-        pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told)
+        pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told, redact=doors.redact)
         moved = ServerMoves(doors.audit)
         self._supervisor = Supervisor(
             config, self._launcher, self._catalogue, pinning, self._notify, doors.redact, moved

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from hashlib import sha256
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict
 
-from annabelle.core.redact import Redactor, environment_secrets
+from annabelle.core.redact import Forms, Redactor, environment_secrets
 from annabelle.core.tools import JsonObject
 from annabelle.toolbox.connections.connection import Introduction
 from annabelle.toolbox.external.entries import Entry
 from annabelle.toolbox.external.entry_secrets import argument_secrets
 
 _NOT_SHOWN_TO_ANYONE = ("_meta", "icons")
+_NAMES_OF_A_RESOURCE = ("uri", "uriTemplate")
 _OF_A_RESOURCE = ("uri", "uriTemplate", "name", "title", "description", "mimeType")
 
 
@@ -39,7 +41,19 @@ class Likeness(BaseModel):
             instructions=introduction.instructions,
             tools=_by_name(tools),
             prompts=_by_name(introduction.prompts),
-            resources=_by_name(resources, ("uri", "uriTemplate")),
+            resources=_by_name(resources, _NAMES_OF_A_RESOURCE),
+        )
+
+    def without(self, secrets: Forms) -> Likeness:
+        """The same as it would be kept today: what was listed before secrets were masked may hold one."""
+        resources = _masked(self.resources, secrets)
+        return Likeness(
+            name=secrets.masked(self.name),
+            version=secrets.masked(self.version),
+            instructions=secrets.masked(self.instructions),
+            tools=_by_name(_masked(self.tools, secrets)),
+            prompts=_by_name(_masked(self.prompts, secrets)),
+            resources=_by_name(resources, _NAMES_OF_A_RESOURCE),
         )
 
     @property
@@ -58,6 +72,10 @@ def _by_name(listed: Iterable[JsonObject], keys: tuple[str, ...] = ("name",)) ->
             name = f"{told} ({count})"
         found[name] = canonical({key: value for key, value in one.items() if key not in _NOT_SHOWN_TO_ANYONE})
     return dict(sorted(found.items()))
+
+
+def _masked(kept: dict[str, str], secrets: Forms) -> list[JsonObject]:
+    return [secrets.masked_object(cast("JsonObject", json.loads(text))) for text in kept.values()]
 
 
 def canonical(value: object) -> str:

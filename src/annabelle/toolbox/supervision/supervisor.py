@@ -77,13 +77,13 @@ class Supervisor:
         if server.problem is not None:
             self._idle[name] = _idle(server, "disabled", server.problem)
             return
+        # What the user wrote into the entry itself is in no variable of the hub's.
+        self._redact.learn(entry_secrets(server))
         hold = self._pinning.may_start(server)
         if hold is not None:
             self._idle[name] = _idle(server, hold.state, hold.sentence)
             self._catalogue.hold(name)
             return
-        # What the user wrote into the entry itself is in no variable of the hub's.
-        self._redact.learn(entry_secrets(server))
         if server.url is not None:
             connect = http_connect(server.url, dict(server.headers), self._redact)
         else:
