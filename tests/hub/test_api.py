@@ -31,7 +31,12 @@ def test_the_status_shows_servers_agents_tools_and_one_start_up_notice(shared_hu
     status = shared_hub.http.get("/status").json()
     assert status["status"] == "ready"
     assert [server["name"] for server in status["servers"]] == ["filer", "memory"]
-    assert status["toolCount"] == len(shared_hub.http.get("/tools/list").json()["tools"])
+    listed = shared_hub.http.get("/tools/list").json()["tools"]
+    assert status["toolCount"] == len(listed)
+    memory = next(one for one in status["servers"] if one["name"] == "memory")
+    theirs = [tool.get("audience", "everyone") for tool in listed if tool["server"] == "memory"]
+    assert set(theirs) == {"everyone", "people"}
+    assert memory["tools"] == theirs.count("everyone"), "what a model can see"
     assert [agent["agentId"] for agent in status["agents"]] == ["annabelle"]
     assert [notice["topic"] for notice in status["notices"]].count("startup") == 1
 

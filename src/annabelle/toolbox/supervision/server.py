@@ -12,6 +12,7 @@ from datetime import datetime
 from annabelle.core.errors import AnnabelleError, ErrorBody, OutcomeUnknown, RetryByModel, ServerDown
 from annabelle.core.messages import now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.toolbox.audience import may_use
 from annabelle.toolbox.config import Pace
 from annabelle.toolbox.connections.connection import Connect, Connection, call_meta
 from annabelle.toolbox.external.pinning import Hold
@@ -311,7 +312,7 @@ class ManagedServer:
         if hold is not None:
             raise HeldBack(hold)
         specs = [spec for spec in (to_spec(self.profile, tool) for tool in listed) if spec is not None]
-        self._tools = sum(spec.audience != "hub" for spec in specs)  # what only the hub calls is nobody's tool
+        self._tools = sum(may_use("agent", spec) for spec in specs)  # as many as a model can see
         self._asked_for_readiness = answers_for_itself(specs)
         self._ears.tools(self, specs)
 
