@@ -68,7 +68,15 @@ async def test_the_person_is_told_that_a_sentence_is_no_rule_and_how_to_write_on
 )
 def test_what_sounds_like_a_rule_and_is_not_understood_is_found(sentence: str) -> None:
     (missed,) = missed_in(f"Hi! {sentence}. Thanks.")
-    assert missed.words == f"{sentence}."
+    assert missed.words.removesuffix(" Thanks.") == f"{sentence}."  # behind a number a date may go on
+
+
+@pytest.mark.req("TRU-05")
+def test_a_date_does_not_end_a_sentence_and_a_rule_beside_it_is_not_called_missed() -> None:
+    (dated,) = missed_in("Antworte nie meinem Chef vor dem 3. Mai.")
+    assert dated.words == "Antworte nie meinem Chef vor dem 3. Mai."
+    (missed,) = missed_in("Always ask before deleting mail from 2024. Never reply to my boss.")
+    assert missed.words == "Never reply to my boss."
 
 
 @pytest.mark.req("TRU-05")

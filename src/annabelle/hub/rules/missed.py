@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
-from annabelle.policy.rules.compile import NotUnderstood, compile_rule
+from annabelle.policy.rules.compile import NotUnderstood, compile_rule, stated_in
 from annabelle.policy.rules.lexicon import DEEDS, NOT_A_NAME, THINGS, Deed
 from annabelle.policy.rules.phrases import Phrase, phrase_of
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+|;\s")
 _MOST: Final = 3
 """In one message; whoever pastes a page of rules need not hear of each."""
 _LONGEST: Final = 300
@@ -57,9 +57,9 @@ def missed_in(message: str) -> list[Missed]:
 
 
 def _looked_at(text: str) -> Iterator[Missed]:
-    for sentence in _SENTENCE.split(text):
-        words = sentence.strip()
-        if len(words) > _LONGEST or words.endswith("?"):
+    for sentence in SENTENCE.split(text):
+        words = _beside_rules(sentence)
+        if not words or len(words) > _LONGEST or words.endswith("?"):
             continue
         phrase = phrase_of(words)
         if phrase is None:
@@ -72,6 +72,13 @@ def _looked_at(text: str) -> Iterator[Missed]:
             compile_rule(words)
         except NotUnderstood as trouble:
             yield Missed(words, str(trouble))
+
+
+def _beside_rules(sentence: str) -> str:
+    """What is left of it beside the rules it states: “from 2024. Never …” is one sentence, for a date may stand so."""
+    for rule in stated_in(sentence):
+        sentence = sentence.replace(rule.words, "")
+    return sentence.strip()
 
 
 def _meant(words: str, phrase: Phrase) -> bool:
