@@ -135,7 +135,8 @@ class Deciding:
                 field = "arguments" if answer.arguments is not None else "always"
                 raise InvalidArguments(f"{field} goes with a yes only.", field=field)
             return Verdict("denied", user_id, answer.note)
-        # Nothing is lost: the question waits until the agent may work again.
+        # Nothing is lost: the question waits until the agent may work again, or is there again.
+        self._parts.agents.agent(asked.agent_id)
         self._parts.agents.check_paused(asked.agent_id)
         edited = answer.arguments
         if edited is None or edited == asked.arguments:

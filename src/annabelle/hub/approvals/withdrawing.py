@@ -23,19 +23,19 @@ class Withdrawing:
     audit: Audit | None = None
 
     async def withdraw(self, where: Where, why: str) -> int:
-        """End everything that waits there; how many turns that were."""
+        """End everything that waits there; how many questions that were."""
         waiting = await self.database.read(lambda conn: open_questions.asking(conn, where))
-        for message_id in waiting:
-            await self._end(message_id, why)
-        return len(waiting)
+        return sum([await self._end(message_id, why) for message_id in waiting])
 
     async def of_message(self, message_id: str, why: str) -> int:
         """End what the turn of one message waits for, also when it went on meanwhile and asked again."""
         return await self.withdraw(Where(turn=message_id), why)
 
-    async def _end(self, message_id: str, why: str) -> None:
+    async def _end(self, message_id: str, why: str) -> int:
         def end(conn: Connection) -> Written[Ended]:
             ended = end_waiting(conn, message_id, "cancelled", why)
             return Written(ended, ended.user_id, ended.events)
 
-        (await self.events.transact(end)).note(self.audit, "cancelled")
+        ended = await self.events.transact(end)
+        ended.note(self.audit, "cancelled")
+        return len(ended.questions)
