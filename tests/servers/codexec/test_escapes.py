@@ -197,7 +197,7 @@ echo fine > fine.txt
     assert not [file for file in os.listdir(workspace / "Code/results") if "leak" in file]
 
 
-async def test_a_fork_bomb_ends_with_its_time(call: CallTool) -> None:
+async def test_a_fork_bomb_ends_with_its_time(call: CallTool, home: Home) -> None:
     result = await call(
         "execute_code",
         language="bash",
@@ -205,7 +205,7 @@ async def test_a_fork_bomb_ends_with_its_time(call: CallTool) -> None:
         timeout_ms=1500,
     )
     assert result.killed in ("time", "processes") or "Resource temporarily unavailable" in result.stderr
-    assert gone("/code/main.sh")
+    assert gone("/code/main.sh", home)
     assert (await call("execute_code", language="bash", code="echo alive")).stdout == "alive\n"
 
 

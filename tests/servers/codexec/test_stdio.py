@@ -80,7 +80,7 @@ async def test_code_runs_and_sessions_live_over_the_protocol(as_process: Connect
     assert sent.content[0].text == "=> 42"
     assert refused.structured_content["error"]["code"] == "not_allowed"
     assert counted.content[0].text == "45"
-    assert gone("/code/session.py"), "sessions end with the server"
+    assert gone("/code/session.py", home), "sessions end with the server"
     assert os.listdir(home.data / "codexec/runs") == []
 
 
@@ -118,11 +118,11 @@ def test_nothing_survives_a_server_that_is_killed(home: Home) -> None:
         )
         process.stdin.flush()
         assert come("96485.33")
-        assert come("/code/session.py")
+        assert come("/code/session.py", home)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert gone("96485.33")
-    assert gone("/code/session.py")
+    assert gone("/code/session.py", home)
 
 
 @pytest.mark.req("EXT-01")
