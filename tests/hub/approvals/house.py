@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -54,6 +54,7 @@ class AskAboutLetters:
     def __init__(self) -> None:
         self.judged: list[str] = []
         self.only_when_made = False
+        self.while_judging: Callable[[], Awaitable[None]] | None = None
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
         self.judged.append(context.call_id or "")
@@ -61,6 +62,8 @@ class AskAboutLetters:
             return Decision(verdict="refuse", reasons=("Your rule says: never.",))
         if self.only_when_made and context.queued_as is None:
             return Decision()
+        if self.while_judging is not None:
+            await self.while_judging()
         if tool.name == "post_letter":
             return Decision(verdict="ask", reasons=(f"You did not name {arguments['to']}.",))
         return Decision()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
+import httpx
 import pytest
 
 from annabelle.core.home import Home
@@ -133,4 +134,28 @@ async def test_five_hundred_questions_are_listed_answered_and_taken_back_at_once
     assert stopped["reply"]["text"] == "Stopped. 500 questions were taken back."
     listed = (await house.owner.get("/approvals", params={"limit": 500})).json()["approvals"]
     assert Counter(one["state"] for one in listed) == {"cancelled": 500}
+    assert house.posted == []
+
+
+@pytest.mark.req("POL-03", "TRU-06")
+@pytest.mark.incident("I-27")
+async def test_a_stop_while_a_question_is_being_asked_leaves_none_and_the_turn_is_over(house: House) -> None:
+    stopping: list[asyncio.Task[httpx.Response]] = []
+
+    async def stop() -> None:
+        house.judge.while_judging = None
+        stopping.append(asyncio.create_task(house.owner.post("/stop")))
+        await asyncio.sleep(0)  # the stop has begun; the question is asked beside it
+
+    house.judge.while_judging = stop
+    said = await house.say(LETTER)
+    stopped = await stopping[0]
+    assert stopped.json()["halted"] == {"all": True, "agents": []}
+    assert (house.posted, await house.asked()) == ([], [])
+    twice = await house.owner.post("/stop")
+    assert (twice.status_code, twice.json()["turns"]) == (200, 0)
+    assert (await house.owner.post("/resume")).json()["message"] == "Everything goes on."
+    assert {one["state"] for one in await house.asked(None)} <= {"cancelled"}
+    assert (await house.message("hello", chat="other"))["reply"]["text"] == "You said: hello"
+    assert (await house.owner.get(f"/messages/{said['messageId']}")).json()["state"] in ("done", "failed")
     assert house.posted == []

@@ -168,3 +168,19 @@ async def test_a_yes_to_a_task_that_policy_forbids_by_now_makes_no_call(house: H
     assert (task["state"], house.posted) == ("failed", [])
     assert "Your rule says: never." in str(task["result"])
     assert [one["state"] for one in await house.asked(None)] == ["cancelled"]
+
+
+@pytest.mark.req("POL-03", "TRU-06")
+async def test_a_stop_while_a_task_is_about_to_ask_leaves_no_question_behind(house: House) -> None:
+    house.judge.only_when_made = True
+
+    async def stop() -> None:
+        house.judge.while_judging = None
+        assert (await house.owner.post("/stop")).status_code == 200
+
+    house.judge.while_judging = stop
+    await house.message(queueing({"to": "bob"}))
+    task = await ended(house)
+    assert (task["state"], house.posted, await house.asked()) == ("failed", [], [])
+    assert (await house.owner.post("/resume")).status_code == 200
+    assert [one["state"] for one in await house.asked(None)] in ([], ["cancelled"])

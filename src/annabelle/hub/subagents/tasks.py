@@ -17,6 +17,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trace import TraceFile, traced
 from annabelle.durable.durable import Durable
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.ending import end_waiting
 from annabelle.hub.approvals.queued import settle_task
 from annabelle.hub.events.log import EventLog, Written
 from annabelle.hub.subagents.brief import subagent_id
@@ -151,7 +152,7 @@ class Tasks:
 
             result = ToolResult.model_validate(await parts.durable.step("work", work))
             if result.approval_id is not None:
-                await self._tell_question(task)
+                await self._wait_for_yes(task)
                 parts.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
                 return {"state": "waiting"}
             state = await self._insist(task, result)
@@ -172,14 +173,30 @@ class Tasks:
             else:
                 return
 
-    async def _tell_question(self, task: Task) -> None:
-        """Whoever follows the thread sees it; again after a crash it is the same event."""
+    async def _wait_for_yes(self, task: Task) -> None:
+        """Show the question to whoever follows the thread. It is the same event again after a crash.
+
+        A stop that came while it was being asked took back what it saw; this one it may not have seen.
+        """
+        stopped = self._stopped_agent(task)
 
         def write(conn: Connection) -> Written[None]:
             waiting = [one for one in approvals.of_root(conn, task.id) if one.state == "pending"]
-            return Written(None, task.user_id, [event for one in waiting for event in tell_asked(conn, one)])
+            told = [event for one in waiting for event in tell_asked(conn, one)]
+            if stopped:
+                told += [event for one in waiting for event in end_waiting(conn, one.message_id, "cancelled").events]
+            return Written(None, task.user_id, told)
 
         await self._parts.events.transact(write)
+
+    def _stopped_agent(self, task: Task) -> bool:
+        try:
+            self._parts.agents.check_paused(task.agent_id or "")
+        except AgentStopped:
+            return True
+        except AgentPaused:
+            return False
+        return False
 
     async def _insist(self, task: Task, result: ToolResult) -> TaskState:
         while True:
