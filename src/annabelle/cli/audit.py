@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -18,6 +18,8 @@ from annabelle.store.audit.places import AuditPlaces
 from annabelle.store.audit.reading import Wanted, latest
 from annabelle.store.audit.record import Record
 from annabelle.store.audit.verify import verify as verify_files
+
+_SHOWN: Final = 10
 
 app = command_app("See what was done and decided, and check that nobody changed the record of it.")
 
@@ -51,6 +53,10 @@ def verify(json: Json = False) -> None:
         f"The audit is whole: {verdict.records} records, {verdict.first} to {verdict.last.n}.{dropped}{torn}"
         f" The last one's hash is {verdict.last.hash}"
     )
+    for incident in verdict.incidents[-_SHOWN:]:
+        print_paragraph(incident)
+    if len(verdict.incidents) > _SHOWN:
+        print_paragraph(f"{len(verdict.incidents) - _SHOWN} more such things happened before; --json tells them all.")
 
 
 @app.command()

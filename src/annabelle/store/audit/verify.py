@@ -9,6 +9,7 @@ from typing import Literal
 
 from annabelle.store.audit.chain import DROPPED, HEAD_MISSING
 from annabelle.store.audit.head import ForgedHead, Head, read_head
+from annabelle.store.audit.incidents import incident
 from annabelle.store.audit.key import read_key
 from annabelle.store.audit.places import AuditPlaces
 from annabelle.store.audit.reading import opened
@@ -31,7 +32,7 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What the files say. `dropped` records went by rotation, which is written down; `torn` bytes are a line that is
-    being written, or was when the hub was killed."""
+    being written, or was when the hub was killed; `incidents` are sentences on what befell it and is no tampering."""
 
     records: int
     first: int | None
@@ -39,6 +40,7 @@ class Verdict:
     dropped: int
     torn: int
     problem: Problem | None
+    incidents: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -81,6 +83,7 @@ class _Walk:
         self._first: _Line | None = None
         self._last: _Line | None = None
         self._dropped: dict[int, str] = {}
+        self._incidents: list[str] = []
 
     def verdict(self) -> Verdict:
         problem = self._lines() or self._beginning() or self._end()
@@ -92,6 +95,7 @@ class _Walk:
             max(self._dropped, default=0),
             self._torn,
             problem,
+            tuple(self._incidents),
         )
 
     def _lines(self) -> Problem | None:
@@ -102,6 +106,7 @@ class _Walk:
             problem = self._follows(line)
             if problem is not None:
                 return problem
+            self._look_for_incidents(line)
             self._first = self._first or line
             self._last = line
             self._records += 1
@@ -122,6 +127,12 @@ class _Walk:
         if record.kind == "audit":
             return self._about_itself(line, record)
         return None
+
+    def _look_for_incidents(self, line: _Line) -> None:
+        assert line.record is not None, "a line that can not be read follows nothing"
+        found = incident(line.record, self._last.record if self._last is not None else None)
+        if found is not None:
+            self._incidents.append(found)
 
     def _out_of_place(self, line: _Line, record: Record, before: Record) -> Problem:
         if record.n == before.n:
