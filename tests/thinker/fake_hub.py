@@ -54,7 +54,8 @@ class FakeHub:
         self.tokens: set[str | None] = set()
         self.paused: str | None = None
         self.delay = 0.0
-        self.delays: dict[str, float] = {}
+        self.held: set[str] = set()
+        """Tools whose calls do not end before they are taken out of here."""
         self._taken: dict[str, asyncio.Task[ToolResult]] = {}
         routes = [
             Route("/tools/list", self._list),
@@ -95,7 +96,9 @@ class FakeHub:
     async def _run(self, call: ToolCall) -> ToolResult:
         self.running += 1
         self.most_running = max(self.most_running, self.running)
-        await asyncio.sleep(self.delays.get(call.name, self.delay))
+        await asyncio.sleep(self.delay)
+        while call.name in self.held:
+            await asyncio.sleep(0.01)
         self.running -= 1
         handler = self.handlers.get(call.name, lambda arguments: ToolResult(text=f"did {arguments}"))
         result = handler(call.arguments)

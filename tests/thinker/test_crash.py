@@ -83,13 +83,14 @@ def test_calls_that_ran_at_the_same_time_each_keep_their_own_result(
 ) -> None:
     hub.tools = [tool("first", read_only=True), tool("second", read_only=True)]
     hub.handlers = {name: lambda a, name=name: ToolResult(text=f"of {name}") for name in ("first", "second")}
-    hub.delays["first"] = 0.5  # so the second ends before it, and is recorded before it
+    hub.held.add("first")  # so the second ends before it
     both = [{"name": "first", "arguments": {}}, {"name": "second", "arguments": {}}]
     asked = brief(json.dumps({"calls": [both], "say": "done"}))
     thinker = start()
     thinker.client.post("/process-message", content=asked.model_dump_json())
     wait_for(lambda: f"{asked.message_id}:1:1" in hub.effects)
     (failpoints / "thinker.after_tool").touch()  # hit by the first, if not already by the second
+    hub.held.clear()
     thinker.wait_until_gone()
     assert start().ask(asked).state == "done"
     assert sorted(hub.effects) == [f"{asked.message_id}:1:0", f"{asked.message_id}:1:1"]
