@@ -12,7 +12,17 @@ from typing import Final
 
 from annabelle.core.trust import Decision, Label, ToolClass
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.grounds import browsing, controlling, destroying, executing, sending, ways_out, writing
+from annabelle.policy.grounds import (
+    browsing,
+    calendars,
+    controlling,
+    counting,
+    destroying,
+    executing,
+    sending,
+    ways_out,
+    writing,
+)
 from annabelle.policy.grounds.why import doubt
 from annabelle.policy.pointing import pried
 from annabelle.policy.rules.rule import Rule, RuledCall, matches
@@ -73,6 +83,8 @@ def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             yield from _GROUNDS[one](call, turn)
     if call.traits.source == "vault" and pried(call, turn):
         yield "you did not speak of what is in the vault"
+    yield from calendars.doubts(call, turn)
+    yield from counting.doubts(call, turn)
     yield from ways_out.doubts(call, turn)
 
 

@@ -13,6 +13,7 @@ from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.orders import Order, orders_in
 from annabelle.policy.intent.own_words import holds_others, own_words
+from annabelle.policy.intent.sparing import without_spared
 from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import Seen, Thing
@@ -81,12 +82,12 @@ class TurnFacts:
     @cached_property
     def now(self) -> Said:
         """What the person said in this turn."""
-        return Said([self.own_words])
+        return Said([without_spared(self.own_words)])
 
     @cached_property
     def said(self) -> Said:
         """What the person said in this turn and the ones just before."""
-        return Said([self.own_words, *(own_words(text) for text in self.earlier)])
+        return Said(without_spared(text) for text in (self.own_words, *map(own_words, self.earlier)))
 
     @cached_property
     def ordered(self) -> tuple[Order, ...]:

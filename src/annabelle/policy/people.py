@@ -21,6 +21,10 @@ from annabelle.policy.seen import Thing
 _BOOKS: Final = frozenset({"find_contact", "memory_list_contacts", "telegram_list_contacts"})
 _REACHED_BY: Final = ("email", "emails", "phone", "phones", "username", "chat_id", "telegram_chat_id")
 _FROM: Final = r"\b(?:from|of|by|von|vom|de|od)\s+(?:(?!(?:to|for|an|für|à|a|do|dla)\b)[\w'-]+\s+){{0,2}}<?{}"
+_OFFICES: Final = content_words(
+    "info support office contact service hello team admin sales help billing accounts booking shop hotel bank course"
+    " school"
+)
 _KEPT_IN: Final = frozenset({"memory", "telegram"})
 
 
@@ -74,10 +78,13 @@ def is_named(receiver: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
 
 
 def names_of_writers(values: Iterable[str], turn: TurnFacts) -> frozenset[str]:
-    """The names by which the person may mean one of these, known only from mail that was seen."""
+    """The names by which the person may mean one of these: those on mail that was seen, and in the address itself."""
     wanted = {one.casefold() for value in values for one in receivers(value)}
     found = (_sender_said(thing, turn.said) for thing in turn.seen.things if thing.sender)
-    return frozenset(word for address, called in found if address in wanted for word in called)
+    seen = {word for address, called in found if address in wanted for word in called}
+    # "tell carla": whoever carla@work.example is, the mailbox knows who writes under that name.
+    addressed = {word for one in wanted for word in content_words(one.partition("@")[0]) & turn.said.words}
+    return frozenset(seen | (addressed - _OFFICES))
 
 
 def _is_the_only_writer(address: str, turn: TurnFacts, direct: Said) -> bool:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from posixpath import basename
 from typing import Final
 
 from annabelle.core.trust import Source
+from annabelle.policy.data import data_beside, without_data_beside
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.naming import Said, content_words
+from annabelle.policy.intent.grammar import LOOKING
+from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.naming import Said, content_words, plain
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import SeenResult, Thing
 from annabelle.policy.tools.nouns import mentions, speaks_of_many, speaks_of_news
@@ -20,6 +26,12 @@ _SPOKEN_OF_AS: Final[dict[Source, tuple[str, ...]]] = {
     "vault": ("vault",),
     "code": ("code",),
 }
+
+_BEGINNING: Final = 12
+_ALL_OF_IT: Final = re.compile(
+    r"\b(?:all|both|everything|each|them|these|those|alle\w*|beide\w*|tous|toutes|todos|todas|ambos|wszyst\w+|ob(?:a|"
+    r"ie))\b"
+)
 
 
 def pried(call: CallFacts, turn: TurnFacts) -> bool:
@@ -38,6 +50,10 @@ def _said(value: str, turn: TurnFacts) -> bool:
     """Whether it was named: by itself, or as the thing its id stands for."""
     if _another_file(value, turn):
         return False
+    _, reference, way = value.partition("://")
+    if reference and not turn.said.page(value):
+        # `op://vault/item/field`: what is kept there goes by the name of the item, not by that of the field.
+        return content_words(way.partition("/")[2].partition("/")[0] or way) <= turn.said.words
     if turn.said.path(value) or content_words(value) <= turn.said.words:
         return True
     return any(turn.seen.best_named(thing, turn.said.words) for thing in turn.seen.of_id(value))
@@ -57,7 +73,10 @@ def _pointed(value: str, turn: TurnFacts) -> bool:
     if _another_file(value, turn):
         return False
     new = content_words(value) - turn.said.words
-    return not any(word in turn.seen.foreign for word in new)
+    if not any(word in turn.seen.foreign for word in new):
+        return True
+    # Who was told of a mail may look for it again by what it goes by.
+    return any(new <= thing.words and thing_pointed_at(thing, turn) for thing in turn.seen.things if thing.sender)
 
 
 def _another_file(value: str, turn: TurnFacts) -> bool:
@@ -74,30 +93,51 @@ def thing_pointed_at(thing: Thing, turn: TurnFacts) -> bool:
     return seen.best_named(thing, words) or not seen.names_one(thing, words)
 
 
-def not_pointed_at(turn: TurnFacts) -> list[str]:
-    """The private texts in what was seen that the person did not speak of."""
+def not_pointed_at(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
+    """The private texts in what was seen that the person did not speak of, where something of these kinds is done."""
+    files = _looked_into(turn, kinds)
     texts: list[str] = []
     for result in turn.seen.results:
-        if result.private:
-            texts += _unspoken(result, turn)
+        if not result.private:
+            continue
+        if "pried" in result.labels or not _source_spoken_of(result, turn):
+            texts.append(result.whole)
+            continue
+        for thing in _leaves(result):
+            meant = thing_pointed_at(thing, turn) and not _is_another(thing, files)
+            texts += data_beside(_all_of(thing), turn.said.text) if meant else [_all_of(thing)]
     return texts
 
 
-def pointed_at(turn: TurnFacts) -> list[str]:
+def pointed_at(turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> list[str]:
     """All other texts in what was seen."""
+    files = _looked_into(turn, kinds)
     texts: list[str] = []
     for result in turn.seen.results:
         if not result.private:
             texts.append(result.whole)
         elif "pried" not in result.labels and _source_spoken_of(result, turn):
-            texts += [_all_of(thing) for thing in _leaves(result) if thing_pointed_at(thing, turn)]
+            meant = (thing for thing in _leaves(result) if thing_pointed_at(thing, turn))
+            texts += [without_data_beside(_all_of(one), turn.said.text) for one in meant if not _is_another(one, files)]
     return texts
 
 
-def _unspoken(result: SeenResult, turn: TurnFacts) -> list[str]:
-    if "pried" in result.labels or not _source_spoken_of(result, turn):
-        return [result.whole]
-    return [_all_of(thing) for thing in _leaves(result) if not thing_pointed_at(thing, turn)]
+def _looked_into(turn: TurnFacts, kinds: Sequence[ActionKind]) -> frozenset[str]:
+    """The files that what is done is taken from: those the order names, or the ones that were to be read last before
+    it. `What is the code in a.txt? And mail Bob what b.md says` takes nothing from a.txt."""
+    named = turn.said_of(kinds).files
+    orders = turn.orders_of(kinds)
+    if named or not orders or any(_ALL_OF_IT.search(order.words) for order in orders):
+        return named
+    text = plain(turn.own_words)
+    at = text.find(plain(orders[0].words)[:_BEGINNING])
+    looks = [match.start("verb") for match in LOOKING.finditer(text, 0, max(at, 0))]
+    return Said([text[looks[-1] : at]]).files if looks else frozenset()
+
+
+def _is_another(thing: Thing, files: frozenset[str]) -> bool:
+    paths = thing.texts("path")
+    return bool(files and paths) and not any(basename(path).casefold() in files for path in paths)
 
 
 def _source_spoken_of(result: SeenResult, turn: TurnFacts) -> bool:

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label, Source
+from annabelle.policy.meanings import meanings
 from annabelle.policy.naming import content_words, plain
 
 _ID: Final = ("id", "draft_id", "message_id", "event_id", "chat_id", "telegram_chat_id", "path", "series_id", "note",
@@ -65,6 +66,16 @@ class Thing:
     def words(self) -> frozenset[str]:
         """The words of it that can tell it from others."""
         return content_words(self.label)
+
+    @cached_property
+    def meant(self) -> frozenset[str]:
+        """What these words mean, whatever their language."""
+        return meanings(self.words)
+
+    @cached_property
+    def writer(self) -> frozenset[str]:
+        """The same of who it is from."""
+        return meanings(content_words(self.sender))
 
     @cached_property
     def kind(self) -> str:
@@ -129,17 +140,25 @@ class Seen:
 
     def best_named(self, thing: Thing, words: frozenset[str]) -> bool:
         """Whether what was said fits this thing, and none of its kind better."""
-        score = len(thing.words & words)
+        score = len(thing.meant & meanings(words))
         return score > 0 and score >= self._best(thing.kind, words)
 
     def names_one(self, thing: Thing, words: frozenset[str]) -> bool:
         """Whether what was said fits any of its kind."""
         return self._best(thing.kind, words) > 0
 
+    def by_another(self, thing: Thing, words: frozenset[str]) -> bool:
+        """Whether somebody else is named as the one who wrote it: that tells a mail from all that speak of the same."""
+        said = meanings(words)
+        if not thing.sender or thing.writer & said:
+            return False
+        return any(other.writer & said for other in self.things if other.sender and other.kind == thing.kind)
+
     def _best(self, kind: str, words: frozenset[str]) -> int:
         known = self._scores.get((kind, words))
         if known is None:
-            scores = (len(thing.words & words) for thing in self.things if thing.kind == kind)
+            said = meanings(words)
+            scores = (len(thing.meant & said) for thing in self.things if thing.kind == kind)
             known = self._scores[kind, words] = max(scores, default=0)
         return known
 

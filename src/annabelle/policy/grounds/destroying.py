@@ -11,6 +11,7 @@ from annabelle.policy.grounds.sending import says_nothing
 from annabelle.policy.grounds.targets import id_named, path_named, unnamed_ids
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.meanings import meanings
 from annabelle.policy.naming import content_words
 from annabelle.policy.tools.nouns import mentions
 
@@ -59,5 +60,5 @@ def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[Action
     if len(taken_out) < len(orders):
         return False
     things = turn.things_of(call)
-    spoken = content_words(" ".join(order.objects for order in taken_out))
-    return bool(things) and not any(thing.words & spoken for thing in things)
+    spoken = meanings(content_words(" ".join(order.objects for order in taken_out)))
+    return bool(things) and not any(thing.meant & spoken for thing in things)

@@ -60,7 +60,8 @@ def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     payload = list(call.values(call.traits.payload))
     if contradicts(turn.own_words, payload):
         yield "its sum is not the one you named"
-    if carries(payload, not_pointed_at(turn), [turn.said.text, *pointed_at(turn)]):
+    kinds = call.traits.wants
+    if carries(payload, not_pointed_at(turn, kinds), [turn.said.text, *pointed_at(turn, kinds)]):
         yield "the text holds private data that you did not speak of"
 
 

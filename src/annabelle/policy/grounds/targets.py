@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename
 from typing import Final
 
@@ -11,7 +11,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import Said, addresses_in, content_words
-from annabelle.policy.seen import Thing
+from annabelle.policy.seen import SeenResult, Thing
 from annabelle.policy.tools.nouns import mentions, says_all, speaks_of_many
 
 _NEWEST: Final = re.compile(
@@ -19,6 +19,11 @@ _NEWEST: Final = re.compile(
     r"one|thing)|\b(?:neueste\w*|letzte\w*)(?: \w+)? (?:e-?mail|mail|nachricht)|\bdernier\w* (?:e-?mail|mail|message|"
     r"courriel)|\b(?:últim\w* (?:correo|mensaje)|ostatni\w* (?:mail|wiadomoś)\w*)"
 )
+_IT: Final = re.compile(
+    r"\b(?:it|this|that|es|das|-le|-la|lo|la|go|ją|je)(?: one)?\W*(?:$|[,.;!?]|\b(?:as|to|in|and|auf|als|comme|como|"
+    r"jako|afterwards|then|please|pls|now|too|bitte)\b)"
+)
+_OPENING: Final = re.compile(r"_(?:get|read)_(?!new_)")
 _MAKING: Final = re.compile(r"(?:^|_)(?:create|add|make|quick|save|new)(?:_|$)")
 _PICTURED: Final = frozenset({"web_browser_take_screenshot"})
 
@@ -26,21 +31,18 @@ _PICTURED: Final = frozenset({"web_browser_take_screenshot"})
 def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> Iterator[str]:
     """What is not known or not named of the ids in a call, as parts of a sentence."""
     for value in call.values(call.traits.of):
-        named = id_named(value, turn) or _numbered(value, call, turn, kinds)
+        named = id_named(value, turn, kinds) or _numbered(value, call, turn, kinds)
         if not (named and _meant(value, turn, kinds)):
             name = short(called(value, turn))
             yield f"you did not name “{name}”" if turn.seen.of_id(value) else f"it is not known what {name} is"
 
 
 def id_named(value: str, turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> bool:
-    """Said as it is, or the id of a thing that was named rather than another: by all that was said, or by one order of
-    these kinds, where each of several names its own."""
+    """Said as it is, or the id of a thing that was named rather than another."""
     telling = not value.strip().isdigit()  # a number that was said may count anything
     if telling and (turn.said.verbatim(value) or (content_words(value) and turn.said.path(value))):
         return True
-    orders = [content_words(order.words) for order in turn.orders_of(kinds)]
-    things = turn.seen.of_id(value)
-    return any(thing_named(thing, turn) or any(turn.seen.best_named(thing, one) for one in orders) for thing in things)
+    return any(order_names(thing, turn, kinds) for thing in turn.seen.of_id(value))
 
 
 def _numbered(value: str, call: CallFacts, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
@@ -59,11 +61,13 @@ def _meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
 
 
 def order_names(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether it is named, and in the order itself if that names one of its kind."""
-    seen, words = turn.seen, turn.words_of(kinds)
-    if seen.names_one(thing, words):
-        return seen.best_named(thing, words)
-    return seen.best_named(thing, turn.said.words)
+    """Whether it is named, and by one of the orders if they name any of its kind: `star Bob's mail and archive Alice's`
+    means each in its own."""
+    seen, orders = turn.seen, (Said([order.words]).words for order in turn.orders_of(kinds))
+    naming = [words for words in orders if seen.names_one(thing, words)]
+    return any(
+        seen.best_named(thing, words) and not seen.by_another(thing, words) for words in naming or [turn.said.words]
+    )
 
 
 def thing_named(thing: Thing, turn: TurnFacts) -> bool:
@@ -77,6 +81,24 @@ def is_newest(thing: Thing, turn: TurnFacts) -> bool:
     lists = (result.things for result in reversed(turn.seen.results) if result.this_turn)
     first = next((other for things in lists for other in things if other.kind == thing.kind), None)
     return first is not None and first.fields.get("id") == thing.fields.get("id") is not None
+
+
+def is_it(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """`Read Bob's mail and archive it`: the order points back, and of its kind this alone was opened, or listed."""
+    if not any(_IT.search(order.words) for order in turn.orders_of(kinds)):
+        return False
+    results = [result for result in turn.seen.results if result.this_turn and "pried" not in result.labels]
+    opened = [result for result in results if _OPENING.search(result.tool)]
+    return any(
+        (_ids_of(thing.kind, opened) or _ids_of(thing.kind, results)) == {str(thing.fields.get("id"))}
+        for thing in turn.seen.of_id(value)
+        if thing.kind
+    )
+
+
+def _ids_of(kind: str, results: Iterable[SeenResult]) -> set[str]:
+    things = (thing for result in results for thing in result.things if thing.kind == kind)
+    return {str(thing.fields.get("id")) for thing in things}
 
 
 def made_here(value: str, turn: TurnFacts) -> bool:
@@ -98,12 +120,14 @@ def takes_part(address: str, call: CallFacts, turn: TurnFacts) -> bool:
     return any(address.casefold() in addresses_in(one) for one in there)
 
 
-def one_of_many(value: str, turn: TurnFacts) -> bool:
+def one_of_many(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Whether all of such things are meant, and none of them by its name: `mark my unread mails as read`."""
-    if not speaks_of_many(turn.own_words):
-        return False
     things = turn.seen.of_id(value)
-    return bool(things) and not any(turn.seen.names_one(thing, turn.said.words) for thing in things)
+    orders = [order.words for order in turn.orders_of(kinds) if speaks_of_many(order.words)]
+    spoken = [Said([words]).words for words in orders] or [turn.said.words]
+    if not (orders or speaks_of_many(turn.own_words)):
+        return False
+    return bool(things) and any(not any(turn.seen.names_one(thing, said) for thing in things) for said in spoken)
 
 
 def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:

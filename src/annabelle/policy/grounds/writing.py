@@ -9,8 +9,18 @@ from typing import Final
 
 from annabelle.policy.dates import contradicts
 from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.grounds import showing
 from annabelle.policy.grounds.sending import taken_along, unnamed_files
-from annabelle.policy.grounds.targets import called, file_meant, id_named, made_here, one_of_many, takes_part
+from annabelle.policy.grounds.targets import (
+    called,
+    file_meant,
+    id_named,
+    is_it,
+    is_newest,
+    made_here,
+    one_of_many,
+    takes_part,
+)
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import addresses_in, content_words, plain
@@ -24,6 +34,20 @@ _RUNS: Final = re.compile(
 )
 _ANYTHING: Final = content_words(
     "remember keep mind learn memorize says say said know read content important things rest"
+)
+_PLACES: Final = (
+    "mail",
+    "label",
+    "calendar",
+    "chat",
+    "file",
+    "note",
+    "todo",
+    "memory",
+    "contact",
+    "project",
+    "qr",
+    "code",
 )
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _DESCRIBES: Final = re.compile(
@@ -63,7 +87,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     yield from _unnamed_paths(call, turn)
     if traits.existing:
         for value in call.values(traits.of):
-            if not (id_named(value, turn, traits.wants) or made_here(value, turn) or one_of_many(value, turn)):
+            if not _is_meant(value, turn, traits.wants):
                 yield f"you did not name what it changes ({short(called(value, turn))})"
     for receiver in unnamed(call.values(traits.to), turn, traits.wants):
         if not (takes_part(receiver, call, turn) or _wrote_something_named(receiver, turn, traits.wants)):
@@ -75,8 +99,15 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if traits.existing and traits.source == "calendar":
         yield from _changed_beside(call, turn)
     yield from unnamed_files(call, turn)
+    yield from showing.doubts(call, turn)
     if _tells_people(call, turn) or any(call.values(traits.to)):
         yield from taken_along(call, turn)  # a draft is sent by its id later, when nobody sees its words any more
+
+
+def _is_meant(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    if id_named(value, turn, kinds) or made_here(value, turn) or one_of_many(value, turn, kinds):
+        return True
+    return is_it(value, turn, kinds) or any(is_newest(thing, turn) for thing in turn.seen.of_id(value))
 
 
 def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
@@ -120,9 +151,23 @@ def _ordered(call: CallFacts, turn: TurnFacts) -> bool:
     if not set(traits.wants) & turn.orders:
         return any(_put_into(path, turn) for path in call.values(traits.paths)) and not traits.existing
     named = any(turn.said.path(value) for value in call.values(traits.paths)) or any(
-        id_named(value, turn, traits.wants) for value in call.values(traits.of)
+        _is_meant(value, turn, traits.wants) for value in call.values(traits.of)
     )
-    return named or bool(set(traits.enough) & turn.orders) or turn.wants(traits.wants, traits.about)
+    if named or set(traits.enough) & turn.orders or turn.wants(traits.wants, traits.about):
+        return True
+    return _goes_nowhere_else(call, turn)
+
+
+def _goes_nowhere_else(call: CallFacts, turn: TurnFacts) -> bool:
+    """`Find a recipe and save it`; `what is on my list? add butter`: the order says no place, and none but this one is
+    spoken of."""
+    traits = call.traits
+    placeless = [order for order in turn.orders_of(traits.wants) if not mentions(order.objects, _PLACES)]
+    if traits.keeps and any(mentions(order.words, ("saving",)) for order in placeless):
+        return True
+    elsewhere = [place for place in _PLACES if place not in traits.about]
+    spoken_of = mentions(turn.own_words, traits.about) and not mentions(turn.own_words, elsewhere)
+    return bool(placeless) and spoken_of
 
 
 def _put_into(path: str, turn: TurnFacts) -> bool:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SENTENCE: Final = re.compile(r"(?<=[^\d\s][.!?…])\s+|(?<=[!?…])\s+|\n+|;\s")
+_TITLES: Final = "".join(
+    rf"(?<!\b{title}\.)"
+    for title in ("mr", "mrs", "ms", "dr", "prof", "st", "fr", "hr", "sr", "sra", "mme", "approx", "e.g")
+)
+SENTENCE: Final = re.compile(rf"(?<=[^\d\s][.!?…]){_TITLES}\s+|(?<=[!?…])\s+|\n+|;\s")
 BEFORE_A_VERB: Final = (
-    r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|then|please|also|just|now|you|or|plz|pls|ok|okay|hey|"
+    r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|n|then|please|also|just|now|you|or|plz|pls|pray|ok|"
+    r"okay|hey|"
     r"hi|annabelle|kindly|afterwards|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|(?:you|u) (?:can|"
     r"could|may|should)|if (?:not|so|yes)|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
+    r"(?:if|in case|since|because|as) (?:the|my|our|his|her|its|\w+'s) (?:[\w'-]+ ){1,3}(?:is|are|isn't|aren't|has|"
+    r"was|says|"
+    r"works|fits|looks)(?: (?!to\b)[\w'-]+){1,2}|"
     r"otherwise|else|today|tomorrow|tonight|quickly|immediately|simply|always|and to|(?:i|we|you|u)(?:'d| would| just|"
     r" really| also)* (?:like|want|need|have) (?:you )?to|(?:like|want|need|help|ask|trouble|bother) (?:you|me) to|"
     r"so (?:good|kind) as to)[,:]?\s+)"
@@ -19,6 +27,10 @@ BEFORE_OTHERS: Final = (
     r"(?:^\W*|[,;:(–—-]\s*|\b\d{1,2}[.)]\s*|\b(?:und|dann|auch|noch|jetzt|mal|danach|anschließend|et|puis|ensuite|"
     r"aussi|alors|y|luego|después|también|entonces|i|oraz|potem|też|teraz|ok|okay|hey|hallo|salut|hola|cześć|ja|oui|"
     r"sí|tak|danke|merci|gracias|dzięki|annabelle)[,:]?\s+)"
+)
+# Where it is to be done may stand before: "in the letter to Bob change Friday to Saturday".
+IN_SOMETHING: Final = (
+    r"^\W*(?:in|on|from|at) (?:the|my|our) (?:[\w'-]+ ){1,2}?(?:(?:to|from|of|with|for|about) [\w'.@-]+ )?"
 )
 NO_OBJECT: Final = r"(?!\s+(?:from|of|by|about|sent|i got|that (?:came|arrived)|says?|is|are|was|were)\b)"
 ABOUT_THE_WORLD: Final = re.compile(
@@ -60,7 +72,8 @@ TO_BE_KEPT: Final = re.compile(
 )
 # A question may end in an order: "what does the page say and save the important parts as news.md".
 THEN_WRITE: Final = re.compile(
-    r"(?<=\band )(?:then |also |please |pls )*(?:save|put|add|write|note|record|jot|make|create|copy|list) (?:the|it|"
+    r"(?:(?<=\band )|(?<=, )|(?<=\bn ))(?:then |also |please |pls )*(?:save|put|add|write|note|record|jot|make|create|"
+    r"copy|list) (?:the|it|"
     r"them|that|this|a|an|my|all|everything|down)\b[^?]*$"
 )
 # "Ich überlege, es zu löschen", "die Antworten": neither an infinitive nor a noun orders anything.
@@ -74,7 +87,10 @@ SUPPOSED: Final = re.compile(
     r"someone))\b(?!')[^,;]*\b(?:and|or|then)\s+$|\bmy plan\b.*$"
 )
 NOT_YET: Final = re.compile(
-    r"\b(?:but|aber|mais|pero|ale) (?:first|before|zuerst|vorher|erst|d'abord|avant|primero|antes|najpierw)\b"
+    r"\b(?:but|aber|mais|pero|ale) (?:first|zuerst|vorher|erst(?! "
+    r"(?:um|am|ab|gegen|nach|nächste\w*|morgen|später|\d))|before(?! (?:\d|noon|lunch|dinner|\w+day))|d'abord|"
+    r"avant(?! \d)|"
+    r"primero|antes|najpierw)\b"
 )
 DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
 # Verbs that only look. Where one stands, the order before it is over.
@@ -101,6 +117,14 @@ LAST: Final = re.compile(
 SET_BEFORE: Final = re.compile(
     r"\W*(?:in|on|at|im|in der|auf|dans|sur|en|w|na) (?:the|my|our|der|dem|le|la|el|mon|ma|mi)\b"
 )
+# Why it is to be done belongs to no order: "cancel the workshop, i have the dentist that week".
+ASIDE: Final = re.compile(
+    r"[,;(–—-]\s*(?=(?:i|i've|i'm|i'll|we|we're|he|she|they|because|since|cause|cuz|as i|ich|wir|er|weil|da ich|denn|"
+    r"j'ai|je|nous|"
+    r"car|parce|tengo|porque|ya que|mam|bo|ponieważ)\b)|\s(?=(?:because|since i|cause|cuz|weil|denn ich|parce que|"
+    r"car je|porque|"
+    r"ponieważ) )"
+)
 POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
 # Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
 PLACED_THERE: Final = re.compile(
@@ -108,6 +132,22 @@ PLACED_THERE: Final = re.compile(
     r"moj\w+) (?:[\w'-]+ ){0,2}?(?:lists?|to-?dos?|groceries|shopping|notes?|cal[ae]nd[ae]r|diary|liste|einkaufsliste|"
     r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)\W*(?:pls|plz|please|thanks|thx|bitte|"
     r"merci|gracias|por favor|proszę)?\W*$"
+)
+# A thing that is made, called for by its name alone: "screenshot of the page, please".
+CALLED_FOR: Final = re.compile(
+    r"^\W*(?:(?:an?|one|another|new|quick|short|eine?n?|neue[nr]?|kurze[nr]?|une?|nouve\w+|una?|nuev[oa]|now\w+) )*"
+    r"(?:screen ?shot|screen ?grab|qr(?:[ -]?code)?|reminder|to-?do|draft|note|event|bildschirmfoto|erinnerung|notiz|"
+    r"entwurf|termin|capture d'écran|rappel|brouillon|captura|recordatorio|borrador|nota|zrzut ekranu|przypomnienie|"
+    r"notatka)s?(?: (?:of|for|to|about|von|für|an|mit|pour|de|à|para|a|z|dla|o)\b|\s?:\s)"
+)
+# What was on a list and is done now.
+DONE: Final = re.compile(
+    r"^\W*(?:ok(?:ay)?,? )?(?:(?:i|we)(?:'ve| have)? )?(?:already |just )?(?:got|bought|finished|completed|picked up)"
+    r"(?: the| my| our| some)? (?!an?\b|your\b|this\b|it\b|these\b)[\w' -]{2,40}\W*$"
+    r"|^\W*(?:ich )?(?:hab(?:e)?|haben) (?:schon )?[\w' -]{2,40} (?:gekauft|besorgt|erledigt)\W*$"
+    r"|^\W*[\w' -]{2,40} (?:ist |sind |hab ich |habe ich )?(?:schon )?(?:gekauft|besorgt|erledigt)\W*$"
+    r"|^\W*(?:j'ai (?:déjà )?(?:acheté|fini)|(?:ya )?(?:compré|he comprado|terminé)|"
+    r"(?:już )?kupił[ae]m) [\w' -]{2,40}\W*$"
 )
 STATES: Final = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|est|sont|était|es|son|está|era|jest|są|"

@@ -28,20 +28,25 @@ ENGLISH: Final = Imperatives(
         r"e-?mail|mail|message|text)|rsvp|reach out|accept|decline|give \S+ a (?:heads[- ]up|shout)|"
         r"pass (?:.{1,60} )?(?:on|along) to|pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|"
         r"confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|write \S+ (?:that|saying|about|and say|to say|to ask)|"
-        r"write (?:him|her|them) |have (?:the|my|our|this|that|it) .{0,60}(?:sent|forwarded|e?mailed)|update (?!me\b|"
+        r"write (?:him|her|them)\b|write (?!(?:an?|the|my|our|it|this|that|some|me|us|all|down|out|up|about|in|on|"
+        r"for)\b)"
+        r"[\w'’.-]+,? (?:i|we|i'm|im|i'll|we'll|yes|no|ok|okay|thanks|sorry|happy)\b|say (?:yes|no|ok|okay|sure|thanks|"
+        r"thank you|sorry|hi|hello|congrat\w*)\b|inquire|enquire|have (?:the|my|our|this|that|it) .{0,60}(?:sent|"
+        r"forwarded|e?mailed)|update (?!me\b|"
         r"us\b)\S+ (?:on|about)|"
         r"report (?:back )?to|wish",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
         r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|i(?:'d like| need|"
         r" want) (?:a|an|another)|(?:give|get|make) me (?:a|an|another|some) (?:to-?dos?|reminders?|event|"
-        r"calendar entry)|"
+        r"calendar entry)|(?:give|get|make|leave) me .{1,60} (?:as|in) an? (?:note|file|todo|list|event|draft)|"
         r"write (?:[\w'’]+ )?down|should (?:go|be) (?:in|on|into|onto)",
         "update": r"update|change|edit|modify|rename|move|replace|correct|fix|archive|unarchive|restore|adjust|assign|"
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|(?:check|tick|"
         r"cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|"
         r"adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
-        r"combine|split|pin|unstar|make (?:it|that|this|them)",
+        r"combine|split|pin|unstar|make (?:it|that|this|them)|"
+        r"(?:get|take|move|keep) .{1,60} out of (?:my|the) (?:inbox|mailbox|way)",
         "delete": r"delete|remove|erase|trash|purge|unsubscribe|unfollow|get rid of|discard|"
         r"throw (?:[\w'’]+ ){0,3}away|(?:send|move|put|throw) .{1,60} (?:to|in|into) the (?:trash|bin)|forget|wipe|"
         r"scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
@@ -60,7 +65,7 @@ ENGLISH: Final = Imperatives(
     },
     placed={
         "send": r"e-?mail(?!s\b)|mail(?!s\b|box)|message(?!s\b)|text(?! messages?| file)|post|tell(?! me| us)|"
-        r"answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|thank|congratulate|remind(?! me| us)|inquire|enquire|"
+        r"answer(?! me| us)|ask(?! me| us)|dm|ping|cc|bcc|tweet|thank|congratulate|remind(?! me| us)|"
         r"suggest(?! me| us)|offer(?! me| us)|"
         r"recommend .{1,60} to",
         "create": r"draft|build|start|note|record|log|copy|list|sketch|document|put|keep|collect|enter|stick|pop|slot",
@@ -80,24 +85,27 @@ GERMAN: Final = Imperatives(
         "send": r"sende|senden|schick|schicke|schicken|verschick\w*|antworte|antworten|beantworte|beantworten|"
         r"leite .{1,80} weiter|weiterleiten|lade .{1,80} ein|einladen|teile? .{1,80} mit|mitteilen|informiere|"
         r"benachrichtige\w*|veröffentliche\w*|maile|poste|schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|"
-        r"gib .{1,60} bescheid|sag(?:e)? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|teile|schreib(?:e|en)? (?!mir|"
-        r"uns|es|das|die|den|ein\w*|auf|alle\w*)[\w-]+(?: [\w-]+)?,? (?:dass|ob|zurück|wegen|kurz|wie|wann)|"
+        r"gib .{1,60} bescheid|sage? (?!mir|uns)\w+ .{0,40}(?:dass|bescheid|zu\b)|sage? (?!(?:mir|uns|mal|den|das|die|"
+        r"doch|einfach|alle\w*|meine\w*|unsere\w*)\b)(?!.{1,80}\bab\b)[\w-]+ \w+|teile|schreib(?:e|en)? (?!(?:mir|uns|"
+        r"es|das|"
+        r"die|den|ein\w*|auf|alle\w*)\b)[\w-]+(?: [\w()-]+){0,3},? (?:dass|ob|zurück|wegen|kurz|wie|wann)|"
         r"frage? (?!mich|uns)[\w-]+(?: [\w-]+)?,? (?:ob|wann|wie|nach|wo|was)",
         "create": r"erstell\w*|lege? .{0,80} (?:an|ab)|anlegen|füge? .{0,80} hinzu|hinzufügen|richte .{0,80} ein|"
-        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)|notier(?:e|"
+        r"einrichten|schreib(?:e|en)?|mach(?:e|en)?|erzeug\w*|verfass\w*|entwirf|entwerfen|speicher(?:e|n)?|notier(?:e|"
         r"en)?|"
         r"halte? .{1,60} fest|setze?n?|ich (?:brauche|möchte|will) eine?n?|fass\w* .{1,80} zusammen in",
-        "update": r"aktualisier\w*|änder(?:e|n)|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
+        "update": r"aktualisier\w*|änder(?:e|n)?|ändere?|benenne?n?|umbenennen|verschieb(?:e|en)?|bearbeite\w*|"
         r"ersetze?n?|kopier(?:e|en)?|markier(?:e|en)?|archivier\w*|hak(?:e)? .{0,60} ab|abhaken|ergänz\w*|"
         r"füge? .{0,80} hinzu|räum(?:e)? .{0,60} auf|kürze?n?|überarbeite\w*|verbesser\w*|korrigier\w*|sortier\w*|"
-        r"trag(?:e)? .{0,60} (?:ein|um)|verleg(?:e|en)?|leg(?:e)? .{1,60} auf|umbuchen|setz(?:e)? .{1,60} auf|"
+        r"trag(?:e)? .{0,60} (?:ein|um)|verleg(?:e|en)?|leg(?:e)? .{1,60} (?:auf|in|unter|zu)\b|"
+        r"pack(?:e)? .{1,60} (?:in|auf)\b|umbuchen|setz(?:e)? .{1,60} auf|"
         r"pack(?:e)?",
         "delete": r"lösch(?:e|en)?|entfern(?:e|en)?|stornier\w*|sage? .{1,80} ab|absagen|vergiss|leere?n?|"
         r"wirf .{1,60} weg",
         "schedule": r"plane?n?|buche?n?|trage? .{1,80} ein|eintragen|erinnere|vereinbar\w*",
         "remember": r"merke? dir|merken|behalte",
         "transfer": r"lade? .{1,80} (?:herunter|runter|hoch)|herunterladen|hochladen|installier\w*|exportier\w*|"
-        r"importier\w*|speicher(?:e|n)",
+        r"importier\w*|speicher(?:e|n)?",
         "pay": r"bezahl\w*|überweis\w*|bestell(?:e|en)?|kaufe?n?",
         "run": r"führ(?:e)? .{1,80} aus|ausführen|starte?n?|berechne\w*|rechne|analysier\w*",
         "control": r"schalte?n?|aktivier\w*|deaktivier\w*|stoppe?n?|abonnier\w*|nenn mich|ab jetzt|folge|ändere?",

@@ -13,12 +13,16 @@ from typing import Final
 from annabelle.policy.intent.grammar import (
     ABOUT_THE_WORLD,
     ADDRESSED,
+    ASIDE,
     ASKS,
     BEFORE_A_VERB,
     BEFORE_OTHERS,
+    CALLED_FOR,
     DENIED,
     DENIED_AFTER,
+    DONE,
     FROM,
+    IN_SOMETHING,
     INTO,
     LAST,
     LOOKING,
@@ -43,11 +47,14 @@ from annabelle.policy.intent.grammar import (
 from annabelle.policy.intent.imperatives import IMPERATIVES
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.own_words import own_words
+from annabelle.policy.intent.sparing import without_spared
 
 _NEAR: Final = 80
 
 # Ordered only where an order stands: "nobody may delete it" has the verb, too, and "is there an update" the noun.
 _PLACED: Final[frozenset[ActionKind]] = frozenset({"send", "delete", "pay", "run", "create", "update", "transfer"})
+
+_DONE_THERE: Final[frozenset[ActionKind]] = frozenset({"create", "update"})
 
 _Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
 
@@ -69,6 +76,8 @@ def orders_in(message: str) -> tuple[Order, ...]:
     languages = _languages(text)
     found: list[Order] = []
     for sentence in SENTENCE.split(text):
+        if DONE.match(sentence):
+            found.append(Order(frozenset({"done"}), sentence, sentence))
         asks = ABOUT_THE_WORLD.match(sentence) or (ASKS.search(sentence) and not TAGGED.search(sentence))
         if not asks or ADDRESSED.search(sentence):
             found += _orders(sentence, languages)
@@ -99,10 +108,10 @@ def _orders(sentence: str, languages: list[int]) -> list[Order]:
     over = 0
     for start, kinds in sorted(begun.items()):
         end = next(stop for stop in stops if stop > start)
-        words = sentence[start:end]
+        words = without_spared(ASIDE.split(sentence[start:end], maxsplit=1)[0])
         looked = any(over <= look < start for look in looks)
         before = LAST.fullmatch(words) or ((POINTS_BACK.match(words) or SET_BEFORE.match(sentence)) and not looked)
-        about = sentence[over:end] if before else words
+        about = without_spared(sentence[over:start]) + words if before else words
         found.append(Order(frozenset(kinds), words, _objects(about)))
         over = end
     return found
@@ -113,7 +122,7 @@ def _without_a_verb(sentence: str) -> list[Order]:
     kinds: set[ActionKind] = set()
     if sentence.rstrip().endswith("?") or STATES.search(sentence):
         return []
-    if PLACED_THERE.search(sentence):
+    if PLACED_THERE.search(sentence) or CALLED_FOR.search(sentence):
         kinds.add("create")
     if SENT_THERE.search(sentence):
         kinds.add("send")
@@ -164,6 +173,8 @@ def _verbs(language: int, *, addressed: bool) -> _Verbs:
     elsewhere = r"\b" if addressed else BEFORE_OTHERS
     for kind, verbs in spoken.plain.items():
         place = (BEFORE_A_VERB if kind in _PLACED else r"\b") if english else elsewhere
+        if english and kind in _DONE_THERE:
+            place = f"(?:{place}|{IN_SOMETHING})"
         found[kind] = (re.compile(rf"{place}(?P<verb>{verbs})\b"),)
     for kind, verbs in spoken.placed.items():
         placed = re.compile(rf"{BEFORE_A_VERB}(?P<verb>{verbs})\b{NO_OBJECT}")

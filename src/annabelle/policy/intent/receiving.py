@@ -10,7 +10,8 @@ from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import Said, plain
 
 _WHOSE_IT_IS: Final = re.compile(
-    r"\b(?:(?:mail|e-?mail|write|message|contact|ask|to|tell) them|(?:write to|contact|ask) the \w+|(?:at|"
+    r"\b(?:(?:mail|e-?mail|write|message|contact|ask|to|tell) them|(?:write to|contact|ask|(?:mail|message|note|line|"
+    r"letter|inquiry|request) to) the \w+|(?:at|"
     r"to) the (?:e-?mail |mail )?address (?:given|there|on|from|it|they)|an sie|ihnen|frag\w* das \w+|leur|à eux|"
     r"a ellos|pregunta\w* al \w+|do nich)\b"
 )

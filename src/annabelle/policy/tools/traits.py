@@ -32,11 +32,15 @@ class Traits:
     code: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     payload: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
     refs: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     everyone: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     existing: bool = False
+    within: tuple[str, ...] = ()
+    spreads: bool = False
+    keeps: bool = False
     rewrites: tuple[str, ...] = ()
     adds: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     given: Mapping[str, tuple[ToolClass, ...]] = field(default_factory=dict[str, tuple[ToolClass, ...]])

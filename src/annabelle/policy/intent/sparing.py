@@ -1,0 +1,50 @@
+"""What a person speaks of only to have it left alone: `delete old.md, but keep cv.md` names cv.md for nothing."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from annabelle.policy.intent.grammar import NOT_TO_FORGET
+
+# A clause ends where the next begins; a point inside of a file's name ends none.
+_END: Final = (
+    r"(?=\s*(?:[,;!?\n)]|[.:](?:\s|$)|$)|\s+(?:and|then|but|und|dann|aber|sondern|et|puis|mais|y|luego|pero|sino|i|"
+    r"potem|"
+    r"ale)\s)"
+)
+_REST: Final = r"(?:(?![,;!?\n)]|[.:](?:\s|$)|\s(?:and|then|but|und|dann|aber|et|puis|mais|y|pero|i|ale)\s).)"
+_KEPT: Final = re.compile(
+    # "Not the one from Alice", "except cv.md"; "I do not know" loses nothing but what it says.
+    r"(?<!if )(?<!wenn )(?<!falls )\b(?:not(?! forget)|never(?! forget)|don't(?! forget)|dont(?! forget)|don't touch|"
+    r"dont touch|do not touch|except(?: for)?|apart from|other than|without|instead of|"
+    r"rather than|"
+    r"nicht|außer|ohne|bis auf|statt|anstatt|pas|sauf|sans|au lieu de|excepto|salvo|menos|sin|en vez de|"
+    r"no (?=(?:el|la|los|las|lo|de|a)\b)|nie|oprócz|poza|bez|zamiast)\b"
+    rf"(?: (?:to|an|à|a|do)\b)?{_REST}{{1,80}}?(?:{_END}|(?=\s+(?:to|an|à|do)\s))"
+    # "Keep the one from Alice", but "keep it in my notes" is an order.
+    r"|\b(?:keep|spare|behalte|behalt|verschone|je garde|on garde|gardez|garde|conserva|mantén|zostaw|zachowaj)\b"
+    r"(?! (?:in mind|track|an? |it short|me\b|us\b|un\w* |eine?n? ))"
+    rf"(?:(?!\b(?:in|as|on|into|under|als|auf|dans|comme|en|como|jako|w)\b){_REST}){{1,80}}?{_END}"
+    rf"|\b(?:leave|lass(?:e|en)?|laisse[rz]?|deja)\b {_REST}{{1,60}}? (?:alone|as (?:it |they )?(?:is|are)|"
+    rf"where (?:it|they) (?:is|"
+    r"are)|be|there|untouched|in place|out|in ruhe|stehen|liegen|drin|tranquille|en paz|como está)\b",
+    re.IGNORECASE,
+)
+_STAYS: Final = re.compile(
+    rf"{_REST}{{1,60}}?\s(?:stays?|remains?|has to stay|must stay|is to stay|bleib(?:t|en)|reste(?:nt)?|se quedan?|"
+    rf"zostaj\w+|"
+    r"(?:is|are) (?:none of|not) (?:his|her|their|your|its|anybody's|anyone's) (?:business|concern)|"
+    r"geht (?:\w+ )?(?:sie|ihn|niemanden|keinen) nichts an|ne (?:la|le|les) regarde(?:nt)? pas)\b",
+    re.IGNORECASE,
+)
+
+
+def without_spared(text: str) -> str:
+    """The text without the clauses that only say what is to be left alone."""
+    clauses = re.split(
+        r"((?:[,;!?\n]|[.:](?=\s|$))\s*|\s(?:but|and|aber|und|mais|et|pero|y|ale|"
+        r"i)\s)",
+        _KEPT.sub(" ", NOT_TO_FORGET.sub(" ", text)),
+    )
+    return "".join("" if _STAYS.match(clause) else clause for clause in clauses)
