@@ -177,7 +177,8 @@ def _called(thing: Thing) -> frozenset[str]:
 
 def sender_named(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """Whether who wrote this was named, by address or by the name they go by; in the order itself if it names one."""
-    said = turn.said_of(kinds) if order_names_a_sender(turn, kinds) else turn.said
+    bound = order_names_a_sender(turn, kinds) or names_receivers(turn, kinds)
+    said = turn.said_of(kinds) if bound else turn.said
     address, called = _sender_said(thing, said)
     if address in said.addresses:
         return True

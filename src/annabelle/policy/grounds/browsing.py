@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, cast
 
+from annabelle.core.tools import JsonObject
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import says_nothing, unnamed_files
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import host_of
 from annabelle.policy.provenance import backed
+from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.tools.nouns import mentions
 
 _SECRET: Final = "secret://"  # noqa: S105  the beginning of a handle
@@ -36,7 +38,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         named = label is not None and _fits_best(label, ref, turn)
         if not named and not call.traits.typed:
             yield f"you did not speak of “{short(label or ref)}”"
-    for text in call.values(call.traits.typed):
+    for text in _typed(call):
         if text.startswith(_SECRET):
             if not mentions(turn.own_words, ("vault",)):
                 yield "a secret would be typed into the page"
@@ -47,6 +49,16 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "something in it looks like an attempt to give orders"
     if turn.pried:
         yield "private data was read that you did not speak of"
+
+
+def _typed(call: CallFacts) -> Iterator[str]:
+    """What is typed: of the fields of a form their values, as their names and places are the page's."""
+    for name in call.traits.typed:
+        given = call.arguments.get(name)
+        fields = cast("list[object]", given) if isinstance(given, list) else [given]
+        for one in fields:
+            value = cast("JsonObject", one).get("value") if isinstance(one, dict) else one
+            yield from (text for text in texts_of(value) if text.strip())
 
 
 def _current_page(turn: TurnFacts) -> str | None:

@@ -19,7 +19,8 @@ _KEPT: Final = re.compile(
     r"(?<!if )(?<!wenn )(?<!falls )\b(?:not(?! forget)|never(?! forget)|don't(?! forget)|dont(?! forget)|don't touch|"
     r"dont touch|do not touch|except(?: for)?|apart from|other than|without|instead of|"
     r"rather than|"
-    r"nicht|außer|ohne|bis auf|statt|anstatt|pas|sauf|sans|au lieu de|excepto|salvo|menos|sin|en vez de|"
+    r"nicht|außer|ohne|bis auf|statt|anstatt|pas|sauf|sans|nothing|nichts|rien|nada|nic|au lieu de|excepto|salvo|"
+    r"menos|sin|en vez de|"
     r"no (?=(?:el|la|los|las|lo|de|a)\b)|nie|oprócz|poza|bez|zamiast)\b"
     rf"(?: (?:to|an|à|a|do)\b)?{_REST}{{1,80}}?(?:{_END}|(?=\s+(?:to|an|à|do)\s))"
     # "Keep the one from Alice", but "keep it in my notes" is an order.
