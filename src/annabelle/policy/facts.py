@@ -12,7 +12,7 @@ from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.orders import Order, orders_in
-from annabelle.policy.intent.own_words import holds_others, own_words
+from annabelle.policy.intent.own_words import dictated, holds_others, own_words
 from annabelle.policy.intent.sparing import without_spared
 from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
@@ -78,6 +78,12 @@ class TurnFacts:
     def pasted(self) -> bool:
         """Whether the message holds words of others."""
         return holds_others(self.words)
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """What the person says and dictates, this message first: all of it but what they paste of others."""
+        words = "\n".join((self.own_words, *dictated(self.words))) if self.pasted else self.words
+        return (words, *self.earlier)
 
     @cached_property
     def now(self) -> Said:

@@ -42,7 +42,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         if text.startswith(_SECRET):
             if not mentions(turn.own_words, ("vault",)):
                 yield "a secret would be typed into the page"
-        elif not (_KEYS.fullmatch(text) or says_nothing(text) or backed([text], [turn.words, *turn.earlier])):
+        elif not (_KEYS.fullmatch(text) or says_nothing(text) or backed([text], turn.given)):
             yield f"“{short(text)}” is not what you said"
     yield from unnamed_files(call, turn)
     if turn.suspicious:

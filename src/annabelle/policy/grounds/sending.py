@@ -142,7 +142,7 @@ def _unknown(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for value in call.values((*traits.of, *traits.urls)):
         if not (id_named(value, turn) or turn.said.page(value) or made_here(value, turn) or says_nothing(value)):
             yield f"you did not name {short(value)}"
-    if turn.tainted and not backed(call.values(traits.payload), [turn.words, *turn.earlier]):
+    if turn.tainted and not backed(call.values(traits.payload), turn.given):
         yield "its text is not what you said"
 
 

@@ -76,7 +76,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if traits.noun_is_enough and mentions(turn.topic, traits.about):
         return
     values = list(call.values(traits.values))
-    if values and backed(values, [turn.words, *turn.earlier]) and not traits.existing:
+    if values and backed(values, turn.given) and not traits.existing:
         return  # nothing but what the person said
     specific = turn.words_of(traits.wants) - _ANYTHING
     if values and specific and not all(content_words(value) & specific for value in values):
@@ -129,7 +129,7 @@ def _changed_beside(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     events = turn.things_of(call)
     there = [text for event in events for text in event.texts(*call.traits.payload)]
     for text in call.values(call.traits.payload):
-        if text not in there and not backed([text], [turn.words, *turn.earlier]) and not _DESCRIBES.search(turn.topic):
+        if text not in there and not backed([text], turn.given) and not _DESCRIBES.search(turn.topic):
             yield f"you did not say “{short(text)}”"
     people = {one for event in events for text in event.texts("attendees") for one in addresses_in(text)}
     kept = {one for text in call.values(("attendees",)) for one in addresses_in(text)}

@@ -10,6 +10,22 @@ _SLACK: Final = 30
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|<<<.*?(?:>>>|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _QUOTE_LINE: Final = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
 _LONG_QUOTE: Final = re.compile(r"\"[^\"]{60,}\"|“[^”]{60,}”|«[^»]{60,}»|„[^“”]{60,}[“”]")
+_QUOTED: Final = re.compile(r"\"[^\"]{12,}\"|“[^”]{12,}”|«[^»]{12,}»|„[^“”]{12,}[“”]")
+# Behind these stand somebody else's words; behind the others what is to be written.
+_OTHERS_SAY: Final = re.compile(
+    r"\b(?:wrote|writes|said|says|told me|sent me|got|received|schrieb|schreibt|sagte?|geschrieben|bekommen|erhalten|"
+    r"écrit|dit|reçu|escribi[óo]|dice|dijo|recibí|napisał\w*|pisze|dostał\w*)\b[^\"“«„\n;.]{0,25}$",
+    re.IGNORECASE,
+)
+_DICTATES: Final = re.compile(
+    r"\b(?:write|reply|respond|answer|say|tell|send|text|note|add|type|post|save|remember|put|with|saying|schreib\w*|"
+    r"antworte\w*|"
+    r"sag\w*|notier\w*|speicher\w*|écris|réponds|dis|note|ajoute|escribe|responde|dile|anota|añade|napisz|odpisz|"
+    r"zapisz|dodaj)"
+    r"\b[^\"“«„\n]{0,60}$",
+    re.IGNORECASE,
+)
+_PASTED: Final = 200
 _RULER: Final = re.compile(
     r"^[^\S\n]*(?:[-=_*#~]{3,}.*|-+ ?(?:forwarded|original|weitergeleitet).*)$", re.MULTILINE | re.I
 )
@@ -53,10 +69,29 @@ def own_words(text: str) -> str:
 
 
 def holds_others(text: str) -> bool:
-    """Whether there are words of others in it: a mail to be summed up, a text to be translated. What stands in quotes
-    may be dictated: it orders nothing, and is no sign of anybody else."""
+    """Whether there are words of others in it: a mail to be summed up, a text to be translated. A quoted text that is
+    dictated orders nothing, and is no sign of anybody else."""
+    if len(dictated(text)) < len(_quotes(text)):
+        return True
     whole = _LONG_QUOTE.sub(" ", text[:_MOST])
     return len("".join(whole.split())) - len("".join(own_words(text).split())) > _SLACK
+
+
+def dictated(text: str) -> list[str]:
+    """The texts in quotation marks that the person wants written, rather than those somebody else wrote."""
+    return [quote.group() for quote in _quotes(text) if not _is_others(quote, text)]
+
+
+def _quotes(text: str) -> list[re.Match[str]]:
+    return list(_QUOTED.finditer(text[:_MOST]))
+
+
+def _is_others(quote: re.Match[str], text: str) -> bool:
+    before = text[max(0, quote.start() - 100) : quote.start()]
+    if _OTHERS_SAY.search(before):
+        return True
+    long = len(quote.group()) >= _PASTED or "\n" in quote.group().strip()
+    return long and _DICTATES.search(before) is None
 
 
 def _items(rest: str) -> str:
