@@ -42,7 +42,7 @@ def test_a_stop_ends_the_turn_wherever_it_is_and_the_conversation_goes_on(
     slow = {**settings, "RETRY_BASE_SECONDS": "60", "RETRY_IMMEDIATE_SECONDS": "60"}
     thinker = spare().adopt(hub.url, slow, AgentProfile(agent_id="tess"))
     model.rules(NEXT, *PLACES[place])
-    hub.delays["write_note"] = 60
+    hub.held.add("write_note")
     asked = brief("go", required_tools=("write_note", "send_message"))
     thinker.client.post("/process-message", content=asked.model_dump_json())
     wait_for(lambda: BUSY.get(place, lambda model, hub: bool(model.requests))(model, hub))
