@@ -138,7 +138,7 @@ class System:
     def _kind(process: psutil.Process) -> str:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
             command = " ".join(process.cmdline())
-            if "annabelle.thinker" in command:
+            if process.name().startswith("thinker-"):
                 return "thinker"
             if "witness_server" in command:
                 return "server"

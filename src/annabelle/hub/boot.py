@@ -194,6 +194,8 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
         environment=environment,
         hub_url=address(start.socket),
         start_seconds=settings.agent_start_timeout_seconds,
+        redact=start.redact,
+        fork=settings.nursery_enabled,
         warm_spare=settings.thinker_warm_spare and settings.thinker_enabled,
     )
     halts = Halts(home.halts_file)
@@ -243,11 +245,13 @@ async def assemble(start: Start, stack: AsyncExitStack) -> Machine:
     server_playbooks = ServerPlaybooks(home, lambda: [server.name for server in toolbox.servers()])
     toolbox.on_change(lambda _: server_playbooks.look())
     http = HttpServer(make_app(hub), start.socket)
-    # Stopped from the last to the first: flows, agents, servers, and only then the HTTP that they talk over.
+    # Stopped from the last to the first: flows, agents and what they are forked from, servers, and only then the HTTP
+    # that they talk over.
     for closing in (
         events.close,
         http.stop,
         toolbox.stop,
+        launcher.stop,
         tasks.stop,
         agents.close,
         stopper.close,

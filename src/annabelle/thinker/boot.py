@@ -1,7 +1,8 @@
 """How a thinker process begins: warm and nameless, until the hub hands it an agent (ARCHITECTURE, Warm spare).
 
-Everything is imported first. Then the process waits for one line on standard input, the `ThinkerBoot`. Until that line
-it holds no agent, no secret and no open database; without it, it ends quietly.
+Importing this module imports everything. Where it can the hub does so once, in a nursery, and forks every thinker from
+there. Then the process waits for one line on standard input, the `ThinkerBoot`. Until that line it holds no agent, no
+secret and no open database; without it, it ends quietly.
 """
 
 from __future__ import annotations
@@ -27,11 +28,16 @@ from annabelle.thinker.serve import serve
 _KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "ANNABELLE_HOME", "ANNABELLE_FAILPOINTS")
 _LONGEST_LINE = 4_000_000
 
+# Built on first use, so used now: no message has to wait for it.
+ModelMessagesTypeAdapter.dump_python([], mode="json")
+ModelMessagesTypeAdapter.validate_python([])
+
 
 def main() -> None:
     """Be a warm spare, then a thinker."""
     die_with_parent(os.getppid())
-    _warm_up()
+    gc.collect()
+    gc.freeze()  # the collector need not walk over what will stay
     line = _read_line(sys.stdin.fileno())
     if not line.strip():
         return
@@ -44,14 +50,6 @@ def main() -> None:
     except Exception as error:
         logging.getLogger(__name__).exception("the thinker can not go on")
         _refuse(AnnabelleError(f"The thinker failed unexpectedly: {type(error).__name__}: {error}."))
-
-
-def _warm_up() -> None:
-    """Do now what the first message would otherwise wait for, then keep the collector from walking over it."""
-    ModelMessagesTypeAdapter.dump_python([], mode="json")
-    ModelMessagesTypeAdapter.validate_python([])
-    gc.collect()
-    gc.freeze()
 
 
 def _read_line(descriptor: int) -> bytes:

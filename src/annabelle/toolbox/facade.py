@@ -26,10 +26,8 @@ from annabelle.toolbox.manifest import find_builtins, find_disabled
 from annabelle.toolbox.native import NATIVE, NativeTool
 from annabelle.toolbox.notices import ChangeListener, Notice, NoticeListener
 from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.processes.forked import ForkedLauncher
-from annabelle.toolbox.processes.launch import Launcher
-from annabelle.toolbox.processes.plain import PlainLauncher
-from annabelle.toolbox.processes.warm import WarmNursery, nursery_possible
+from annabelle.toolbox.processes.choice import choose_launcher
+from annabelle.toolbox.processes.warm import WarmNursery
 from annabelle.toolbox.router import Router
 from annabelle.toolbox.status import ServerStatus
 from annabelle.toolbox.supervision.moves import ServerMoves
@@ -60,7 +58,9 @@ class Toolbox:
         self._guardian = Guardian(lambda: self._supervisor.guardian(), guarding.seconds)
         self.guard = Guard(self._guardian, guarding.rules, doors.audit)
         self._router = Router(self._catalogue, journal, doors, self.guard)
-        self._launcher = _launcher(config, warm)
+        self._launcher = choose_launcher(
+            config.nursery, config.preload, config.python_path, config.home.logs / "nursery.log", warm
+        )
         pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
         pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told, redact=doors.redact)
         moved = ServerMoves(doors.audit)
@@ -188,9 +188,3 @@ class Toolbox:
             self._unheard.append(notice)
         for listener in self._notice_listeners:
             listener(notice)
-
-
-def _launcher(config: ToolboxConfig, warm: WarmNursery | None) -> Launcher:
-    if config.nursery and nursery_possible():
-        return ForkedLauncher(config.preload, config.python_path, config.home.logs / "nursery.log", warm)
-    return PlainLauncher(config.python_path)

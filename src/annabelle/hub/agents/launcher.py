@@ -1,18 +1,25 @@
-"""Starts thinker processes: from the warm spare when there is one, else from nothing."""
+"""Starts thinker processes: the warm spare when there is one, else a new one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from annabelle.core.contract import AgentProfile, ThinkerBoot
 from annabelle.core.errors import Unavailable
 from annabelle.core.home import Home
+from annabelle.core.redact import Redactor
 from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.environment import bare_environment, thinker_environment
 from annabelle.hub.agents.process import ThinkerProcess
 from annabelle.hub.agents.spare import WarmSpare
 from annabelle.hub.security.identities import Errand, Identities
+from annabelle.toolbox.nursery.parcel import Parcel
+from annabelle.toolbox.processes.choice import choose_launcher
+from annabelle.toolbox.processes.launch import Launch
+
+_PROGRAM: Final = "annabelle.thinker.boot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +30,10 @@ class LaunchRules:
     environment: Mapping[str, str] = field(repr=False)
     hub_url: str
     start_seconds: float
+    redact: Redactor
     stop_seconds: float = 3.0
     warm_spare: bool = True
+    fork: bool = True
 
 
 class Launcher:
@@ -32,6 +41,7 @@ class Launcher:
 
     def __init__(self, rules: LaunchRules, identities: Identities, idle: Callable[[], bool]) -> None:
         self._rules, self._identities = rules, identities
+        self._processes = choose_launcher(rules.fork, (_PROGRAM,), (), rules.home.logs / "nursery.log")
         self.spare = WarmSpare(lambda: self._spawn("spare"), idle, rules.warm_spare)
 
     @property
@@ -80,9 +90,15 @@ class Launcher:
             raise
         return process, client
 
+    async def stop(self) -> None:
+        """End what new processes would be made from, and every process that is left."""
+        await self._processes.stop()
+
     async def _spawn(self, name: str) -> ThinkerProcess:
-        log_file = self._rules.home.logs / f"thinker-{name}.log"
-        return await ThinkerProcess.spawn(bare_environment(self._rules.environment), log_file)
+        parcel = Parcel(bare_environment(self._rules.environment))
+        log = self._rules.home.logs / f"thinker-{name}.log"
+        order = Launch(name, parcel, log, module=_PROGRAM, kind="thinker")
+        return await ThinkerProcess.spawn(self._processes, order, self._rules.redact)
 
 
 class ErrandLauncher:

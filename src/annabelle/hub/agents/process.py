@@ -7,14 +7,14 @@ import contextlib
 import json
 import logging
 import os
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Coroutine, Mapping
-from pathlib import Path
+import signal
+from collections.abc import Coroutine
 
 from annabelle.core.contract import ThinkerBoot
-from annabelle.core.errors import ErrorBody, OperatorMistake, Unavailable
-from annabelle.toolbox.processes.tree import kill_tree
+from annabelle.core.errors import ErrorBody, OperatorMistake, ServerDown, Unavailable
+from annabelle.core.redact import Redactor
+from annabelle.toolbox.processes.launch import Child, Launch, Launcher
+from annabelle.toolbox.processes.overheard import launch_overheard
 
 _log = logging.getLogger(__name__)
 _PORT_LINE = b"LISTENING_PORT="
@@ -44,67 +44,62 @@ class ThinkerFailed(Unavailable):
 
 
 class ThinkerProcess:
-    """A child process of the hub. It ends when its standard input does, so it can not outlive a killed hub."""
+    """A process of the hub's. It ends when its standard input does, so it can not outlive a killed hub."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(
+        self, child: Child, stdin: asyncio.WriteTransport, stdout: asyncio.ReadTransport, lines: asyncio.StreamReader
+    ) -> None:
+        self._child, self._stdin, self._stdout, self._lines = child, stdin, stdout, lines
         self._reported: ErrorBody | None = None
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def spawn(cls, environment: Mapping[str, str], log_file: Path) -> ThinkerProcess:
-        """Start the program. It imports its libraries and waits to be told which agent it is."""
+    async def spawn(cls, launcher: Launcher, order: Launch, redact: Redactor) -> ThinkerProcess:
+        """Start the program. It has its libraries and waits to be told which agent it is."""
         try:
-            descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            child, _ = await launch_overheard(launcher, order, redact)
         except OSError as error:
-            raise Unavailable(f"The log {log_file} can not be written: {error.strerror}.") from error
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-P", "-m", "annabelle.thinker",
-                stdin=PIPE, stdout=PIPE, stderr=descriptor, env=dict(environment),
-                start_new_session=True, limit=_LINE_LIMIT,
-            )  # fmt: skip
-        except OSError as error:
-            raise Unavailable(f"An agent process could not be started: {error.strerror}.") from error
-        finally:
-            os.close(descriptor)
-        return cls(process)
+            raise Unavailable(f"The log {order.log} can not be written: {error.strerror}.") from error
+        except ServerDown as error:
+            raise Unavailable(f"An agent process could not be started: {error.message}") from error
+        loop, lines = asyncio.get_running_loop(), asyncio.StreamReader(_LINE_LIMIT)
+        stdin, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(child.stdin, "wb", buffering=0))
+        stdout, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(lines), os.fdopen(child.stdout, "rb", buffering=0)
+        )
+        return cls(child, stdin, stdout, lines)
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        return self._child.pid
 
     @property
     def alive(self) -> bool:
-        return self._process.returncode is None
+        return not self._child.exited.done()
 
     @property
     def exit_code(self) -> int | None:
-        return self._process.returncode
+        """Negative for the signal that ended it."""
+        return _as_signal(self._child.exited.result()) if self._child.exited.done() else None
 
     async def adopt(self, boot: ThinkerBoot, timeout: float) -> int:
         """Tell the process who it is, and wait until it listens; the port it chose."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        # A spare that died unseen: asyncio calls its pipe broken, uvloop raises RuntimeError. What it said comes below.
-        with contextlib.suppress(ConnectionError, RuntimeError):
-            stdin.write(boot.model_dump_json().encode() + b"\n")
-            await asyncio.wait_for(stdin.drain(), timeout)
+        if not self._stdin.is_closing():  # a spare that died unseen; what it said comes below
+            self._stdin.write(boot.model_dump_json().encode() + b"\n")
         try:
             async with asyncio.timeout(timeout):
-                port = await self._port(stdout)
+                port = await self._port()
         except TimeoutError as error:
             await self.kill()
             raise Unavailable(f"The agent {boot.agent.agent_id} was not ready after {timeout:g} s.") from error
         if port is None:
             raise await self._failure(boot.agent.agent_id)
-        self._draining = asyncio.create_task(self._drain(stdout))
+        self._draining = asyncio.create_task(self._drain())
         return port
 
     async def unless_it_ends(self, agent_id: str, work: Coroutine[None, None, None]) -> None:
         """Do the work, which needs the process; when the process ends instead, raise what it said."""
-        working, ending = asyncio.ensure_future(work), asyncio.ensure_future(self._process.wait())
+        working, ending = asyncio.ensure_future(work), asyncio.ensure_future(self.exited())
         try:
             await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
             if not working.done():
@@ -117,7 +112,7 @@ class ThinkerProcess:
                 task.cancel()
 
     async def _failure(self, agent_id: str) -> ThinkerFailed:
-        code = await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
+        code = await asyncio.wait_for(self.exited(), _KILL_SECONDS)
         if self._reported is not None:
             return ThinkerFailed(self._reported.message, hint=self._reported.hint, exit_code=code)
         return ThinkerFailed(
@@ -126,16 +121,16 @@ class ThinkerProcess:
             exit_code=code,
         )
 
-    async def _port(self, stdout: asyncio.StreamReader) -> int | None:
-        while line := await stdout.readline():
+    async def _port(self) -> int | None:
+        while line := await self._lines.readline():
             if line.startswith(_PORT_LINE):
                 return int(line.removeprefix(_PORT_LINE))
             self._note(line)
         return None
 
-    async def _drain(self, stdout: asyncio.StreamReader) -> None:
+    async def _drain(self) -> None:
         with contextlib.suppress(ValueError, ConnectionError):  # a line over the limit ends the reading, not the agent
-            while line := await stdout.readline():
+            while line := await self._lines.readline():
                 self._note(line)
 
     def _note(self, line: bytes) -> None:
@@ -146,30 +141,27 @@ class ThinkerProcess:
             _log.debug("A thinker printed: %r", line[:200])
 
     async def exited(self) -> int:
-        return await self._process.wait()
+        return _as_signal(await asyncio.shield(self._child.exited))
 
     async def stop(self, grace: float) -> None:
         """Ask it to end, and kill it when it does not within the grace."""
-        if self.alive:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-            try:
-                await asyncio.wait_for(self._process.wait(), grace)
-            except TimeoutError:
-                await self.kill()
+        await self._child.end(grace)
         await self._close()
 
     async def kill(self) -> None:
         """End the process and whatever it started."""
-        if self.alive:
-            kill_tree(self._process.pid)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _KILL_SECONDS)
-        await self._close()
+        await self.stop(0)
 
     async def _close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._stdin.close()
+        self._stdout.close()
         if self._draining is not None:
             self._draining.cancel()
             await asyncio.wait([self._draining], timeout=1)
+
+
+def _as_signal(code: int | None) -> int:
+    """A warden tells of a signal as of 128 and more; a code nobody saw is that of one killed with its nursery."""
+    if code is None:
+        return -signal.SIGKILL
+    return 128 - code if code > 128 else code

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from annabelle.core.redact import Forms, Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.toolbox.connections.connection import Connect, Connection, Introduction
 from annabelle.toolbox.processes.launch import Child, Launch, Launcher, last_words
-from annabelle.toolbox.processes.overheard import Overheard
+from annabelle.toolbox.processes.overheard import launch_overheard
 from annabelle.toolbox.protocol.errors import ConnectionLost, WireTrouble
 from annabelle.toolbox.protocol.rpc import PIPES_CLOSED, Answer, Rpc
 from annabelle.toolbox.protocol.session import Session
@@ -104,8 +104,7 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
                 on_tools_changed()
 
         log_size = order.log.stat().st_size if order.log.exists() else 0
-        overheard = Overheard(order.log, manners.redact)
-        child = await _launched(launcher, order, overheard)
+        child, overheard = await launch_overheard(launcher, order, manners.redact)
         rpc = Rpc(order.name, manners.message_max_bytes, on_notification)
         try:
             await rpc.open(child.stdin, child.stdout)
@@ -132,18 +131,6 @@ def stdio_connect(launcher: Launcher, order: Launch, manners: Manners) -> Connec
         return connection
 
     return connect
-
-
-async def _launched(launcher: Launcher, order: Launch, overheard: Overheard) -> Child:
-    try:
-        child = await launcher.launch(replace(order, stderr=overheard.mouth))
-    except BaseException:
-        overheard.close()
-        raise
-    finally:
-        overheard.handed_over()
-    child.exited.add_done_callback(lambda _: overheard.close())
-    return child
 
 
 def _grown(log: Path, size: int) -> bool:

@@ -26,7 +26,7 @@ def become_server(module: str, name: str, descriptors: tuple[int, int, int, int]
         for standard, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, standard)
         kernel.close_all_but_standard()
-        kernel.show_name(f"mcp-{name}")
+        kernel.show_name(name)
         code = run_server(module, environment)
     except BaseException:  # noqa: BLE001  the end of a process: whatever it was goes to the server's log
         traceback.print_exc()

@@ -22,7 +22,7 @@ def main() -> None:
     environment = unwrap(descriptor).environment
 
     def become() -> NoReturn:
-        kernel.show_name(f"mcp-{name}")
+        kernel.show_name(name)
         flush_and_leave(run_server(module, environment))
 
     if sys.platform != "linux":

@@ -1,4 +1,4 @@
-"""Starts servers by forking them from a nursery, and a new nursery when the old one died."""
+"""Starts processes by forking them from a nursery, and a new nursery when the old one died."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _READY_SECONDS = 60.0
 
 
 class ForkedLauncher:
-    """One nursery at a time. Its servers end with it and are started again by their supervisors, from a new one."""
+    """One nursery at a time. Its children end with it and are started again by who watches them, from a new one."""
 
     def __init__(
         self, preload: tuple[str, ...], python_path: tuple[str, ...], log: Path, warm: WarmNursery | None = None
@@ -56,6 +56,6 @@ class ForkedLauncher:
                 self._link = NurseryLink(warm)
             link = self._link
             if link is None:
-                raise ServerDown("The servers are being stopped.")
+                raise ServerDown("Annabelle is being stopped.")
         await link.ready(_READY_SECONDS)
         return link

@@ -20,7 +20,7 @@ _WARDEN_SECONDS = 6.0
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A process to start: a built-in server by its module, or an external one by the parcel's command line.
+    """A process to start: one of our own by its module, or an external server by the parcel's command line.
 
     What it says on stderr goes into its log, or into a descriptor from which somebody else writes the log.
     """
@@ -30,10 +30,16 @@ class Launch:
     log: Path
     module: str | None = None
     stderr: int | None = None
+    kind: str = "mcp"
+
+    @property
+    def title(self) -> str:
+        """What the system calls the process."""
+        return f"{self.kind}-{self.name}" if self.module is not None else self.name
 
 
 class Child:
-    """A running server process. Its pipes belong to whoever took it; `exited` tells when it is gone."""
+    """A running process. Its pipes belong to whoever took it; `exited` tells when it is gone."""
 
     def __init__(
         self, pid: int, stdin: int, stdout: int, send_signal: Callable[[int], None], *, warden: bool = False

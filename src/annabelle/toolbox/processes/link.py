@@ -55,7 +55,7 @@ class NurseryLink:
         try:
             with prepared(order) as ends:
                 kind = "warden" if order.module is None else "server"
-                message: talk.Message = {"op": kind, "id": number, "name": order.name, "module": order.module}
+                message: talk.Message = {"op": kind, "id": number, "name": order.title, "module": order.module}
                 talk.send(self._control, message, ends.for_child)
                 async with asyncio.timeout(_FORK_SECONDS):
                     pid, handle = await answer

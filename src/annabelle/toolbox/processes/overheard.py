@@ -1,20 +1,35 @@
-"""What a server says beside the protocol, on its way into its log: without a secret of this home in it."""
+"""What a process says beside its protocol, on its way into its log: without a secret of this home in it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from annabelle.core.redact import Redactor
-from annabelle.toolbox.processes.launch import LOG_MAX_BYTES, open_log
+from annabelle.toolbox.processes.launch import LOG_MAX_BYTES, Child, Launch, Launcher, open_log
 
 _AT_ONCE: Final = 65_536
 _LONGEST_LINE: Final = 65_536
 _HELD_BACK: Final = 4_096
 """Of a line that is written in parts: no secret is longer, so none is cut in two."""
+
+
+async def launch_overheard(launcher: Launcher, order: Launch, redact: Redactor) -> tuple[Child, Overheard]:
+    """Start a process whose stderr is listened to for as long as it lives."""
+    overheard = Overheard(order.log, redact)
+    try:
+        child = await launcher.launch(replace(order, stderr=overheard.mouth))
+    except BaseException:
+        overheard.close()
+        raise
+    finally:
+        overheard.handed_over()
+    child.exited.add_done_callback(lambda _: overheard.close())
+    return child, overheard
 
 
 class Overheard:

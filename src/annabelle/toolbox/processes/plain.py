@@ -45,7 +45,7 @@ class PlainLauncher:
         stdin, stdout, log, parcel = ends.for_child
         own = str(os.getpid())
         if order.module is not None:
-            line = command("annabelle.toolbox.nursery.solo", order.name, order.module, str(parcel), own)
+            line = command("annabelle.toolbox.nursery.solo", order.title, order.module, str(parcel), own)
         elif sys.platform == "linux":
             line = command("annabelle.toolbox.nursery.warden", order.name, str(parcel), own)
         else:

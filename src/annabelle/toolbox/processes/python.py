@@ -18,4 +18,5 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def environment(python_path: Sequence[str]) -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join([_PACKAGE_PARENT, *python_path])}
+    # A nursery must not have a second thread when it forks, and numpy would start some.
+    return {"PYTHONPATH": os.pathsep.join([_PACKAGE_PARENT, *python_path]), "OPENBLAS_NUM_THREADS": "1"}
