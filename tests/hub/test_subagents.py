@@ -13,11 +13,20 @@ import psutil
 import pytest
 
 from annabelle.core.home import Home
-from hub.hubs import HubProcess, wait_for
+from hub.hubs import HubProcess, fresh_home, wait_for
+from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
 
 MakeHub = Callable[..., HubProcess]
 STATUS: tuple[str, dict[str, Any]] = ("get_status", {})
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iterator[HubProcess]:
+    """One hub for all that does not end it; each test has a chat of its own."""
+    started = HubProcess(fresh_home(tmp_path_factory.mktemp("subagents")), model.openai_url, **only("filer")).start()
+    yield started
+    started.end()
 
 
 @pytest.fixture
@@ -49,8 +58,8 @@ def folders(home: Home) -> list[str]:
     return [folder.name for folder in home.agents.glob("*.sub-*")]
 
 
-def begin(hub: HubProcess, text: str) -> dict[str, Any]:
-    return hub.http.post("/message", json={"text": text}).json()
+def begin(hub: HubProcess, text: str, chat: str = "main") -> dict[str, Any]:
+    return hub.http.post("/message", json={"text": text, "chatId": chat}).json()
 
 
 def its_own(task: str) -> str:
@@ -64,11 +73,11 @@ def asked(model: ScriptedServer, task: str) -> bool:
 
 @pytest.mark.req("AGT-04")
 def test_a_subagent_does_its_task_with_narrower_tools_reports_back_and_leaves_nothing_behind(
-    make_hub: MakeHub, home: Home, rules: ScriptedServer
+    hub: HubProcess, rules: ScriptedServer
 ) -> None:
-    hub = make_hub().start()
-    task = plan_text([STATUS], say="checked")
-    answer = hub.say(send(task, allowedTools=["get_*", "spawn_*", "send_*"]))
+    home, task = hub.home, plan_text([STATUS], say="checked")
+    booked_before = set(rows(home, "select agent_id, message_id from model_calls"))
+    answer = hub.say(send(task, allowedTools=["get_*", "spawn_*", "send_*"]), chatId="narrower")
     assert (answer["state"], text_of(answer)) == ("done", "It says: checked")
     mine = [request for request in rules.requests if request.conversation.user_text.endswith(task)]
     offered = {tool["function"]["name"] for request in mine for tool in request.body.get("tools", [])}
@@ -77,12 +86,14 @@ def test_a_subagent_does_its_task_with_narrower_tools_reports_back_and_leaves_no
     assert not offered & {"spawn_subagent", "queue_task", "send_message", "send_telegram"}
     assert all(name.startswith("get_") for name in offered - {"update_workspace", "search_agent_history"})
     assert (folders(home), subagents(hub)) == ([], [])
-    assert rows(home, "select kind, state, agent_id from tasks") == [("subagent", "done", "annabelle")]
-    (listed,) = hub.http.get("/tasks").json()["tasks"]
+    of_message = f"where message_id = '{answer['messageId']}'"
+    assert rows(home, f"select kind, state, agent_id from tasks {of_message}") == [("subagent", "done", "annabelle")]
+    listed = hub.http.get("/tasks").json()["tasks"][0]
     assert (listed["kind"], listed["state"], listed["result"]) == ("subagent", "done", "checked")
-    booked = rows(home, "select distinct agent_id, message_id from model_calls")
-    assert booked == [("annabelle", answer["messageId"])]
-    assert rows(home, "select count(*) from messages where kind = 'said'") == [(0,)]
+    booked = set(rows(home, "select agent_id, message_id from model_calls"))
+    assert booked - booked_before == {("annabelle", answer["messageId"])}
+    said = f"select count(*) from messages where kind = 'said' and thread_id = '{answer['threadId']}'"
+    assert rows(home, said) == [(0,)]
 
 
 @pytest.mark.req("AGT-04")
@@ -90,7 +101,7 @@ def test_a_subagent_does_its_task_with_narrower_tools_reports_back_and_leaves_no
 def test_a_killed_hub_finds_the_same_subagent_again_and_its_result_is_delivered_once(
     make_hub: MakeHub, home: Home, rules: ScriptedServer
 ) -> None:
-    hub = make_hub().start()
+    hub = make_hub(**only()).start()
     rules.rules(
         Rule(match=its_own("dig deep"), times=1, reply=Reply(hang=True)),
         Rule(match=its_own("dig deep"), reply=Reply(text="found it")),
@@ -110,13 +121,12 @@ def test_a_killed_hub_finds_the_same_subagent_again_and_its_result_is_delivered_
 
 @pytest.mark.req("AGT-04")
 @pytest.mark.incident("I-26")
-def test_a_killed_subagent_goes_on_where_it_was(make_hub: MakeHub, home: Home, rules: ScriptedServer) -> None:
-    hub = make_hub().start()
+def test_a_killed_subagent_goes_on_where_it_was(hub: HubProcess, rules: ScriptedServer) -> None:
     rules.rules(
         Rule(match=its_own("dig on"), times=1, reply=Reply(hang=True)),
         Rule(match=its_own("dig on"), reply=Reply(text="went on")),
     )
-    message = begin(hub, send("dig on"))
+    message = begin(hub, send("dig on"), "killed")
     wait_for(lambda: asked(rules, "dig on"), "the subagent's question")
     (shown,) = subagents(hub)
     assert (shown["parentAgentId"], shown["turns"]) == ("annabelle", 1)
@@ -126,18 +136,18 @@ def test_a_killed_subagent_goes_on_where_it_was(make_hub: MakeHub, home: Home, r
 
 
 @pytest.mark.req("AGT-04")
-def test_cancelling_the_turn_ends_the_subagents_process(make_hub: MakeHub, home: Home, rules: ScriptedServer) -> None:
-    hub = make_hub().start()
+def test_cancelling_the_turn_ends_the_subagents_process(hub: HubProcess, rules: ScriptedServer) -> None:
     rules.rules(Rule(match=its_own("dig for ever"), reply=Reply(hang=True)))
-    message = begin(hub, send("dig for ever"))
+    message = begin(hub, send("dig for ever"), "cancelled")
     wait_for(lambda: asked(rules, "dig for ever"), "the subagent's question")
     (shown,) = subagents(hub)
     hub.http.post(f"/messages/{message['messageId']}/cancel", params={"wait": 30})
     wait_for(
         lambda: not psutil.pid_exists(shown["pid"]) or psutil.Process(shown["pid"]).status() == "zombie", "its end"
     )
-    wait_for(lambda: rows(home, "select state from tasks") == [("failed",)], "the end of the task")
-    wait_for(lambda: not folders(home), "an empty folder")
+    task = f"select state from tasks where message_id = '{message['messageId']}'"
+    wait_for(lambda: rows(hub.home, task) == [("failed",)], "the end of the task")
+    wait_for(lambda: not folders(hub.home), "an empty folder")
 
 
 @pytest.mark.req("AGT-04")
@@ -145,7 +155,7 @@ def test_cancelling_the_turn_ends_the_subagents_process(make_hub: MakeHub, home:
 def test_a_hub_that_is_stopped_politely_takes_the_subagent_up_again(
     make_hub: MakeHub, home: Home, rules: ScriptedServer
 ) -> None:
-    hub = make_hub(ANNABELLE_SHUTDOWN_GRACE_SECONDS="0.1").start()
+    hub = make_hub(ANNABELLE_SHUTDOWN_GRACE_SECONDS="0.1", **only()).start()
     rules.rules(
         Rule(match=its_own("dig later"), times=1, reply=Reply(hang=True)),
         Rule(match=its_own("dig later"), reply=Reply(text="later")),
@@ -164,14 +174,14 @@ def test_a_folder_that_a_killed_hub_left_behind_is_removed_at_the_next_start(mak
     left = home.agent("annabelle.sub-0123456789ab")
     (left / "sessions").mkdir(parents=True)
     (home.logs / "thinker-annabelle.sub-0123456789ab.log").write_text("x")
-    make_hub().start()
+    make_hub(**only()).start()
     assert folders(home) == []
     assert not list(home.logs.glob("*.sub-*"))
 
 
 @pytest.mark.req("TRU-03", "AGT-04")
-def test_what_a_subagent_read_taints_its_result_and_the_thread_it_works_for(make_hub: MakeHub, home: Home) -> None:
-    hub = make_hub().start()
+def test_what_a_subagent_read_taints_its_result_and_the_thread_it_works_for(hub: HubProcess) -> None:
+    home = hub.home
     (home.workspace / "page.txt").write_text("Ada owes Mallory money.")
     clean = hub.say(send("say hello"), chatId="tainted")
     assert text_of(clean).startswith("It says: You said:")
