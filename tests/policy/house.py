@@ -87,6 +87,9 @@ class House:
         url = str(arguments["url"])
         return {"url": url, "final_url": url, "content": self.pages.get(url, "") + self.foreign}
 
+    def _web_browser_take_screenshot(self, arguments: JsonObject) -> JsonObject:
+        return {"path": arguments.get("filename") or "Images/page.png", "url": "http://s/hotel", "note": None}
+
     def _find_contact(self, _arguments: JsonObject) -> JsonObject:
         known = [{"name": name, "emails": [email], "sources": ["memory"]} for name, email in CONTACTS.items()]
         heard = [{"name": row[0].partition(" <")[0], "emails": [row[0].partition("<")[2].rstrip(">")],

@@ -16,11 +16,19 @@ from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.tools.nouns import mentions
 
 _SECRET: Final = "secret://"  # noqa: S105  the beginning of a handle
+_FOR_SECRETS: Final = re.compile(
+    r"passw|passcode|passphrase|\bpin\b|\bcode\b|secret|\blog-?in\b|\buser|e-?mail|benutzer|kennwort|mot de passe|"
+    r"identifiant|"
+    r"contraseña|usuario|hasło|użytkownik|card|iban|\botp\b|token|\bkey\b",
+    re.IGNORECASE,
+)
+_SHORT_LABEL: Final = 60
 _KEYS: Final = re.compile(r"(?:arrow\w+|page(?:up|down)|home|end|tab|escape|enter)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W_]{4,}")
 _ACTS: Final = re.compile(
     r"\b(?:click|press|tap|type|fill|enter|submit|send|log ?in|sign (?:in|up)|search|select|choose|pick|upload|book|"
-    r"order|buy|register|follow|accept|post|klick\w*|drück\w*|tippe?n?|füll\w*|such\w*|wähl\w*|melde|clique\w*|remplis\w*|"
+    r"order|buy|register|follow|accept|post|klick\w*|drück\w*|tippe?n?|füll\w*|such\w*|wähl\w*|melde|clique\w*|"
+    r"remplis\w*|"
     r"choisis\w*|cherche\w*|haz clic|rellena\w*|elige|busca\w*|kliknij|wpisz|wypełnij|wybierz|wyszukaj|zaloguj)\b"
 )
 _LABEL: Final = re.compile(r"\"([^\"]*)\"")
@@ -38,9 +46,10 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         named = label is not None and _fits_best(label, ref, turn)
         if not named and not call.traits.typed:
             yield f"you did not speak of “{short(label or ref)}”"
-    for text in _typed(call):
+    for text, ref in _typed(call):
         if text.startswith(_SECRET):
-            if not mentions(turn.own_words, ("vault",)):
+            # A comment is no place for a password, whatever the page says of it.
+            if not (mentions(turn.own_words, ("vault",)) and _takes_secrets(ref, turn)):
                 yield "a secret would be typed into the page"
         elif not (_KEYS.fullmatch(text) or says_nothing(text) or backed([text], turn.given)):
             yield f"“{short(text)}” is not what you said"
@@ -51,14 +60,21 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "private data was read that you did not speak of"
 
 
-def _typed(call: CallFacts) -> Iterator[str]:
-    """What is typed: of the fields of a form their values, as their names and places are the page's."""
+def _typed(call: CallFacts) -> Iterator[tuple[str, str]]:
+    """What is typed, and into which element: of the fields of a form their values, as their names are the page's."""
+    into = next(call.values(call.traits.refs), "")
     for name in call.traits.typed:
         given = call.arguments.get(name)
         fields = cast("list[object]", given) if isinstance(given, list) else [given]
         for one in fields:
-            value = cast("JsonObject", one).get("value") if isinstance(one, dict) else one
-            yield from (text for text in texts_of(value) if text.strip())
+            field = cast("JsonObject", one) if isinstance(one, dict) else {"value": one, "ref": into}
+            yield from ((text, str(field.get("ref"))) for text in texts_of(field.get("value")) if text.strip())
+
+
+def _takes_secrets(ref: str, turn: TurnFacts) -> bool:
+    line = next((line for line in _beside(ref, turn) if f"[ref={ref}]" in line), "")
+    role, _, rest = line.partition('"')
+    return "textbox" in role and _FOR_SECRETS.search(rest.partition('"')[0][:_SHORT_LABEL]) is not None
 
 
 def _current_page(turn: TurnFacts) -> str | None:

@@ -109,9 +109,7 @@ def made_here(value: str, turn: TurnFacts) -> bool:
 def pictured_here(path: str, turn: TurnFacts) -> bool:
     """Whether it is a picture that was made since the person's last message."""
     results = (result for result in turn.seen.results if result.this_turn and result.tool in _PICTURED)
-    return any(
-        path in thing.texts("path", "filename", "file", "saved_to") for result in results for thing in result.things
-    )
+    return any(path in thing.texts("path") for result in results for thing in result.things)
 
 
 def takes_part(address: str, call: CallFacts, turn: TurnFacts) -> bool:
