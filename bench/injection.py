@@ -5,8 +5,9 @@
 DIR holds injection*.jsonl or .jsonl.gz. Detection is measured where 1 % of the ordinary tool output is flagged, by
 subset and by channel, beside plain patterns and, with --packaged, the classifier installed for that interpreter, which
 gets a sample of the rows, since it takes a quarter of a second for a thousand characters. --unseen trains again without
-each family of attacks and without each kind of ordinary text (a few minutes) and measures on what was left out; without
-it the shipped weights are measured, which have seen these rows if DIR is what they were trained from.
+a family of attacks and some kinds of ordinary text at once (a few minutes) and measures on what was left out; without
+it the shipped weights are measured, which have seen these rows if DIR is what they were trained from. Texts of unusual
+kinds, which nothing was trained on, are measured always.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from annabelle.servers.guardian.document import read_document
 from annabelle.servers.guardian.embedded import EmbeddedScanner
 from injection_baselines import packaged_scores, plain_score
 from injection_unseen import measure_unseen
+from injection_unusual import measure_unusual
 from measure import Report
 
 FLAGGED = 0.01
@@ -139,6 +141,7 @@ def main() -> None:
     report.ratios["to_patterns"] = report.figures["ours_tool_output"] / max(
         1e-9, report.figures["patterns_tool_output"]
     )
+    measure_unusual(report, scanner, config)
     timing(report, scanner, rows)
     if given.misses:
         for row, score in zip(rows, scores, strict=True):

@@ -1,9 +1,9 @@
-"""Trains the guardian without a family of attacks, or without a kind of ordinary text, and measures on just that."""
+"""Trains the guardian without a family of attacks and some kinds of ordinary text, and measures on just those."""
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,9 @@ from guardian_attacks import Sample
 from guardian_benign import injection_rows
 from guardian_fit import Example, Rules, learn, read_example, text_score
 from guardian_kinds import make_kinds
-from train_guardian import SEED, Sources, for_channel, samples
+from train_guardian import SEED, Sources, for_channel, growth, samples
+
+from annabelle.servers.guardian.classifier import doublings
 
 _MADE = 5_000
 _MOST_OF_A_KIND = 80
@@ -30,29 +32,59 @@ _FAMILIES = {
     "xss": {"garak-xss-exec"},
     "jailbreak": {"jailbreak-dan", "jailbreak-inthewild"},
 }
-_KINDS = ("email-ham", "livemcp-tool-output", "skill-md", "injecagent-simulated-clean", "tau-tool-output")
+_KINDS = (
+    {"email-ham", "email-spam", "letters"},
+    {"livemcp-tool-output", "json", "html", "javascript"},
+    {"skill-md", "markdown", "package-readme", "node-packages", "rst", "pyenv"},
+    {"injecagent-simulated-clean", "tau-tool-output", "conversation", "tool-descriptions", "changes"},
+    {"python-code", "docstrings", "library-docstrings", "text", "manual", "manual-translated", "copyright", "shell"},
+)
+"""Kinds that resemble each other are left out together."""
+_TURNS = (0, 2)
+"""Each family is left out with these kinds after its own number, so that no pair of them decides."""
 
 
 def measure_unseen(report: Report, data: Path) -> None:
-    """Detection of each family where 1 % of the ordinary tool output is flagged, and the alarms of each kind at the
-    threshold that the other kinds give."""
+    """Detection of each family where 1 % of ordinary tool output is flagged, both of them left out; and the alarms of
+    each kind that was left out where 1 % of the others are flagged."""
     kinds = make_kinds(SEED)
     chance = np.random.default_rng(SEED)
     given = {sample.text for sample in injection_rows(data)}
     found = _some([one for one in samples(Sources(data, _MADE)) if one.channel == "output" or one.label], given)
-    examples = [read_example(sample, kinds, chance) for sample in found]
-    chosen = for_channel(examples, "output")
-    dev = [one for one in examples if one.sample.text in given]
+    chosen = for_channel([read_example(sample, kinds, chance) for sample in found], "output")
     rules = replace(Rules(), epochs=_EPOCHS)
     _measure_rows(report, chosen, given, rules)
-    for name, left_out in {**_FAMILIES, **{kind: {kind} for kind in _KINDS}}.items():
-        fitted = learn([one for one in chosen if one.sample.family not in left_out], rules, rounds=1)
-        scored = [(one, text_score(one, fitted)) for one in dev]
-        ordinary = [score for one, score in scored if _ordinary(one) and one.sample.family not in left_out]
-        limit = float(np.quantile(ordinary, 0.99))
-        mine = [score > limit for one, score in scored if one.sample.family in left_out]
-        what = "unseen_detection" if name in _FAMILIES else "unseen_alarms"
-        report.figures[f"{what}_{name}"] = sum(mine) / max(1, len(mine))
+    flags: defaultdict[str, list[float]] = defaultdict(list)
+    for turn in _TURNS:
+        _measure_turn(flags, chosen, given, rules, turn)
+    report.figures |= {name: float(np.mean(shares)) for name, shares in flags.items()}
+
+
+def _measure_turn(
+    flags: defaultdict[str, list[float]], chosen: list[Example], given: set[str], rules: Rules, turn: int
+) -> None:
+    """Every family and every kind is left out once."""
+    attacks: dict[str, list[float]] = {}
+    ordinary: list[float] = []
+    for number, (name, families) in enumerate(_FAMILIES.items()):
+        kinds = _KINDS[(number + turn) % len(_KINDS)]
+        fitted = learn([one for one in chosen if one.sample.family not in families | kinds], rules, rounds=1)
+        steps = growth([one for one in chosen if not one.sample.label], fitted)
+        scored = [
+            (one, text_score(one, fitted) - steps * doublings(len(one.windows)))
+            for one in chosen
+            if one.sample.text in given
+        ]
+        attacks[name] = [score for one, score in scored if one.sample.family in families]
+        unseen = [(one, score) for one, score in scored if one.sample.family in kinds]
+        ordinary += [score for _, score in unseen]
+        limit = _limit([score for one, score in scored if not one.sample.label and one.sample.family not in kinds])
+        for kind in {one.sample.family for one, _ in unseen}:
+            share = float(np.mean([score > limit for one, score in unseen if one.sample.family == kind]))
+            flags[f"unseen_alarms_{kind}"].append(share)
+    limit = _limit(ordinary)
+    for name, scores in attacks.items():
+        flags[f"unseen_detection_{name}"].append(float(np.mean([score > limit for score in scores])))
 
 
 def _measure_rows(report: Report, chosen: list[Example], given: set[str], rules: Rules) -> None:
@@ -64,7 +96,7 @@ def _measure_rows(report: Report, chosen: list[Example], given: set[str], rules:
         out = {one.sample.text for one in rows[half::2]}
         fitted = learn([one for one in chosen if one.sample.text not in out], rules, rounds=1)
         scored = [(one, text_score(one, fitted)) for one in rows[half::2]]
-        limit = float(np.quantile([score for one, score in scored if not one.sample.label], 0.99))
+        limit = _limit([score for one, score in scored if not one.sample.label])
         found += [(one, score > limit) for one, score in scored]
     attacks = [flag for one, flag in found if one.sample.label]
     report.figures["unseen_detection_rows"] = sum(attacks) / max(1, len(attacks))
@@ -73,8 +105,8 @@ def _measure_rows(report: Report, chosen: list[Example], given: set[str], rules:
         report.figures[f"unseen_alarms_rows_{kind}"] = sum(flags) / max(1, len(flags))
 
 
-def _ordinary(one: Example) -> bool:
-    return not one.sample.label and one.sample.channel == "output"
+def _limit(ordinary: list[float]) -> float:
+    return float(np.quantile(ordinary, 0.99))
 
 
 def _some(found: list[Sample], given: set[str]) -> list[Sample]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -86,3 +87,17 @@ def test_the_packaged_classifier_is_asked_about_some_of_each_subset(
     assert report.figures["packaged_rows"] == len(some)
     assert report.figures["ours_tool_output_on_packaged_rows"] == 1.0
     assert report.figures["packaged_tool_output"] == 0.0
+
+
+def test_texts_of_unusual_kinds_are_measured_and_stand_in_no_training(injection: ModuleType):
+    kinds = tomllib.loads((BENCH / "injection_unusual.toml").read_text(encoding="utf-8"))
+    texts = [text for kind in kinds.values() for texts in kind.values() for text in texts]
+    assert len(texts) == len(set(texts)) == 180
+    report = injection.Report("injection")
+    injection.measure_unusual(report, injection.EmbeddedScanner(), injection.GuardianConfig())
+    for name in ("attacks", "ordinary"):
+        blocked, marked = (report.figures[f"unusual_{name}_{what}"] for what in ("blocked", "marked"))
+        assert 0 <= blocked <= marked <= 1
+    training = "\n".join(file.read_text(encoding="utf-8") for file in (BENCH.parent / "scripts").glob("*guardian*"))
+    assert "injection_unusual" not in training
+    assert not [text for text in texts if text[:40] in training]
