@@ -274,6 +274,10 @@ class Settings(BaseSettings):
     codexec_max_processes: int = Field(64, ge=1, description="Processes one run may have")
     codexec_max_memory_mb: int = Field(1_024, ge=64, description="Memory one run may have")
     codexec_max_file_size_bytes: int = Field(52_428_800, ge=1_000, description="Largest file code may write")
+    codexec_max_packages_mb: int = Field(
+        2_048, ge=1, description="Disk the packages of one agent, script or session may take"
+    )
+    codexec_max_packages_total_mb: int = Field(8_192, ge=1, description="Disk all installed packages may take together")
     codexec_pip_index_url: str = Field("", description="Where Python packages come from; by default pip's own choice")
     codexec_npm_registry: str = Field("", description="Where Node packages come from; by default npm's own choice")
 
@@ -300,6 +304,12 @@ class Settings(BaseSettings):
     google_api_url: WebAddress = Field("", description="Other address for Google's API and sign-in")
     mail_attachment_max_bytes: int = Field(
         25_000_000, ge=1_000, description="Largest attachment that is fetched into the workspace or sent"
+    )
+    mail_timeout_seconds: float = Field(
+        25, ge=1, le=90, description="Time in which a mail or calendar server has to let us in"
+    )
+    mail_ca_file: str = Field(
+        "", description="Certificate (PEM file) of a private authority that mail and calendar servers may show"
     )
     telegram_api_id: int | None = Field(None, description="Application id from my.telegram.org")
     telegram_api_hash: SecretStr | None = Field(None, description="Application hash from there")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, RetryByModel
+from annabelle.servers.codexec.config import CodeConfig
 from annabelle.servers.codexec.packages.names import checked
 from annabelle.servers.kit import ToolServer
 from servers.codexec.calling import CallAs, MakeServer
@@ -118,6 +119,20 @@ async def test_packages_that_could_not_be_fetched_are_fetched_by_the_next_run(
         await call("run_script", name="late")
     packages.add_tarball("later", "1.0.0", "module.exports = 'here'")
     assert (await call("run_script", name="late")).stdout == "here\n"
+
+
+async def test_other_packages_of_a_script_take_the_place_of_those_it_had(
+    call: CallTool, code_config: CodeConfig
+) -> None:
+    saved = {"name": "turn", "description": "", "code": "import greeting\nprint(greeting.WORD)"}
+    await call("save_and_run_script", language="python", packages=["greeting==1.0"], **saved)
+    newer = await call("save_and_run_script", language="python", packages=["greeting==2.0"], **saved)
+    saved["code"] = "console.log(require('shout')('a'))"
+    with pytest.raises(RetryByModel, match="could not be installed"):  # there is no such package for Node
+        await call("save_and_run_script", language="node", packages=["greeting"], **saved)
+    other = await call("save_and_run_script", language="node", packages=["shout"], **saved)
+    assert (newer.stdout, other.stdout) == ("good day\n", "A\n")
+    assert len(list((code_config.data / "packages").glob("script-turn-*"))) == 1
 
 
 @pytest.mark.incident("I-05")

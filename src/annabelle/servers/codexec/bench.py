@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from annabelle.servers.codexec.artifacts import Artifacts, Seen, changed, kept, survey
+from annabelle.servers.codexec.disk import Disk
 from annabelle.servers.codexec.folders import RunFolder
 from annabelle.servers.codexec.isolation.layer import WORK, Mount
-from annabelle.servers.codexec.watch import Disk
 from annabelle.servers.kit.files.workspace import Workspace
 
 

@@ -37,11 +37,28 @@ class RunLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageLimits:
+    """What installed packages may take on the disk: those of one agent, script or session, and all together."""
+
+    mb: int = 2_048
+    total_mb: int = 8_192
+
+    @property
+    def bytes(self) -> int:
+        return self.mb * 1_048_576
+
+    @property
+    def total_bytes(self) -> int:
+        return self.total_mb * 1_048_576
+
+
+@dataclass(frozen=True, slots=True)
 class CodeConfig:
     """How code is kept apart, what it may use, and where the server keeps its own things."""
 
     files: FilesConfig
     limits: RunLimits = RunLimits()
+    packages: PackageLimits = PackageLimits()
     isolation: IsolationChoice = "auto"
     engine: str = ""
     image: str = ""
@@ -69,6 +86,7 @@ class CodeConfig:
                 memory_mb=settings.codexec_max_memory_mb,
                 file_bytes=settings.codexec_max_file_size_bytes,
             ),
+            packages=PackageLimits(settings.codexec_max_packages_mb, settings.codexec_max_packages_total_mb),
             isolation=settings.codexec_isolation,
             engine=settings.codexec_container_engine.strip(),
             image=settings.codexec_container_image.strip(),

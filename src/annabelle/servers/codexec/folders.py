@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from annabelle.core.errors import StorageTrouble
+from annabelle.servers.codexec.tenancy import Tenancy
 
-_RUN = re.compile(r"(\d+)-[0-9a-f]+")
 _UNFIT = re.compile(r"[^a-z0-9_-]+")
 
 
@@ -59,15 +59,14 @@ class Folders:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._tenancy = Tenancy(root / "servers")
         self._swept = False
 
     def new_run(self) -> RunFolder:
         """A fresh private folder; the first one also clears away what a crash has left."""
-        if not self._swept:
-            self._swept = True
-            self._sweep()
-        folder = RunFolder(self._root / "runs" / f"{os.getpid()}-{secrets.token_hex(8)}")
         try:
+            self._sweep()
+            folder = RunFolder(self._root / "runs" / f"{self._tenancy.word}-{secrets.token_hex(8)}")
             for place in (folder.code, folder.work, folder.packages / "python", folder.packages / "node"):
                 place.mkdir(parents=True)
                 place.chmod(0o755)
@@ -78,17 +77,33 @@ class Folders:
             ) from error
         return folder
 
+    def environments(self) -> list[Path]:
+        """Every folder that has packages: of agents, of scripts, and of sessions that run."""
+        self._sweep()
+        sessions = (run / "packages" for run in _inside(self._root / "runs"))
+        return [*_inside(self._root / "packages"), *sessions]
+
+    def lasting(self, environment: Path) -> bool:
+        """Whether it stays until somebody deletes it; that of a session goes with the session."""
+        return environment.parent == self._root / "packages"
+
     def of_agent(self, agent: str) -> Path:
         return self._made(self._root / "packages" / f"agent-{_file_name(agent)}")
 
-    def of_script(self, name: str, packages: list[str]) -> Path:
+    def of_script(self, name: str, language: str, packages: list[str]) -> Path:
         """Packages of a script; another list of packages is another folder."""
-        listed = hashlib.sha256("\n".join(sorted(packages)).encode()).hexdigest()[:12]
+        listed = hashlib.sha256("\n".join([language, *sorted(packages)]).encode()).hexdigest()[:12]
         return self._made(self._root / "packages" / f"script-{_file_name(name)}-{listed}")
 
-    def forget_script(self, name: str) -> None:
+    def forget_script(self, name: str, but: Path | None = None) -> None:
+        """Remove the packages it had; `but` those of its present list."""
         for folder in (self._root / "packages").glob(f"script-{_file_name(name)}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder != but:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """What is left from now on may be cleared away by the next server."""
+        self._tenancy.end()
 
     def _made(self, folder: Path) -> Path:
         """Open to whoever runs code, also where this process keeps its own files to itself."""
@@ -100,25 +115,21 @@ class Folders:
         return folder
 
     def _sweep(self) -> None:
-        runs = self._root / "runs"
-        if not runs.is_dir():
+        """Once: clear away what servers have left that ended without closing their sessions."""
+        if self._swept:
             return
-        for place in runs.iterdir():
-            match = _RUN.fullmatch(place.name)
-            if match is None or not _alive(int(match[1])):
+        self._tenancy.begin()
+        self._swept = True
+        running = self._tenancy.forget_ended()
+        for place in _inside(self._root / "runs"):
+            if place.name.partition("-")[0] not in running:
                 RunFolder(place).remove()
+
+
+def _inside(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _file_name(name: str) -> str:
     """A readable beginning, and enough of a hash that no two names meet."""
     return f"{_UNFIT.sub('-', name.lower())[:30]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        pass
-    return True

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from annabelle.servers.codexec.caged import Caged
+from annabelle.servers.codexec.disk import Disk
 from annabelle.servers.codexec.isolation.layer import Cell, Layer
 from annabelle.servers.codexec.tape import Tape
-from annabelle.servers.codexec.watch import EVERY_SECONDS, Disk, Killed, Watch
+from annabelle.servers.codexec.watch import EVERY_SECONDS, Killed, Watch
 from annabelle.servers.kit import current_call
 
 MOST_OUTPUT_BYTES = 20_000_000

@@ -33,6 +33,7 @@ def build(config: CodeConfig | None = None, isolation: Isolation | None = None) 
     async def close() -> None:
         await room.close()
         await calculating.close()
+        workshop.folders.close()
 
     return ToolServer(
         "codexec",

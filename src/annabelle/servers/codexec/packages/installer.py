@@ -18,8 +18,11 @@ from weakref import WeakValueDictionary
 import anyio
 
 from annabelle.core.errors import RetryByModel, ToolTimeout
+from annabelle.servers.codexec.disk import Disk
 from annabelle.servers.codexec.isolation.layer import SCRATCH, Cell, CellLimits, Layer, Mount
 from annabelle.servers.codexec.languages import SessionLanguage
+from annabelle.servers.codexec.packages.space import Space
+from annabelle.servers.codexec.packages.undoing import Before
 from annabelle.servers.codexec.programs import Programs
 from annabelle.servers.codexec.running import Outcome, run_cell
 from annabelle.servers.codexec.tape import shortened
@@ -51,28 +54,35 @@ class Installer:
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
+        self._space = Space(workshop.folders, workshop.config.packages)
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     async def install(self, language: SessionLanguage, packages: Sequence[str], target: Path) -> None:
-        """`packages` have been checked. Raises with what the package manager said when it fails."""
+        """`packages` have been checked. Raises with what the package manager said when it fails, and with what to do
+        when there is no room."""
         layer = await self._workshop.isolation.layer()
         lock = self._locks.setdefault(target, asyncio.Lock())
         async with lock:
+            disk = await in_thread(lambda stop: self._space.left(target))
+            before = await in_thread(lambda stop: Before.of(target / language))
             scratch = target / _SCRATCH
             try:
                 await in_thread(lambda stop: self._prepare(layer, target, scratch))
-                outcome = await self._run(layer, language, packages, target)
+                outcome = await self._run(layer, language, packages, disk)
             finally:
                 with anyio.move_on_after(_END_SECONDS, shield=True):
                     await in_thread(lambda stop: shutil.rmtree(scratch, ignore_errors=True))
+            if outcome.killed == "disk" or await in_thread(lambda stop: self._space.over(target)):
+                await in_thread(lambda stop: before.bring_back())
+                raise await in_thread(lambda stop: self._space.refusal(", ".join(packages), target))
         self._judge(outcome, packages)
 
     def _prepare(self, layer: Layer, target: Path, scratch: Path) -> None:
         scratch.mkdir(exist_ok=True)
         layer.prepare(target, private=True)
 
-    async def _run(self, layer: Layer, language: SessionLanguage, packages: Sequence[str], target: Path) -> Outcome:
-        mount = Mount(target, _TARGET, writable=True)
+    async def _run(self, layer: Layer, language: SessionLanguage, packages: Sequence[str], disk: Disk) -> Outcome:
+        mount = Mount(disk.folder, _TARGET, writable=True)
         inside = layer.place(mount)
         argv, mounts = self._command(layer, language, packages, f"{inside}/{language}")
         cell = Cell(
@@ -84,7 +94,7 @@ class Installer:
             limits=self._limits(),
             network=True,
         )
-        return await run_cell(layer, cell, self._workshop.config.limits.max_seconds)
+        return await run_cell(layer, cell, self._workshop.config.limits.max_seconds, disk)
 
     def _command(
         self, layer: Layer, language: SessionLanguage, packages: Sequence[str], folder: str

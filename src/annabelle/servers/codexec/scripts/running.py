@@ -80,12 +80,14 @@ class RunningScripts:
         if not script.packages or script.language == "bash":
             return None
         language = script.language
-        folder = await in_thread(lambda stop: self._workshop.folders.of_script(script.name, script.packages))
+        folders, wanted = self._workshop.folders, (script.name, language, script.packages)
+        folder = await in_thread(lambda stop: folders.of_script(*wanted))
         lock = self._fetching.setdefault(folder, asyncio.Lock())
         async with lock:  # two first runs at once: the second waits for what the first one fetches
             if not await in_thread(lambda stop: (folder / _READY).exists()):
+                await in_thread(lambda stop: folders.forget_script(script.name, but=folder))
                 await in_thread(lambda stop: shutil.rmtree(folder / language, ignore_errors=True))
-                await in_thread(lambda stop: self._workshop.folders.of_script(script.name, script.packages))
+                await in_thread(lambda stop: folders.of_script(*wanted))
                 await self._installer.install(language, script.packages, folder)
                 await in_thread(lambda stop: (folder / _READY).write_bytes(b""))
         return folder

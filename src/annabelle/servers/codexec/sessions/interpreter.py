@@ -12,11 +12,12 @@ import anyio
 
 from annabelle.core.errors import Unavailable
 from annabelle.servers.codexec.caged import Caged
+from annabelle.servers.codexec.disk import Disk
 from annabelle.servers.codexec.isolation.layer import Cell, Layer
 from annabelle.servers.codexec.running import MOST_OUTPUT_BYTES
 from annabelle.servers.codexec.sessions.frames import Frames, read_answer
 from annabelle.servers.codexec.tape import Tape
-from annabelle.servers.codexec.watch import EVERY_SECONDS, Disk, Killed, Watch
+from annabelle.servers.codexec.watch import EVERY_SECONDS, Killed, Watch
 from annabelle.servers.kit import current_call
 
 START_SECONDS = 30.0
