@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import socketserver
+import ssl
 import threading
 import wsgiref.simple_server
 from collections.abc import Generator
@@ -41,12 +42,12 @@ class _Quiet(wsgiref.simple_server.WSGIRequestHandler):
 class CalDavServer:
     """A running server: `account()` is what `annabelle connect mail` would have kept."""
 
-    def __init__(self, port: int, folder: Path) -> None:
-        self.port, self._folder = port, folder
+    def __init__(self, port: int, folder: Path, scheme: str = "http") -> None:
+        self.port, self._folder, self._scheme = port, folder, scheme
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
+        return f"{self._scheme}://127.0.0.1:{self.port}/"
 
     def account(self, password: str = PASSWORD, *, path: str = "") -> MailAccount:
         """Mail itself leads nowhere; replace `imap` and `smtp` where a test needs them."""
@@ -83,7 +84,13 @@ class CalDavServer:
                 assert self.ask("DELETE", f"/{USER}/{calendar.name}/")[0] == 200
 
     def ask(self, method: str, path: str, body: str = "") -> tuple[int, str]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = (
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            if self._scheme == "http"
+            else http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=10, context=ssl._create_unverified_context()
+            )
+        )
         token = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         try:
             connection.request(method, path, body.encode(), {"Authorization": f"Basic {token}"})
@@ -94,8 +101,8 @@ class CalDavServer:
 
 
 @contextmanager
-def caldav_server(folder: Path) -> Generator[CalDavServer]:
-    """Start it in an empty folder; it has stopped when the block ends."""
+def caldav_server(folder: Path, tls: ssl.SSLContext | None = None) -> Generator[CalDavServer]:
+    """Start it in an empty folder, with `tls` over https; it has stopped when the block ends."""
     users = folder / "users"
     users.write_text(f"{USER}:{PASSWORD}\n")
     configuration = radicale_config.load()
@@ -115,10 +122,12 @@ def caldav_server(folder: Path) -> Generator[CalDavServer]:
     )
     with _Server(("127.0.0.1", 0), _Quiet) as server:
         server.set_app(Application(configuration))
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         try:
-            yield CalDavServer(server.server_address[1], folder / "storage")
+            yield CalDavServer(server.server_address[1], folder / "storage", "http" if tls is None else "https")
         finally:
             server.shutdown()
             thread.join(timeout=10)

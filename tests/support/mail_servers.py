@@ -11,12 +11,13 @@ import os
 import pwd
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,7 +39,7 @@ state_dir = {folder}/run
 log_path = {folder}/log
 protocols = imap
 listen = 127.0.0.1
-ssl = no
+{tls}
 disable_plaintext_auth = no
 auth_failure_delay = 0
 default_internal_user = {user}
@@ -83,7 +84,8 @@ service imap-login {{
     port = {port}
   }}
   inet_listener imaps {{
-    port = 0
+    port = {tls_port}
+    ssl = yes
   }}
 }}
 service anvil {{
@@ -108,6 +110,9 @@ class MailServers:
     imap_port: int
     smtp_port: int
     dovecot: int
+    imaps_port: int = 0
+    smtps_port: int = 0
+    """The ports that are encrypted from the first byte; 0 without a certificate."""
     password: str = PASSWORD
     sent: list[Envelope] = field(default_factory=list)
     """What went out over SMTP."""
@@ -125,6 +130,15 @@ class MailServers:
             imap=Door(host="127.0.0.1", port=self.imap_port, security="none"),
             smtp=Door(host="127.0.0.1", port=self.smtp_port, security="none"),
         )
+
+    def encrypted_account(self, address: str, security: str, host: str = "127.0.0.1") -> MailAccount:
+        """The same mailbox over `tls` or `starttls`; `host` is the name the certificate has to be for."""
+        imap, smtp = (self.imaps_port, self.smtps_port) if security == "tls" else (self.imap_port, self.smtp_port)
+        doors = {
+            "imap": Door(host=host, port=imap, security=security),
+            "smtp": Door(host=host, port=smtp, security=security),
+        }
+        return self.account(address).model_copy(update=doors)
 
     def deliver(self, address: str, data: bytes) -> None:
         """A mail comes in."""
@@ -187,8 +201,9 @@ def _authenticate(server: SMTP, session: Session, envelope: Envelope, mechanism:
 
 
 @contextmanager
-def start_mail_servers() -> Iterator[MailServers]:
-    """Both servers on loopback, with nothing in their mailboxes."""
+def start_mail_servers(certificate: Path | None = None) -> Iterator[MailServers]:
+    """Both servers on loopback, with nothing in their mailboxes. `certificate` is a PEM file with its key; with it they
+    also speak TLS, and the SMTP server wants it."""
     owner = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
     folder = Path(tempfile.mkdtemp(prefix="mail-servers-", dir="/tmp"))
     folder.chmod(0o755)
@@ -198,6 +213,13 @@ def start_mail_servers() -> Iterator[MailServers]:
     (folder / "log").touch()
     os.chown(folder / "log", owner.pw_uid, owner.pw_gid)
     imap_port, smtp_port = _free_port(), _free_port()
+    imaps_port, smtps_port = (_free_port(), _free_port()) if certificate else (0, 0)
+    tls = "ssl = no"
+    if certificate:
+        own = folder / "server.pem"
+        own.write_bytes(certificate.read_bytes())
+        os.chown(own, owner.pw_uid, owner.pw_gid)
+        tls = f"ssl = yes\nssl_cert = <{own}\nssl_key = <{own}"
 
     config = folder / "dovecot.conf"
     config.write_text(
@@ -209,32 +231,41 @@ def start_mail_servers() -> Iterator[MailServers]:
             gid=owner.pw_gid,
             password=PASSWORD,
             port=imap_port,
+            tls=tls,
+            tls_port=imaps_port,
         )
     )
     other = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
     command = [shutil.which("dovecot") or "/usr/sbin/dovecot", "-F", "-c", str(config)]
     dovecot = subprocess.Popen(command, cwd=folder, env={"PATH": os.defpath}, **other)
     try:
-        servers = MailServers(folder, owner.pw_uid, owner.pw_gid, imap_port, smtp_port, dovecot.pid)
-        # The library warns when it is itself to ask for passwords without encryption, so the handler does it.
-        controller = Controller(
-            _Handler(servers),
-            hostname="127.0.0.1",
-            port=smtp_port,
-            authenticator=_authenticate,
-            auth_require_tls=False,
-            data_size_limit=60_000_000,
+        servers = MailServers(
+            folder, owner.pw_uid, owner.pw_gid, imap_port, smtp_port, dovecot.pid, imaps_port, smtps_port
         )
-        controller.start()
-        try:
+        with ExitStack() as running:
+            for controller in _controllers(servers, certificate):
+                controller.start()
+                running.callback(controller.stop)
             _wait_for(imap_port, folder / "log")
             yield servers
-        finally:
-            controller.stop()
     finally:
         dovecot.terminate()
         dovecot.wait(20)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _controllers(servers: MailServers, certificate: Path | None) -> list[Controller]:
+    # The library warns when it is itself to ask for passwords without encryption, so the handler does it.
+    shared = {"authenticator": _authenticate, "auth_require_tls": False, "data_size_limit": 60_000_000}
+    handler = _Handler(servers)
+    if certificate is None:
+        return [Controller(handler, hostname="127.0.0.1", port=servers.smtp_port, **shared)]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    upgraded = Controller(
+        handler, hostname="127.0.0.1", port=servers.smtp_port, tls_context=context, require_starttls=True, **shared
+    )
+    return [upgraded, Controller(handler, hostname="127.0.0.1", port=servers.smtps_port, ssl_context=context, **shared)]
 
 
 def _free_port() -> int:

@@ -14,6 +14,7 @@ from annabelle.core.connections import write_connection
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, OutcomeUnknown, TooLarge, Unavailable
 from annabelle.servers.gmail.config import GmailConfig
 from annabelle.servers.gmail.mail import imap_messages, local_filters, smtp
+from annabelle.servers.gmail.reach import Reach
 from annabelle.servers.gmail.server import build
 from servers.gmail.boxes import ImapBox
 from servers.gmail.mails import mail
@@ -30,7 +31,7 @@ async def test_a_wrong_password_says_what_to_run(
     account = mail_servers.account(address, wrong)
     write_connection(mail_config.home, "mail", account)
     with pytest.raises(Unavailable, match="does not accept the user name or the password"):
-        await smtp.deliver(account, ["bob@example.com"], b"Subject: x", smtp.Receipt())
+        await smtp.deliver(account, ["bob@example.com"], b"Subject: x", smtp.Receipt(), Reach())
     server = build(mail_config)
     with pytest.raises(Unavailable, match="does not accept the user name or the password") as refused:
         await server.tools["list_emails"].call({})

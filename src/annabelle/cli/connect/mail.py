@@ -22,6 +22,7 @@ from annabelle.cli.screen import clean
 from annabelle.core.connections import Door, MailAccount, write_connection
 from annabelle.core.errors import AnnabelleError, CallerMistake
 from annabelle.core.home import Home
+from annabelle.core.settings import load_settings
 
 _ADDRESS = re.compile(r"[^@\s\"<>,;]{1,64}@[^@\s\"<>,;/:]{1,253}")
 
@@ -56,7 +57,8 @@ def connect_mail(
     )
     guessed = not provider.known and (imap is None or smtp is None)
     advice = provider.advice if provider.known or guessed else None
-    account, without_calendar = _tried(account, advice, calendar_wanted=caldav is not None)
+    authority = load_settings(home).mail_ca_file.strip()
+    account, without_calendar = _tried(account, authority, advice, calendar_wanted=caldav is not None)
     write_connection(home.prepare(), "mail", account)
     told = tell_hub(home, "mail")
     if json:
@@ -84,13 +86,15 @@ def _password(*, stdin: bool) -> SecretStr:
     return SecretStr(checked("The password", password))
 
 
-def _tried(account: MailAccount, advice: str | None, *, calendar_wanted: bool) -> tuple[MailAccount, str | None]:
+def _tried(
+    account: MailAccount, authority: str, advice: str | None, *, calendar_wanted: bool
+) -> tuple[MailAccount, str | None]:
     """The account once its servers have let us in; and why it has no calendar, where one was only guessed."""
     try:
         with Patience("Signing in to read mail"):
-            check_imap(account)
+            check_imap(account, authority)
         with Patience("Signing in to send mail"):
-            check_smtp(account)
+            check_smtp(account, authority)
     except AnnabelleError as error:
         error.hint = " ".join(filter(None, (error.hint, advice)))
         raise
@@ -98,7 +102,7 @@ def _tried(account: MailAccount, advice: str | None, *, calendar_wanted: bool) -
         return account, None
     try:
         with Patience("Opening the calendar"):
-            check_caldav(account)
+            check_caldav(account, authority)
     except AnnabelleError as error:
         if calendar_wanted:
             raise

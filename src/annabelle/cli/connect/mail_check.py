@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import httpx2 as httpx
 
+from annabelle.core.certificates import certificate_error, client_context, mistrust, trusting
 from annabelle.core.connections import Door, MailAccount
 from annabelle.core.errors import AnnabelleError, CallerMistake, OperatorMistake, Unavailable
 
@@ -27,12 +28,12 @@ class _NotOfferedError(Exception):
     """The server does not encrypt."""
 
 
-def check_imap(account: MailAccount) -> None:
+def check_imap(account: MailAccount, authority: str = "") -> None:
     """Whether mail can be read."""
     door, password = account.imap, account.password.get_secret_value()
     where = f"The server for reading mail (IMAP at {door.host}:{door.port})"
     with _explained(where):
-        connection = _open_imap(door)
+        connection = _open_imap(door, client_context(authority))
         try:
             if "AUTH=PLAIN" in connection.capabilities:
                 connection.authenticate("PLAIN", lambda _: _plain(account.username, password))
@@ -45,12 +46,12 @@ def check_imap(account: MailAccount) -> None:
                 connection.logout()
 
 
-def check_smtp(account: MailAccount) -> None:
+def check_smtp(account: MailAccount, authority: str = "") -> None:
     """Whether mail can be sent; none is."""
     door, password = account.smtp, account.password.get_secret_value()
     where = f"The server for sending mail (SMTP at {door.host}:{door.port})"
     with _explained(where):
-        connection = _open_smtp(door)
+        connection = _open_smtp(door, client_context(authority))
         try:
             connection.ehlo()
             if "PLAIN" in connection.esmtp_features.get("auth", "").upper().split():
@@ -66,7 +67,7 @@ def check_smtp(account: MailAccount) -> None:
                 connection.quit()
 
 
-def check_caldav(account: MailAccount) -> None:
+def check_caldav(account: MailAccount, authority: str = "") -> None:
     """Whether the calendar opens."""
     url = account.caldav_url or ""
     where = f"The calendar (CalDAV at {httpx.URL(url).host})"
@@ -74,13 +75,19 @@ def check_caldav(account: MailAccount) -> None:
     password = (account.caldav_password or account.password).get_secret_value()
     try:
         with httpx.Client(
-            timeout=CHECK_SECONDS, trust_env=False, follow_redirects=True, max_redirects=5, auth=(username, password)
+            verify=trusting(httpx.create_ssl_context(trust_env=False), authority),
+            timeout=CHECK_SECONDS,
+            trust_env=False,
+            follow_redirects=True,
+            max_redirects=5,
+            auth=(username, password),
         ) as http:
             answer = http.request(
                 "PROPFIND", url, content=_WHO_AM_I, headers={"Depth": "0", "Content-Type": "application/xml"}
             )
-    except (httpx.HTTPError, httpx.InvalidURL):
-        raise _unreachable(where) from None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        wrong = certificate_error(error)
+        raise (_distrusted(where, wrong) if wrong is not None else _unreachable(where)) from None
     if answer.status_code in (401, 403):
         raise _refused(where)
     if answer.status_code != 207:
@@ -90,13 +97,12 @@ def check_caldav(account: MailAccount) -> None:
         )
 
 
-def _open_imap(door: Door) -> imaplib.IMAP4:
+def _open_imap(door: Door, context: ssl.SSLContext) -> imaplib.IMAP4:
     if door.security == "tls":
-        context = ssl.create_default_context()
         return imaplib.IMAP4_SSL(door.host, door.port, ssl_context=context, timeout=CHECK_SECONDS)
     connection = imaplib.IMAP4(door.host, door.port, timeout=CHECK_SECONDS)
 
-    def begin(context: ssl.SSLContext) -> None:
+    def begin() -> None:
         if "STARTTLS" not in connection.capabilities:
             raise _NotOfferedError
         connection.starttls(context)
@@ -104,20 +110,19 @@ def _open_imap(door: Door) -> imaplib.IMAP4:
     return _secured(door, connection, begin, connection.shutdown)
 
 
-def _open_smtp(door: Door) -> smtplib.SMTP:
+def _open_smtp(door: Door, context: ssl.SSLContext) -> smtplib.SMTP:
     if door.security == "tls":
-        context = ssl.create_default_context()
         return smtplib.SMTP_SSL(door.host, door.port, context=context, timeout=CHECK_SECONDS)
     connection = smtplib.SMTP(door.host, door.port, timeout=CHECK_SECONDS)
-    return _secured(door, connection, lambda context: connection.starttls(context=context), connection.close)
+    return _secured(door, connection, lambda: connection.starttls(context=context), connection.close)
 
 
-def _secured(door: Door, connection: C, begin: Callable[[ssl.SSLContext], object], close: Callable[[], object]) -> C:
+def _secured(door: Door, connection: C, begin: Callable[[], object], close: Callable[[], object]) -> C:
     """The same connection, encrypted unless it stays on this machine. One that will not be is closed again."""
     if door.security == "none":
         return connection
     try:
-        begin(ssl.create_default_context())
+        begin()
     except BaseException:
         with contextlib.suppress(OSError):
             close()
@@ -136,10 +141,8 @@ def _explained(where: str) -> Generator[None]:
         yield
     except AnnabelleError:
         raise
-    except ssl.SSLCertVerificationError:
-        raise OperatorMistake(
-            f"{where} shows a certificate that this machine does not trust.", hint=_NOTHING_KEPT
-        ) from None
+    except ssl.SSLCertVerificationError as error:
+        raise _distrusted(where, error) from None
     except ssl.SSLError:
         raise OperatorMistake(
             f"{where} does not speak TLS there.", hint=f"Try another port or --security. {_NOTHING_KEPT}"
@@ -155,6 +158,11 @@ def _explained(where: str) -> Generator[None]:
         ) from None
     except (OSError, smtplib.SMTPException, EOFError, UnicodeError):
         raise _unreachable(where) from None
+
+
+def _distrusted(where: str, error: ssl.SSLCertVerificationError) -> OperatorMistake:
+    sentence, hint = mistrust(where, error)
+    return OperatorMistake(sentence, hint=f"{hint} {_NOTHING_KEPT}")
 
 
 def _refused(where: str) -> CallerMistake:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from annabelle.core.home import Home
 from annabelle.servers.gmail.google_trouble import Patience
+from annabelle.servers.gmail.reach import Reach
 from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 
@@ -40,6 +41,7 @@ class GmailConfig:
     files: FilesConfig
     google: GoogleAddresses = GoogleAddresses()
     patience: Patience = field(default_factory=Patience)
+    reach: Reach = field(default_factory=Reach)
     timezone: str = "UTC"
     attachment_max_bytes: int = 25_000_000
 
@@ -58,6 +60,7 @@ class GmailConfig:
         return cls(
             files=FilesConfig.from_environment(),
             google=GoogleAddresses.at(settings.google_api_url),
+            reach=Reach(settings.mail_timeout_seconds, settings.mail_ca_file.strip()),
             timezone=settings.user_timezone,
             attachment_max_bytes=settings.mail_attachment_max_bytes,
         )

@@ -19,7 +19,7 @@ def build(config: GmailConfig | None = None) -> ToolServer:
     """Mail and calendar with all their tools, ready to serve. Nothing is connected before the first call."""
     settings = config or GmailConfig.from_environment()
     accounts = Accounts(settings)
-    mailboxes = Mailboxes(accounts, settings.state)
+    mailboxes = Mailboxes(accounts, settings.state, settings.reach)
     groups = [*mail_groups(mailboxes, settings), *calendar_groups(accounts, settings)]
 
     async def readiness() -> str | None:

@@ -14,6 +14,7 @@ from annabelle.servers.gmail.calendar.caldav.service import CalDav
 from annabelle.servers.gmail.calendar.google import GoogleApi, GoogleCalendar
 from annabelle.servers.gmail.calendar.service import CalendarService
 from annabelle.servers.gmail.calendar.when import zone_of
+from annabelle.servers.gmail.reach import Reach
 
 Clock = Callable[[], datetime]
 
@@ -33,8 +34,9 @@ def _now() -> datetime:
 class Desk:
     """Knows which calendars a call is about."""
 
-    def __init__(self, accounts: ConnectedAccounts, timezone: str, clock: Clock = _now) -> None:
-        self._accounts, self._timezone, self._clock = accounts, timezone, clock
+    def __init__(self, accounts: ConnectedAccounts, timezone: str, reach: Reach, clock: Clock | None = None) -> None:
+        self._accounts, self._timezone, self._reach = accounts, timezone, reach
+        self._clock = clock or _now
         self._service: CalendarService | None = None
         self._service_of: object = None
 
@@ -80,4 +82,5 @@ class Desk:
                 account.address,
             ),
             self.zone(),
+            self._reach,
         )

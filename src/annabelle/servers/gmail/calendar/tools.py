@@ -13,5 +13,5 @@ from annabelle.servers.kit.overflow import Overflow
 
 def calendar_groups(accounts: ConnectedAccounts, config: GmailConfig, clock: Clock | None = None) -> list[object]:
     """All eight tools. `clock` is the one to go by; the machine's own without it."""
-    desk = Desk(accounts, config.timezone, clock) if clock is not None else Desk(accounts, config.timezone)
+    desk = Desk(accounts, config.timezone, config.reach, clock)
     return [Reading(desk, Overflow(Workspace(config.files))), Writing(desk), Freeing(desk)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -16,11 +17,22 @@ from imapclient.imapclient import _literal as literal  # pyright: ignore  no pub
 from annabelle.core.connections import Door
 from annabelle.servers.gmail.mail.query import Criteria, Text
 
-__all__ = ["IMAPClientAbortError", "IMAPClientError", "ImapClient", "LoginError", "list_folders", "open_client", "wire"]
+__all__ = [
+    "IMAPClientAbortError",
+    "IMAPClientError",
+    "ImapClient",
+    "LoginError",
+    "be_patient",
+    "list_folders",
+    "open_client",
+    "sign_of_life",
+    "wire",
+]
 
-CONNECT_SECONDS = 20.0
-SECONDS = 60.0
+SECONDS = 30.0
+"""How long a server that has let us in may be silent."""
 
+_LIFE_SECONDS = 5.0
 
 _LISTED = re.compile(
     rb'\((?P<flags>[^)]*)\) (?P<between>"(?:\\.|[^"\\])*"|NIL) (?P<name>.*)', re.IGNORECASE | re.DOTALL
@@ -39,6 +51,7 @@ class ImapClient(Protocol):
     def starttls(self, ssl_context: ssl.SSLContext | None = None) -> object: ...
     def logout(self) -> object: ...
     def shutdown(self) -> None: ...
+    def socket(self) -> socket.socket: ...
     def noop(self) -> object: ...
     def has_capability(self, capability: str) -> bool: ...
     def select_folder(self, folder: str, readonly: bool = False) -> dict[bytes, object]: ...
@@ -57,10 +70,9 @@ class ImapClient(Protocol):
     def expunge(self) -> object: ...
 
 
-def open_client(door: Door) -> ImapClient:
+def open_client(door: Door, seconds: float, context: ssl.SSLContext) -> ImapClient:
     """A connection that was greeted, and is encrypted where the account says so; nobody is signed in yet."""
-    timeout = imapclient.SocketTimeout(connect=CONNECT_SECONDS, read=SECONDS)
-    context = ssl.create_default_context()
+    timeout = imapclient.SocketTimeout(connect=seconds, read=seconds)
     client = imapclient.IMAPClient(
         door.host,
         port=door.port,
@@ -72,6 +84,18 @@ def open_client(door: Door) -> ImapClient:
     if door.security == "starttls":
         opened.starttls(context)
     return opened
+
+
+def sign_of_life(client: ImapClient) -> None:
+    """Raises when a connection that rested has broken unnoticed, and does not wait long to find out."""
+    client.socket().settimeout(_LIFE_SECONDS)
+    client.noop()
+    be_patient(client)
+
+
+def be_patient(client: ImapClient) -> None:
+    """From now on it may take longer for an answer: a search through everything does."""
+    client.socket().settimeout(SECONDS)
 
 
 def wire(criteria: Criteria) -> list[bytes]:

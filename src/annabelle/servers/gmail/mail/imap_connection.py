@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.servers.gmail.reach import LetIn, Reach, distrusted
 from annabelle.servers.kit import StopSign, deferred_module, in_thread
 
 if TYPE_CHECKING:
@@ -35,29 +36,31 @@ Work = Callable[["ImapClient", StopSign], T]
 class ImapConnection:
     """Runs work on the mailbox. Work has to be such that it can be done again after a broken connection."""
 
-    def __init__(self, account: MailAccount) -> None:
+    def __init__(self, account: MailAccount, reach: Reach) -> None:
         self.rejected = False
         """Whether the server refused the password; readiness tells it."""
-        self._account = account
+        self._account, self._reach = account, reach
+        self._server = f"The mail server {account.imap.host}:{account.imap.port}"
         self._turn = asyncio.Lock()
         self._line = _Line()
 
     async def run(self, work: Work[T]) -> T:
-        """The work's result. A connection that broke is opened once more, and the work begins again."""
+        """The work's result. A connection that broke is opened once more, and the work begins again; a server that is
+        silent is given up."""
         try:
-            async with asyncio.timeout(_WAIT_SECONDS), self._turn:
-                return await self._guarded(work)
+            async with asyncio.timeout(_WAIT_SECONDS), self._turn, self._reach.waiting(self._server) as let_in:
+                return await self._guarded(work, let_in)
         except TimeoutError as error:
             raise Unavailable("The mail server takes too long.", hint="Try again in a moment.") from error
 
-    async def _guarded(self, work: Work[T]) -> T:
+    async def _guarded(self, work: Work[T], let_in: LetIn) -> T:
         line = self._line
         finished = False
 
         def inside(stop: StopSign) -> T:
             nonlocal finished
             try:
-                return self._attempts(line, work, stop)
+                return self._attempts(line, lambda: self._working(line, work, stop, let_in), stop)
             finally:
                 finished = True
                 if stop.raised:
@@ -76,31 +79,45 @@ class ImapConnection:
         if client is not None:
             await in_thread(lambda stop: _hang_up(client))
 
-    def _attempts(self, line: _Line, work: Work[T], stop: StopSign) -> T:
+    def _working(self, line: _Line, work: Work[T], stop: StopSign, let_in: LetIn) -> T:
+        client = self._ready(line)
+        let_in()
+        result = work(client, stop)
+        line.used = time.monotonic()
+        return result
+
+    def _attempts(self, line: _Line, work: Callable[[], T], stop: StopSign) -> T:
         for last in (False, True):
             stop.check()
             try:
-                result = work(self._ready(line), stop)
-                line.used = time.monotonic()
-                return result
+                return work()
             except AnnabelleError:
                 raise
             except imap_client.IMAPClientError as error:
                 line.drop()
                 if last or not _broken(error):
                     raise _trouble(error) from error
+            except ssl.SSLCertVerificationError as error:
+                raise distrusted(self._server, error) from error
+            except TimeoutError as error:
+                line.drop()
+                raise self._reach.silent(self._server) from error
             except (OSError, EOFError) as error:
                 line.drop()
-                if last or isinstance(error, ssl.SSLCertVerificationError):
+                if last:
                     raise _trouble(error) from error
         raise AssertionError("the second attempt returns or raises")
 
     def _ready(self, line: _Line) -> ImapClient:
         client = line.client
         if client is not None and time.monotonic() - line.used > _IDLE_SECONDS:
-            client.noop()
+            try:
+                imap_client.sign_of_life(client)
+            except (imap_client.IMAPClientError, OSError, EOFError):
+                line.drop()
+                client = None
         if client is None:
-            client = imap_client.open_client(self._account.imap)
+            client = imap_client.open_client(self._account.imap, self._reach.seconds, self._reach.tls())
             try:
                 _sign_in(client, self._account)
             except imap_client.LoginError as error:
@@ -113,6 +130,7 @@ class ImapConnection:
                 _hang_up(client)
                 raise
             self.rejected = False
+            imap_client.be_patient(client)
             line.client = client
         return client
 
@@ -139,8 +157,6 @@ def _sign_in(client: ImapClient, account: MailAccount) -> None:
 
 def _trouble(error: Exception) -> AnnabelleError:
     _log.info("The mail server failed: %s", type(error).__name__)
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return Unavailable("The mail server's certificate is not one this machine trusts.", hint=CONNECT_AGAIN)
     if _broken(error):
         return Unavailable("The mail server can not be reached.", hint="Try again in a moment.")
     return Unavailable("The mail server refused what was asked of it.", hint="Look at the mailbox and try again.")

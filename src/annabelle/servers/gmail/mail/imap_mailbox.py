@@ -34,6 +34,7 @@ from annabelle.servers.gmail.mail.outgoing import keep_thread
 from annabelle.servers.gmail.mail.parsing import parse_mail
 from annabelle.servers.gmail.mail.parts import file_name, is_file
 from annabelle.servers.gmail.mail.query import parse_query
+from annabelle.servers.gmail.reach import Reach
 from annabelle.servers.kit import StopSign
 from annabelle.servers.kit.paging import page_token as token_of
 from annabelle.servers.kit.paging import read_token
@@ -47,12 +48,12 @@ _REMEMBERED_MOVES = 500
 class ImapMailbox:
     """One connection for all calls; ids follow mails that were moved here while this process runs."""
 
-    def __init__(self, account: MailAccount, state: Path) -> None:
+    def __init__(self, account: MailAccount, state: Path, reach: Reach) -> None:
         self._account = account
-        self.connection = ImapConnection(account)
+        self.connection = ImapConnection(account, reach)
         self._filters = LocalFilters(state / "filters.json", account.address)
         self._moved: OrderedDict[Place, Place] = OrderedDict()
-        self._outbox = Outbox(account, self.connection)
+        self._outbox = Outbox(account, self.connection, reach)
 
     @property
     def address(self) -> str:

@@ -24,6 +24,7 @@ from annabelle.servers.gmail.mail.models import Sent
 from annabelle.servers.gmail.mail.outgoing import without_bcc
 from annabelle.servers.gmail.mail.parsing import raw_header
 from annabelle.servers.gmail.mail.recipients import checked_address
+from annabelle.servers.gmail.reach import Reach
 
 if TYPE_CHECKING:
     from annabelle.servers.gmail.mail.imap_client import ImapClient
@@ -34,8 +35,8 @@ _KEEP_SECONDS = 20.0
 class Outbox:
     """Hands mails over, each Message-ID once."""
 
-    def __init__(self, account: MailAccount, connection: ImapConnection) -> None:
-        self._account, self._connection = account, connection
+    def __init__(self, account: MailAccount, connection: ImapConnection, reach: Reach) -> None:
+        self._account, self._connection, self._reach = account, connection, reach
         self._turn = asyncio.Lock()
 
     async def send(self, mail: EmailMessage) -> Sent:
@@ -66,7 +67,7 @@ class Outbox:
             return Sent(before.id(), already=True)
         receipt = smtp.Receipt()
         try:
-            await smtp.deliver(self._account, list(dict.fromkeys(recipients)), data, receipt)
+            await smtp.deliver(self._account, list(dict.fromkeys(recipients)), data, receipt, self._reach)
         except asyncio.CancelledError:
             if receipt.taken:  # it is sent all the same, and whoever tries again has to find it
                 with anyio.move_on_after(_KEEP_SECONDS, shield=True), contextlib.suppress(AnnabelleError):

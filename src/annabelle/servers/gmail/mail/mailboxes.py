@@ -10,6 +10,7 @@ from annabelle.servers.gmail.accounts import Accounts
 from annabelle.servers.gmail.google import GoogleSession
 from annabelle.servers.gmail.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD
 from annabelle.servers.gmail.mail.mailbox import Mailbox
+from annabelle.servers.gmail.reach import Reach
 from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ else:
 class Mailboxes:
     """Keeps the mailbox as long as its account is the connected one."""
 
-    def __init__(self, accounts: Accounts, state: Path) -> None:
-        self._accounts, self._state = accounts, state
+    def __init__(self, accounts: Accounts, state: Path, reach: Reach) -> None:
+        self._accounts, self._state, self._reach = accounts, state, reach
         self._account: GoogleSession | MailAccount | None = None
         self._mailbox: Mailbox | None = None
         self._former: list[Mailbox] = []
@@ -38,7 +39,7 @@ class Mailboxes:
             self._mailbox = (
                 google_mailbox.GoogleMailbox(account)
                 if isinstance(account, GoogleSession)
-                else imap_mailbox.ImapMailbox(account, self._state)
+                else imap_mailbox.ImapMailbox(account, self._state, self._reach)
             )
         return self._mailbox
 

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from annabelle.core.connections import MailAccount
 from annabelle.core.errors import AnnabelleError, InvalidArguments, OutcomeUnknown, TooLarge, Unavailable
 from annabelle.servers.gmail.mail.imap_connection import CONNECT_AGAIN, WRONG_PASSWORD
+from annabelle.servers.gmail.reach import LetIn, Reach, distrusted
 from annabelle.servers.kit import StopSign, in_thread
 
 SECONDS = 60.0
+"""How long a server that has let us in may take for an answer; some look through a mail before they take it."""
+_NOTHING_SENT = "; nothing was sent"
 
 
 @dataclass(slots=True)
@@ -26,18 +29,24 @@ class Receipt:
     """The addresses it did not take."""
 
 
-async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes, receipt: Receipt) -> None:
+async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes, receipt: Receipt, reach: Reach) -> None:
     """Hand a mail over. When the server takes none of the addresses, that is an error."""
+    named = f"The server for outgoing mail {account.smtp.host}:{account.smtp.port}"
 
-    def work(stop: StopSign) -> None:
+    def work(stop: StopSign, let_in: LetIn) -> None:
         try:
-            server = _connected(account)
+            server = _connected(account, reach)
         except smtplib.SMTPAuthenticationError as error:
             raise Unavailable(WRONG_PASSWORD, hint=CONNECT_AGAIN) from error
+        except ssl.SSLCertVerificationError as error:
+            raise distrusted(named, error) from error
+        except TimeoutError as error:
+            raise reach.silent(named, _NOTHING_SENT) from error
         except (smtplib.SMTPException, OSError) as error:
             raise Unavailable(
                 "The server for outgoing mail can not be reached; nothing was sent.", hint="Try again in a moment."
             ) from error
+        let_in()
         try:
             receipt.refused = _hand_over(server, account.address, recipients, data, stop)
             receipt.taken = True
@@ -45,16 +54,16 @@ async def deliver(account: MailAccount, recipients: Sequence[str], data: bytes, 
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 server.quit()
 
-    await in_thread(work)
+    async with reach.waiting(named, _NOTHING_SENT) as let_in:
+        await in_thread(lambda stop: work(stop, let_in))
 
 
-def _connected(account: MailAccount) -> smtplib.SMTP:
-    door = account.smtp
-    context = ssl.create_default_context()
+def _connected(account: MailAccount, reach: Reach) -> smtplib.SMTP:
+    door, context = account.smtp, reach.tls()
     server = (
-        smtplib.SMTP_SSL(door.host, door.port, timeout=SECONDS, context=context)
+        smtplib.SMTP_SSL(door.host, door.port, timeout=reach.seconds, context=context)
         if door.security == "tls"
-        else smtplib.SMTP(door.host, door.port, timeout=SECONDS)
+        else smtplib.SMTP(door.host, door.port, timeout=reach.seconds)
     )
     try:
         if door.security == "starttls":
@@ -62,6 +71,8 @@ def _connected(account: MailAccount) -> smtplib.SMTP:
         server.ehlo_or_helo_if_needed()
         if server.has_extn("auth"):
             _sign_in(server, account.username, account.password.get_secret_value())
+        if server.sock is not None:
+            server.sock.settimeout(SECONDS)
     except BaseException:
         server.close()
         raise

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from annabelle.core.certificates import certificate_error, trusting
 from annabelle.core.errors import (
     AnnabelleError,
     Conflict,
@@ -24,6 +25,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.servers.gmail.calendar.caldav.multistatus import CONNECT, Part, joined, read_parts
+from annabelle.servers.gmail.reach import Reach, distrusted
 from annabelle.servers.kit import deferred_module
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 else:
     httpx2 = deferred_module("httpx2")
 
-_SECONDS = 20.0
+_BODY_SECONDS = 60.0
 _MAX_BYTES = 30_000_000
 _REDIRECTS = 4
 
@@ -58,26 +60,27 @@ class Reply:
 class DavDoor:
     """Opens conversations. What TLS needs is read once, because that takes longer than a whole conversation."""
 
-    def __init__(self, account: DavAccount) -> None:
-        self.account = account
+    def __init__(self, account: DavAccount, reach: Reach) -> None:
+        self.account, self._reach = account, reach
         self._tls: ssl.SSLContext | None = None
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncGenerator[Dav]:
         if self._tls is None:
-            self._tls = await asyncio.to_thread(lambda: httpx2.create_ssl_context(trust_env=False))
+            authority = self._reach.authority
+            self._tls = await asyncio.to_thread(lambda: trusting(httpx2.create_ssl_context(trust_env=False), authority))
         auth = httpx2.BasicAuth(self.account.username, self.account.password.get_secret_value())
         async with httpx2.AsyncClient(
-            auth=auth, verify=self._tls, timeout=_SECONDS, follow_redirects=False, trust_env=False
+            auth=auth, verify=self._tls, timeout=self._reach.seconds, follow_redirects=False, trust_env=False
         ) as client:
-            yield Dav(self.account, client)
+            yield Dav(self.account, client, self._reach)
 
 
 class Dav:
     """One conversation with the server: connections are shared in it and closed after it."""
 
-    def __init__(self, account: DavAccount, client: httpx2.AsyncClient) -> None:
-        self._account, self._client = account, client
+    def __init__(self, account: DavAccount, client: httpx2.AsyncClient, reach: Reach) -> None:
+        self._account, self._client, self._reach = account, client, reach
 
     async def ask(self, method: str, url: str, body: str, depth: int = 0) -> list[Part]:
         """PROPFIND or REPORT: what the server tells of the things below an address."""
@@ -110,7 +113,12 @@ class Dav:
                 raise Unavailable("The calendar server sends to another site, which is not followed.", hint=CONNECT)
             try:
                 reply, onward = await self._once(method, url, data, headers)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+            except httpx2.ConnectTimeout as error:
+                raise self._reach.silent(self._named(url)) from error
+            except (httpx2.ConnectError, httpx2.UnsupportedProtocol, httpx2.InvalidURL) as error:
+                wrong = certificate_error(error)
+                if wrong is not None:
+                    raise distrusted(self._named(url), wrong) from error
                 raise Unavailable("The calendar server can not be reached.", hint=CONNECT) from error
             except (httpx2.HTTPError, TimeoutError) as error:
                 if method in ("PUT", "DELETE"):
@@ -118,18 +126,25 @@ class Dav:
                         "The connection to the calendar server broke, and whether the change was made is not known.",
                         hint="Look at the event before you try again.",
                     ) from error
+                if isinstance(error, httpx2.TimeoutException | TimeoutError):
+                    raise self._reach.silent(self._named(url)) from error
                 raise Unavailable("The calendar server does not answer.", hint="Try again in a moment.") from error
             if onward is None:
                 return reply
             url = joined(url, onward)
         raise Unavailable("The calendar server sends from one place to the next without end.", hint=CONNECT)
 
+    @staticmethod
+    def _named(url: str) -> str:
+        return f"The calendar server {urllib.parse.urlsplit(url).netloc.rpartition('@')[2]}"
+
     async def _once(
         self, method: str, url: str, data: bytes | None, headers: dict[str, str]
     ) -> tuple[Reply, str | None]:
         request = self._client.build_request(method, url, content=data, headers=headers)
-        async with asyncio.timeout(_SECONDS * 3):
+        async with asyncio.timeout(self._reach.seconds) as limit:
             response = await self._client.send(request, stream=True)
+            limit.reschedule(asyncio.get_running_loop().time() + _BODY_SECONDS)
             try:
                 body = bytearray()
                 async for chunk in response.aiter_bytes():

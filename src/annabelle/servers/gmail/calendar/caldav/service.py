@@ -19,6 +19,7 @@ from annabelle.servers.gmail.calendar.caldav.vevent import Reader
 from annabelle.servers.gmail.calendar.event import Calendar, Event
 from annabelle.servers.gmail.calendar.service import PRIMARY, Change, Draft, EventPage, Window, gone
 from annabelle.servers.gmail.calendar.when import moment_of
+from annabelle.servers.gmail.reach import Reach
 from annabelle.servers.kit import StopSign, in_thread
 from annabelle.servers.kit.paging import page_of
 
@@ -33,8 +34,8 @@ _TRIES = 5
 class CalDav:
     """Every change is made on exactly the version that was read, so that nobody's change is lost."""
 
-    def __init__(self, account: DavAccount, zone: ZoneInfo) -> None:
-        self._account, self._door = account, DavDoor(account)
+    def __init__(self, account: DavAccount, zone: ZoneInfo, reach: Reach) -> None:
+        self._account, self._door = account, DavDoor(account, reach)
         addresses = {account.address.lower(), account.username.lower()}
         self._reader = Reader(zone, frozenset(address for address in addresses if "@" in address))
         self._found: list[Collection] = []
