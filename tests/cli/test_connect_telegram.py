@@ -10,9 +10,9 @@ from pydantic import SecretStr
 from telethon import TelegramClient, errors
 from telethon.tl import types
 
-from annabelle.cli.connect import telegram_login
+from annabelle.cli.connect import telegram_leaving, telegram_login
 from annabelle.cli.connect.telegram_asking import Application
-from annabelle.core.connections import TelegramAccount, connection_file, read_connection
+from annabelle.core.connections import TelegramAccount, connection_file, read_connection, write_connection
 from annabelle.core.home import Home
 from cli.terminal import environment, run
 from cli.typed import Keyboard, Typed
@@ -222,3 +222,46 @@ def test_a_running_annabelle_takes_a_changed_account_at_once(
         assert SESSION not in logs
     finally:
         assert run(known, "down").returncode == 0
+
+
+class LeavingDouble:
+    """Signs out as Telethon's client does, or fails as it does."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        self.failure = failure
+        self.left = self.connected = False
+
+    async def connect(self) -> None:
+        self.connected = True
+
+    async def disconnect(self) -> None:
+        self.connected = False
+
+    async def log_out(self) -> bool:
+        assert self.connected
+        if self.failure is not None:
+            raise self.failure
+        self.left = True
+        return True
+
+
+@pytest.mark.parametrize(
+    ("failure", "left", "said"),
+    [
+        (None, True, "Telegram has ended the session too."),
+        (errors.AuthKeyUnregisteredError(request=None), False, "Telegram has ended the session too."),
+        (ConnectionError("Connection to Telegram failed"), False, "end it there: Settings, Devices, Annabelle."),
+    ],
+)
+def test_removing_the_account_ends_its_session_at_telegram_or_says_how_to(
+    typed: Keyboard, home: Home, monkeypatch: pytest.MonkeyPatch, failure: Exception | None, left: bool, said: str
+) -> None:
+    account = TelegramAccount(api_id=42, api_hash=SecretStr(HASH), session=SecretStr(SESSION), phone="+49151")
+    write_connection(home.prepare(), "telegram", account)
+    double = LeavingDouble(failure)
+    monkeypatch.setattr(telegram_leaving, "make_client", lambda account: double)
+    done = typed("connect", "remove", "telegram", "--yes")
+    assert done.code == 0
+    assert said in " ".join(done.out.split())
+    assert (double.left, double.connected, kept(home)) == (left, False, None)
+    shows_no_secret(done)

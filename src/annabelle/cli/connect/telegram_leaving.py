@@ -1,0 +1,63 @@
+"""Ends an account's session at Telegram, so that what was kept here opens nothing any more."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable
+from typing import Protocol, cast
+
+from telethon import TelegramClient, errors
+from telethon.sessions import StringSession
+
+from annabelle import __version__
+from annabelle.core.connections import TelegramAccount
+
+_SECONDS = 20.0
+_END_SECONDS = 5.0
+
+
+class LeavingClient(Protocol):
+    """The part of TelegramClient that signs out."""
+
+    async def connect(self) -> None: ...
+    def disconnect(self) -> Awaitable[None]: ...
+    async def log_out(self) -> bool: ...
+
+
+def make_client(account: TelegramAccount) -> LeavingClient:
+    client = TelegramClient(
+        StringSession(account.session.get_secret_value()),
+        account.api_id,
+        account.api_hash.get_secret_value(),
+        device_model="Annabelle",
+        app_version=__version__,
+        flood_sleep_threshold=0,
+        connection_retries=1,
+        receive_updates=False,
+    )
+    return cast("LeavingClient", client)
+
+
+def end_session(account: TelegramAccount) -> bool:
+    """Whether the session is over there; a Telegram that can not be reached or refuses is no reason to keep it here."""
+    return asyncio.run(_leave(account))
+
+
+async def _leave(account: TelegramAccount) -> bool:
+    try:
+        client = make_client(account)
+    except ValueError:
+        return False  # what was kept is no session
+    try:
+        async with asyncio.timeout(_SECONDS):
+            await client.connect()
+            return await client.log_out()
+    except (errors.AuthKeyError, errors.UnauthorizedError):
+        return True  # it was over already
+    except (errors.RPCError, OSError, ValueError):
+        return False
+    finally:
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_END_SECONDS):
+                await client.disconnect()
