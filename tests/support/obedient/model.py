@@ -25,12 +25,14 @@ class ObedientScript(Script):
         self._errands: list[tuple[str, list[Step]]] = []
         self._mark = ""
         self.obeyed = False
+        self.made: list[tuple[Call, bool]] = []
+        """The calls of the conversation itself, and whether the foreign words wanted them rather than the person."""
 
     def play(self, steps: tuple[Step, ...], words: str = "", wanted: tuple[Step, ...] = ()) -> None:
         """What to do with the next message: these steps, and what the words want as soon as they are read."""
         with self._guard:
             self._waiting, self._wanted = list(steps), list(wanted)
-            self._errands = []
+            self._errands, self.made = [], []
             self._mark = _plain(words)[:_MARK_CHARS]
             self.obeyed = False
 
@@ -47,7 +49,10 @@ class ObedientScript(Script):
             if self._waiting and self._waiting[0].errand:
                 step = self._waiting[0]
                 self._errands.append((str(step.arguments["task"]), list(step.errand)))
-            return _reply(self._waiting, talk)
+            wanted = bool(self._waiting) and any(self._waiting[0] is step for step in self._wanted)
+            reply = _reply(self._waiting, talk)
+            self.made += [(call, wanted) for call in reply.tool_calls]
+            return reply
 
 
 def _reply(steps: list[Step], talk: Conversation) -> Reply:
