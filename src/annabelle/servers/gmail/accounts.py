@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel
 
 from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection
-from annabelle.core.errors import Unavailable
+from annabelle.core.errors import ConfigMistake, Unavailable
 from annabelle.core.home import Home
 from annabelle.servers.gmail.config import GmailConfig
 from annabelle.servers.gmail.google import SIGN_IN_AGAIN, SIGN_IN_GONE, GoogleSession
@@ -53,10 +53,13 @@ class Accounts:
 
     def missing(self) -> str | None:
         """What keeps mail and calendar from working as far as it is known, with the command that mends it."""
-        session = self.google()
-        if session is not None:
-            return f"{SIGN_IN_GONE} {SIGN_IN_AGAIN}" if session.rejected else None
-        return None if self.mail() is not None else f"{NOT_CONNECTED} {CONNECT}"
+        try:
+            session = self.google()
+            if session is not None:
+                return f"{SIGN_IN_GONE} {SIGN_IN_AGAIN}" if session.rejected else None
+            return None if self.mail() is not None else f"{NOT_CONNECTED} {CONNECT}"
+        except ConfigMistake as damaged:
+            return f"{damaged.message} {damaged.hint}"
 
     async def close(self) -> None:
         sessions, self._former = [*self._former, *([self._session] if self._session else [])], []
