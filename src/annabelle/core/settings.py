@@ -95,7 +95,7 @@ class Settings(BaseSettings):
 
     # tools and servers
     nursery_enabled: bool = Field(
-        True, description="Fork built-in servers from one warm process; false starts each on its own"
+        True, description="Fork built-in servers and agents from warm processes; false starts each on its own"
     )
     extra_servers_path: Path | None = Field(
         None,
