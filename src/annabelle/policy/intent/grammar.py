@@ -11,8 +11,11 @@ _TITLES: Final = "".join(
 )
 SENTENCE: Final = re.compile(rf"(?<=[^\d\s][.!?…]){_TITLES}\s+|(?<=[!?…])\s+|\n+|;\s")
 BEFORE_A_VERB: Final = (
-    r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\b\d{1,2}[.)]\s*|\b(?:and|n|then|please|also|just|now|you|or|plz|pls|pray|ok|"
+    r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\s[&+]\s+|\b\d{1,2}[.)]\s*|\b(?:and|n|u|then|please|also|just|now|you|or|plz|"
+    r"pls|pray|ok|"
     r"okay|hey|"
+    r"(?:if|in case|once) [^,;?]{3,60}? (?:is|are|isn't|aren't|has|costs|works)(?: (?!i\b|we\b|you\b|he\b|she\b|"
+    r"they\b|it\b|to\b)[\w'-]+){1,3}?|"
     r"hi|annabelle|kindly|afterwards|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|(?:you|u) (?:can|"
     r"could|may|should)|if (?:not|so|yes)|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
     r"(?:if|in case|since|because|as) (?:the|my|our|his|her|its|\w+'s) (?:[\w'-]+ ){1,3}(?:is|are|isn't|aren't|has|"
@@ -21,12 +24,6 @@ BEFORE_A_VERB: Final = (
     r"otherwise|else|today|tomorrow|tonight|quickly|immediately|simply|always|and to|(?:i|we|you|u)(?:'d| would| just|"
     r" really| also)* (?:like|want|need|have) (?:you )?to|(?:like|want|need|help|ask|trouble|bother) (?:you|me) to|"
     r"so (?:good|kind) as to)[,:]?\s+)"
-)
-# The same elsewhere. An infinitive orders only where somebody is addressed.
-BEFORE_OTHERS: Final = (
-    r"(?:^\W*|[,;:(–—-]\s*|\b\d{1,2}[.)]\s*|\b(?:und|dann|auch|noch|jetzt|mal|danach|anschließend|et|puis|ensuite|"
-    r"aussi|alors|y|luego|después|también|entonces|i|oraz|potem|też|teraz|ok|okay|hey|hallo|salut|hola|cześć|ja|oui|"
-    r"sí|tak|danke|merci|gracias|dzięki|annabelle)[,:]?\s+)"
 )
 # Where it is to be done may stand before: "in the letter to Bob change Friday to Saturday".
 IN_SOMETHING: Final = (
@@ -44,13 +41,29 @@ ABOUT_THE_WORLD: Final = re.compile(
 )
 ASKS: Final = re.compile(r"\?[^\w\s]*\s*$")
 TAGGED: Final = re.compile(r",? (?:ok|okay|right|yes|alright|will you|would you|ja|oder|d'accord|vale|dobrze)\?$")
-ADDRESSED: Final = re.compile(
-    r"\b(?:(?:can|could|would|will|won't) (?:you|u)|(?:trouble|bother|ask|bid) you to|kindly|be so (?:good|kind)|"
-    r"please|pls|kannst du|könntest du|können sie|würdest du|bitte|peux-tu|pouvez-vous|pourrais-tu|s'il te plaît|"
-    r"s'il vous plaît|stp|svp|puedes|podrías|por favor|możesz|proszę)\b"
+POLITE: Final = re.compile(
+    r"\b(?:kindly|be so (?:good|kind)|please|pls|plz|bitte|s'il te pla[iî]t|s'il vous pla[iî]t|stp|svp|por favor|porfa|"
+    r"porfi|prosz[eę])\b"
+)
+REQUESTED: Final = re.compile(
+    r"\b(?:(?:can|could|would|will|won't) (?:you|u|ya)|(?:trouble|bother|ask|bid) you to|(?:can|could|may) i (?:have|"
+    r"get) (?:a|an|"
+    r"another|the)|kannst du|kannste|könntest du|können sie|könnten sie|würdest du|würden sie|magst du|(?:du|sie) "
+    r"(?:kannst|"
+    r"könntest|können)|peux[- ]tu|tu (?:peux|pourrais|veux bien)|vous (?:pouvez|pourriez)|pouvez[- ]vous|pourrais[- "
+    r"]tu|"
+    r"pourriez[- ]vous|puedes|podr[ií]as|puede usted|podr[ií]a usted|mo[zż]esz|m[oó]g[lł]by[sś]|mog[lł]aby[sś])\b"
+)
+# "What can you delete?" asks what there is, and "can you delete it?" for it to be done.
+WONDERS: Final = re.compile(
+    r"\W*(?:what|which|who|how|when|where|why|was|welche\w*|wer|wie|wann|wo|warum|qu[ei]\w*|quel\w*|comment|pourquoi|"
+    r"qué|"
+    r"cuál\w*|cómo|cuándo|co|który\w*|któr\w+|jak|kiedy)\b[^,;–—]*?(?:can|could|would|will|kannst|könntest|können|peux|"
+    r"pourrais|pouvez|puedes|podrías|możesz|mógłbyś)\b"
 )
 DENIED: Final = re.compile(
-    r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|do not|never|without|not|no need to|cannot|avoid|refrain|nicht|"
+    r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|cant|wont|didnt|doesnt|shouldnt|do not|never|without|not|no "
+    r"need to|cannot|avoid|refrain|nicht|"
     r"kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|\bn')\s*(?:\w+\s+){0,4}$"
 )
 # What others want, what is only thought of, and what the person does themselves.
@@ -72,37 +85,54 @@ TO_BE_KEPT: Final = re.compile(
 )
 # A question may end in an order: "what does the page say and save the important parts as news.md".
 THEN_WRITE: Final = re.compile(
-    r"(?:(?<=\band )|(?<=, )|(?<=\bn ))(?:then |also |please |pls )*(?:save|put|add|write|note|record|jot|make|create|"
-    r"copy|list) (?:the|it|"
-    r"them|that|this|a|an|my|all|everything|down)\b[^?]*$"
+    r"(?:(?<=\band )|(?<=\bn )|(?<=, )|(?<=- )|(?<=\.\. ))(?:then |also |please |pls |and |just )*(?:save|put|add|"
+    r"write|note|"
+    r"record|jot|make|create|copy|list|stick|pop|"
+    r"keep|store) (?:the|it|them|that|this|a|an|my|all|everything|down)\b[^?]*$"
+)
+# In other languages, and for all else, what is put behind a question has to point at what was asked for.
+THEN_DO: Final = re.compile(
+    r"(?:, |\.\. | [–—-] )((?:(?:and|then|und|dann|et|puis|y|luego|i|potem|bitte|please|pls) )*[^\s,]+ (?:mir |me |"
+    r"moi |mi |to |"
+    r"an )?(?:it|them|that|this|those|him|her|das|es|sie|ihn|ihm|ça|cela|eso|esto|to|go|ją|je)\b[^?,]*$|"
+    r"(?:(?:et|puis|y|luego) )*\w+(?:-(?:le|la|les|lui|leur|moi)|[aeé](?:me|se)?l[oae]s?)\b[^?,]*$)"
 )
 # "Ich überlege, es zu löschen", "die Antworten": neither an infinitive nor a noun orders anything.
 NO_IMPERATIVE: Final = re.compile(
     r"\b(?:zu|die|der|den|dem|das|eine?r?|einen|meine|deine|seine|ihre|unsere|von|la|le|les|el|los|las|una|un|à|de|en|"
-    r"para|por|pour|musiał\w*|muszę|trzeba|chyba)\s+$|\bd'$"
+    r"para|por|pour|musiał\w*|muszę|trzeba|chyba|comment|cómo|jak|dois|devrais|debo|debería|mam|wie man)\s+$|\bd'$"
 )
 # What is weighed, planned or would happen.
 SUPPOSED: Final = re.compile(
     r"\b(?:whether|happens|who (?:can|may|could|should|will|would)|how to|if (?:i|you|we|he|she|they|somebody|"
     r"someone))\b(?!')[^,;]*\b(?:and|or|then)\s+$|\bmy plan\b.*$"
 )
+# What is to be told may come first or later itself: "answer that Friday is fine but first at one".
+_TOLD: Final = r"that|dass|daß|que|qu'\S*|że|ob|si|czy|weil|because"
 NOT_YET: Final = re.compile(
-    r"\b(?:but|aber|mais|pero|ale) (?:first|zuerst|vorher|erst(?! "
-    r"(?:um|am|ab|gegen|nach|nächste\w*|morgen|später|\d))|before(?! (?:\d|noon|lunch|dinner|\w+day))|d'abord|"
-    r"avant(?! \d)|"
-    r"primero|antes|najpierw)\b"
+    rf"^(?:(?!\b(?:{_TOLD})\b).)*?\b(?:but|aber|mais|pero|ale) (?:first|zuerst|vorher|erst(?! (?:um|am|ab|gegen|nach|"
+    r"nächste\w*|morgen|später|\d))|before(?! (?:\d|noon|lunch|dinner|\w+day))|d'abord|avant(?! \d)|primero|antes|"
+    r"najpierw)\b"
 )
-DENIED_AFTER: Final = re.compile(r"^\s*(?:\S+\s+){0,5}(?:nicht|pas|keine?\w*)\b")
+# "Lösche ich morgen" is what the person does themselves.
+DENIED_AFTER: Final = re.compile(
+    rf"^\S+\s+(?:(?!(?:{_TOLD}|ich|wir|je|j'\S*|:)\b)\S+\s+){{0,6}}(?:nicht|nichts|nix|pas|rien|keine?\w*|"
+    rf"niemand\w*)\b|"
+    r"^\S+\s+(?:ich|wir|je|yo|muss|soll|sollte|kann|will|werde|darf|möchte|müsste|wollte)\b"
+)
 # Verbs that only look. Where one stands, the order before it is over.
-LOOKING: Final = re.compile(
-    BEFORE_A_VERB
-    + r"(?P<verb>read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|"
-    r"lies|schau|such|finde|fasse?|zeig|lis|regarde|cherche|résume|montre|lee|mira|busca|resume|muestra|przeczytaj|"
-    r"sprawdź|znajdź|podsumuj|pokaż)\b"
+LOOKS: Final = (
+    r"read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|lies|lese|"
+    r"schau|"
+    r"guck|such|suche|finde|fasse?|zeig|übersetze?|lis|lisez|regarde|cherche|trouve|résume|montre|traduis|lee|mira|"
+    r"busca|"
+    r"encuentra|resume|muestra|traduce|przeczytaj|sprawdź|znajdź|podsumuj|pokaż|przetłumacz|zobacz"
 )
+LOOKING: Final = re.compile(rf"{BEFORE_A_VERB}(?P<verb>{LOOKS})\b")
 # Behind these stands what it is taken from or about, not what it is done to.
 FROM: Final = re.compile(
-    r"\b(?:of|from|about|that|which|with|regarding|von|vom|aus|über|mit|du|des|de|sobre|con|z|ze|o)\b"
+    r"\b(?:of|from|about|that(?! (?:in|on|into|onto|to|as|down|for|up|under)\b)|which|with|regarding|von|vom|aus|"
+    r"über|mit|du|des|de|sobre|con|z|ze|o)\b(?! (?:it|this|them|tego|eso|esto|ça)\b)"
 )
 TOWARDS: Final = (
     r"\b(?:into|onto|in|on|to|as|for|under|ins?|im|auf|zu[rm]?|als|an|unter|dans|sur|à|au|aux|comme|en|a|al|como|na|"
@@ -129,16 +159,25 @@ POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|l
 # Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
 PLACED_THERE: Final = re.compile(
     r"\b(?:on|onto|in|into|to|auf|sur|dans|en|a|na|do) (?:the|my|our|die|den|meine?n?|unsere?n?|la|le|ma|mon|mi|el|"
-    r"moj\w+) (?:[\w'-]+ ){0,2}?(?:lists?|to-?dos?|groceries|shopping|notes?|cal[ae]nd[ae]r|diary|liste|einkaufsliste|"
-    r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)\W*(?:pls|plz|please|thanks|thx|bitte|"
-    r"merci|gracias|por favor|proszę)?\W*$"
+    r"moj\w+)? ?(?:[\w'-]+ ){0,2}?(?:lists?|to-?dos?|groceries|shopping|notes?|cal[ae]nd[ae]r|diary|liste|"
+    r"einkaufsliste|"
+    r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)(?: de courses| de la compra| "
+    r"zakupów)?\W*(?:pls|plz|please|thanks|thx|bitte|"
+    r"merci|stp|svp|gracias|por favor|porfa|proszę)?\W*$"
+)
+# "Shopping list: milk."
+KEPT_THERE: Final = re.compile(
+    r"^\W*(?:\w+ )?(?:list|to-?dos?|groceries|task|reminder|note|einkaufsliste|liste(?: de courses)?|aufgabe|"
+    r"erinnerung|notiz|tâche|"
+    r"lista(?: de la compra| zakupów)?|tarea|recordatorio|nota|zadanie|przypomnienie|notatka)\s?:\s*_"
 )
 # A thing that is made, called for by its name alone: "screenshot of the page, please".
 CALLED_FOR: Final = re.compile(
     r"^\W*(?:(?:an?|one|another|new|quick|short|eine?n?|neue[nr]?|kurze[nr]?|une?|nouve\w+|una?|nuev[oa]|now\w+) )*"
     r"(?:screen ?shot|screen ?grab|qr(?:[ -]?code)?|reminder|to-?do|draft|note|event|bildschirmfoto|erinnerung|notiz|"
-    r"entwurf|termin|capture d'écran|rappel|brouillon|captura|recordatorio|borrador|nota|zrzut ekranu|przypomnienie|"
-    r"notatka)s?(?: (?:of|for|to|about|von|für|an|mit|pour|de|à|para|a|z|dla|o)\b|\s?:\s)"
+    r"entwurf|termin|kalendereintrag|capture d'écran|rappel|brouillon|captura(?: de pantalla)?|recordatorio|borrador|"
+    r"nota|zrzut ekranu|przypomnienie|"
+    r"notatka)s?(?: (?:of|for|to|about|with|from|von|für|an|mit|pour|avec|de|à|para|con|a|z|ze|dla|o)\b|\s?:\s| _)"
 )
 # What was on a list and is done now.
 DONE: Final = re.compile(
@@ -151,7 +190,7 @@ DONE: Final = re.compile(
 )
 STATES: Final = re.compile(
     r"\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|est|sont|était|es|son|está|era|jest|są|"
-    r"był\w*)\b"
+    r"był\w*|said|says|wants|told|asked|asks|sagt|will|dit|veut|dice|quiere|chce|prosi)\b"
 )
 SENT_THERE: Final = re.compile(
     r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
@@ -159,6 +198,13 @@ SENT_THERE: Final = re.compile(
     r"proszę)\W*$"
 )
 
+# "Die alte Mail löschen": an infinitive orders at the end, where nobody is said to do it.
+BRIEFLY: Final = re.compile(
+    r"^(?!.*\b(?:ich|du|er|sie|es|wir|ihr|man|zu|um|muss|musst|müssen|soll\w*|kann\w*|können|will|wollen|möcht\w*|"
+    r"würd\w*|werd\w*|"
+    r"wird|darf|dürfen|hat|habe|haben|ist|sind|war|nicht|kein\w*|nie|ohne|statt|beim|vom|"
+    r"lassen)\b)[^?,:]{4,80}\w+[er]n$"
+)
 NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
 # What is quoted names something, and orders nothing.
 QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)'[^'\n]{3,}'(?!\w)")

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
+from annabelle.policy.intent.forms import folded
 from annabelle.policy.intent.grammar import (
     ABOUT_THE_WORLD,
-    ADDRESSED,
     ASIDE,
     ASKS,
     BEFORE_A_VERB,
-    BEFORE_OTHERS,
+    BRIEFLY,
     CALLED_FOR,
     DENIED,
     DENIED_AFTER,
@@ -24,8 +24,9 @@ from annabelle.policy.intent.grammar import (
     FROM,
     IN_SOMETHING,
     INTO,
+    KEPT_THERE,
     LAST,
-    LOOKING,
+    LOOKS,
     NAME,
     NO_IMPERATIVE,
     NO_OBJECT,
@@ -33,16 +34,20 @@ from annabelle.policy.intent.grammar import (
     NOT_YET,
     PLACED_THERE,
     POINTS_BACK,
+    POLITE,
     QUOTED,
     REPORTED,
+    REQUESTED,
     SENT_THERE,
     SENTENCE,
     SET_BEFORE,
     STATES,
     SUPPOSED,
     TAGGED,
+    THEN_DO,
     THEN_WRITE,
     TO_BE_KEPT,
+    WONDERS,
 )
 from annabelle.policy.intent.imperatives import IMPERATIVES
 from annabelle.policy.intent.kinds import ActionKind
@@ -79,11 +84,20 @@ def orders_in(message: str) -> tuple[Order, ...]:
         if DONE.match(sentence):
             found.append(Order(frozenset({"done"}), sentence, sentence))
         asks = ABOUT_THE_WORLD.match(sentence) or (ASKS.search(sentence) and not TAGGED.search(sentence))
-        if not asks or ADDRESSED.search(sentence):
+        if not asks or _addressed(sentence):
             found += _orders(sentence, languages)
         elif then := THEN_WRITE.search(sentence):
             found += _orders(then.group(), languages)
+        elif then := THEN_DO.search(sentence):
+            found += _orders(then[1], languages)
     return tuple(found)
+
+
+def _addressed(sentence: str) -> bool:
+    """Whether somebody is asked to do something, rather than about what they can do."""
+    if POLITE.search(sentence):
+        return True
+    return REQUESTED.search(sentence) is not None and not WONDERS.match(sentence)
 
 
 def orders(message: str) -> frozenset[ActionKind]:
@@ -95,12 +109,13 @@ def _orders(sentence: str, languages: list[int]) -> list[Order]:
     begun: dict[int, set[ActionKind]] = {}
     # A file may be called `old-draft.md`, which orders no draft.
     bare = QUOTED.sub(_hidden, NAME.sub(_hidden, sentence))
-    addressed = ADDRESSED.search(sentence) is not None
+    written = folded(bare)
+    addressed = _addressed(sentence) or BRIEFLY.match(sentence) is not None
     for language in languages:
         for kind, verbs in _verbs(language, addressed=addressed).items():
-            for start in (start for verb in verbs for start in _meant(verb, bare)):
+            for start in (start for verb in verbs for start in _meant(verb, bare, written)):
                 begun.setdefault(start, set()).add(kind)
-    looks = [match.start("verb") for match in LOOKING.finditer(bare)]
+    looks = sorted({match.start("verb") for one in languages for match in _looking(one).finditer(written)})
     if not begun and not looks:
         return _without_a_verb(sentence)
     stops = sorted({*begun, *looks, len(sentence)})
@@ -122,7 +137,8 @@ def _without_a_verb(sentence: str) -> list[Order]:
     kinds: set[ActionKind] = set()
     if sentence.rstrip().endswith("?") or STATES.search(sentence):
         return []
-    if PLACED_THERE.search(sentence) or CALLED_FOR.search(sentence):
+    bare = QUOTED.sub(_hidden, NAME.sub(_hidden, sentence))
+    if PLACED_THERE.search(sentence) or KEPT_THERE.search(sentence) or CALLED_FOR.search(bare):
         kinds.add("create")
     if SENT_THERE.search(sentence):
         kinds.add("send")
@@ -149,16 +165,16 @@ def _languages(text: str) -> list[int]:
     """Those it may be written in: a verb of one language is a noun of another, as "note" is in French and English."""
     words = re.findall(r"\w+", text)
     marks = [sum(word in known for word in words) for known in _MARKS]
-    return [language for language, count in enumerate(marks) if 2 * count >= max(marks)]
+    return [language for language, count in enumerate(marks) if 2 * count >= max(marks) or max(marks) == 1]
 
 
-def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
-    """Where the verb stands and is meant."""
+def _meant(verb: re.Pattern[str], sentence: str, written: str) -> list[int]:
+    """Where the verb stands in what is written, and is meant."""
     meant: list[int] = []
-    for match in verb.finditer(sentence):
+    for match in verb.finditer(written):
         start = match.start("verb")
-        before, after = sentence[max(0, start - _NEAR) : start], sentence[match.end() : match.end() + _NEAR]
-        denied = DENIED.search(before) or DENIED_AFTER.match(after) or NOT_YET.search(sentence, match.end())
+        before, after = sentence[max(0, start - _NEAR) : start], sentence[start : match.end() + _NEAR]
+        denied = DENIED.search(before) or DENIED_AFTER.match(after) or NOT_YET.search(sentence[start:])
         if not (denied or REPORTED.search(before) or NO_IMPERATIVE.search(before) or SUPPOSED.search(before)):
             meant.append(start)
     return meant
@@ -167,19 +183,35 @@ def _meant(verb: re.Pattern[str], sentence: str) -> list[int]:
 @cache
 def _verbs(language: int, *, addressed: bool) -> _Verbs:
     """The verbs of a language, put together when somebody first speaks it: a start need not wait for all five."""
-    spoken = IMPERATIVES[language]
+    spoken, place = IMPERATIVES[language], _place(language)
     found: _Verbs = {}
-    english = bool(spoken.placed)
-    elsewhere = r"\b" if addressed else BEFORE_OTHERS
     for kind, verbs in spoken.plain.items():
-        place = (BEFORE_A_VERB if kind in _PLACED else r"\b") if english else elsewhere
-        if english and kind in _DONE_THERE:
-            place = f"(?:{place}|{IN_SOMETHING})"
-        found[kind] = (re.compile(rf"{place}(?P<verb>{verbs})\b"),)
+        anywhere = language == _ENGLISH and kind not in _PLACED
+        somewhere = f"(?:{place}|{IN_SOMETHING})" if language == _ENGLISH and kind in _DONE_THERE else place
+        found[kind] = (_pattern(r"\b" if anywhere else somewhere, verbs),)
     for kind, verbs in spoken.placed.items():
-        placed = re.compile(rf"{BEFORE_A_VERB}(?P<verb>{verbs})\b{NO_OBJECT}")
-        found[kind] = (*found.get(kind, ()), placed)
+        found[kind] = (*found.get(kind, ()), _pattern(place, verbs, NO_OBJECT))
+    if addressed:
+        for kind, verbs in spoken.asked.items():
+            found[kind] = (*found.get(kind, ()), _pattern(r"\b", verbs))
     return found
 
 
+@cache
+def _looking(language: int) -> re.Pattern[str]:
+    return _pattern(_place(language), LOOKS)
+
+
+def _pattern(place: str, verbs: str, behind: str = "") -> re.Pattern[str]:
+    return re.compile(folded(rf"{place}(?P<verb>{verbs})\b{behind}"))
+
+
+def _place(language: int) -> str:
+    """Where an order stands."""
+    if language == _ENGLISH:
+        return BEFORE_A_VERB
+    return rf"(?:^\W*|[,;:(–—-]\s*|\b\d{{1,2}}[.)]\s*|\b(?:{IMPERATIVES[language].before})[,:]?\s+)"
+
+
+_ENGLISH: Final = 0
 _MARKS: Final = tuple(frozenset(spoken.marks.split()) for spoken in IMPERATIVES)

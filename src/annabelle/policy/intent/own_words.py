@@ -36,7 +36,8 @@ _HANDED_OVER: Final = re.compile(
     # "Translate into German: …", "what I got: …": words that are worked on, or somebody else's.
     r"|\b(?:summari[sz]e|translate|proofread|paraphrase|übersetze?n?|traduis|traduire|résume|traduce|resume|"
     r"przetłumacz|"
-    r"podsumuj|got|received|wrote|writes|said|says|schrieb|schreibt|sagte?|écrit|dit|escribi[óo]|dice|napisała?|"
+    r"podsumuj|got|received|told (?:me|us|him|her)|asks?|asked|tells me|wrote|writes|said|says|schrieb|schreibt|"
+    r"sagte?|écrit|dit|escribi[óo]|dice|napisała?|"
     r"pisze)\b"
     r"[^:\n]{0,40}:(?=\s)",
     re.IGNORECASE,

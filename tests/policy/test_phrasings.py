@@ -1,0 +1,42 @@
+"""Orders as people word them in five languages, and sentences that only sound like one (phrasings.toml, POL-04)."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from annabelle.core.tools import JsonObject
+from annabelle.policy.intent.orders import orders
+from policy.house import House, Turn
+
+_ROWS = tomllib.loads(Path(__file__).with_name("phrasings.toml").read_text(encoding="utf-8"))
+_SAID: list[tuple[str, str, JsonObject]] = [
+    (words, act["tool"], act["arguments"]) for act in _ROWS["acts"].values() for words in act["said"]
+]
+_LOOKED_AT = ("gmail_list_emails", "gmail_list_events", "notes_list_todos", "find_contact")
+
+
+def _turn(words: str) -> Turn:
+    """Everything was looked at that could be meant. The dentist goes by a name of every language."""
+    house = House(events={"dentist": ("Dentist Zahnarzt dentiste dentista dentystę", ()), "yoga": ("Yoga", ())})
+    turn = Turn(house).says(words)
+    turn.facts = replace(turn.facts, origins=("searcher_web_fetch",))
+    for tool in _LOOKED_AT:
+        turn.sees(tool, {})
+    return turn
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(("words", "tool", "arguments"), _SAID, ids=[f"{tool}: {words}" for words, tool, _ in _SAID])
+def test_whoever_orders_something_is_not_told_they_did_not(words: str, tool: str, arguments: JsonObject) -> None:
+    reasons = _turn(words).decides(tool, arguments).reasons
+    assert not [reason for reason in reasons if "you did not ask for this" in reason]
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize("words", _ROWS["no_orders"]["said"])
+def test_a_question_a_report_a_denial_or_a_plan_orders_nothing(words: str) -> None:
+    assert orders(words) == frozenset()
