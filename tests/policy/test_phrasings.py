@@ -40,3 +40,37 @@ def test_whoever_orders_something_is_not_told_they_did_not(words: str, tool: str
 @pytest.mark.parametrize("words", _ROWS["no_orders"]["said"])
 def test_a_question_a_report_a_denial_or_a_plan_orders_nothing(words: str) -> None:
     assert orders(words) == frozenset()
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(
+    "agrees",
+    [
+        "yes do it",
+        "go ahead pls",
+        "ok go for it",
+        "yup, do that",
+        "ja mach das",
+        "ja bitte",
+        "mach mal",
+        "oui vas-y",
+        "d'accord, fais-le stp",
+        "sí, hazlo",
+        "dale",
+        "vale adelante",
+        "tak, zrób to",
+        "jasne proszę",
+    ],
+)
+def test_whoever_says_yes_orders_what_they_asked_for_before(agrees: str) -> None:
+    facts = _turn("send bob@example.com the recipe").says(agrees).facts
+    assert "send" in facts.orders
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize(
+    "answers",
+    ["no", "thanks!", "danke", "now", "yes but not now", "ja aber nicht an bob", "ok wait", "vale, mañana lo miro"],
+)
+def test_whoever_does_not_just_say_yes_orders_nothing_by_it(answers: str) -> None:
+    assert "send" not in _turn("send bob@example.com the recipe").says(answers).facts.orders

@@ -23,9 +23,11 @@ from annabelle.policy.tools.traits import Traits
 _SHORT: Final = 60
 # Who answers a question with nothing but yes means what they asked for before.
 _YES: Final = re.compile(
-    r"\W*(?:yes|yep|yeah|ok|okay|sure|please|go ahead|do (?:it|that|so)|sounds good|"
-    r"confirmed|ja|gerne|mach das|genau|oui|d'accord|vas-y|sí|si|claro|adelante|vale|tak|dobrze|proszę|zrób to|"
-    r",|\s)+\W*",
+    r"(?!(?:thanks|thx|then|now|danke|stp|svp|merci|porfa|gracias|dzięki|\W)+$)"  # which says nothing by itself
+    r"\W*(?:yes|yep|yup|yeah|ok|okay|sure|please|pls|thanks|thx|go (?:ahead|for it)|do (?:it|that|so)|sounds good|then|"
+    r"now|confirmed|ja|jo|gerne|bitte|danke|mach (?:das|es|mal|schon)|leg los|genau|oui|ouais|stp|svp|merci|d'accord|"
+    r"vas-y|allez-y|fais(?:-le| ça)|sí|si|claro|dale|hazlo|adelante|vale|por favor|porfa|gracias|tak|dobrze|jasne|"
+    r"proszę|dzięki|zrób to|,|\s)+\W*",
     re.IGNORECASE,
 )
 
