@@ -187,6 +187,7 @@ def test_an_answer_about_the_past_may_be_backed_by_it() -> None:
         ("filer_move_file", "done", True),
         ("codexec_execute_code", "send", True),
         ("web_browser_click", "send", True),
+        ("web_browser_console_messages", "send", False),
         ("frobnicate", "pay", True),
     ],
 )

@@ -40,7 +40,7 @@ _KINDS: Final[dict[ActionKind, frozenset[str]]] = {
 _DATED: Final = _set("event calendar job cron task reminder skill appointment meeting alarm timer todo")
 _READING: Final = _set(
     "get list read search find fetch look lookup query check retrieve status show describe view browse count info "
-    "recall snapshot screenshot history stats peek download export"
+    "recall snapshot screenshot history stats peek download export console network"
 )
 _ACTING: Final = frozenset(word for words in _KINDS.values() for word in words) - _READING
 # What these do is up to their arguments, so any claim may be theirs.
