@@ -92,12 +92,13 @@ async def test_a_server_for_sending_that_is_silent_is_given_up_and_nothing_was_s
     assert mail_servers.sent_by(address) == []
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("frozen", [b""], ids=["silent"], indirect=True)
 async def test_a_calendar_server_that_is_silent_is_given_up_and_named(
-    mail_config: GmailConfig, mail_servers: MailServers, frozen: Frozen
+    mail_config: GmailConfig, mail_servers: MailServers, frozen: Frozen, scheme: str
 ) -> None:
     account = mail_servers.account(mail_servers.new_address())
-    url = f"http://127.0.0.1:{frozen.port}/"
+    url = f"{scheme}://127.0.0.1:{frozen.port}/"
     write_connection(mail_config.home, "mail", account.model_copy(update={"caldav_url": url}))
     server = build(replace(mail_config, reach=Reach(SECONDS)))
     with pytest.raises(Unavailable, match=f"The calendar server 127.0.0.1:{frozen.port} did not answer within"):

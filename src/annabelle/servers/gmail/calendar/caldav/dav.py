@@ -24,6 +24,7 @@ from annabelle.core.errors import (
     TooManyRequests,
     Unavailable,
 )
+from annabelle.servers.gmail.calendar.caldav.handshake import Handshake
 from annabelle.servers.gmail.calendar.caldav.multistatus import CONNECT, Part, joined, read_parts
 from annabelle.servers.gmail.reach import Reach, distrusted
 from annabelle.servers.kit import deferred_module
@@ -141,7 +142,8 @@ class Dav:
     async def _once(
         self, method: str, url: str, data: bytes | None, headers: dict[str, str]
     ) -> tuple[Reply, str | None]:
-        request = self._client.build_request(method, url, content=data, headers=headers)
+        watched = {"trace": Handshake().watch}
+        request = self._client.build_request(method, url, content=data, headers=headers, extensions=watched)
         async with asyncio.timeout(self._reach.seconds) as limit:
             response = await self._client.send(request, stream=True)
             limit.reschedule(asyncio.get_running_loop().time() + _BODY_SECONDS)
