@@ -49,6 +49,8 @@ class StandInHub:
         self.answers: list[tuple[str, dict[str, Any]]] = []
         self.going_on: list[str | None] = ["msg_2"]
         """The message that carries the turn on, for each answer; the last one for all that follow."""
+        self.task: str | None = None
+        """The task in the background that asked."""
         self.replies: dict[str, list[dict[str, Any]]] = {"msg_2": [{"text": "It is sent."}]}
         self.refusal: AnnabelleError | None = None
         routes = [
@@ -83,7 +85,8 @@ class StandInHub:
         self.answers.append((approval, answer))
         going_on = self.going_on.pop(0) if len(self.going_on) > 1 else self.going_on[0]
         rule = "rul_1" if answer.get("always") else None
-        return JSONResponse({"approval": self.questions[approval], "messageId": going_on, "ruleId": rule})
+        said = {"approval": self.questions[approval], "messageId": going_on, "taskId": self.task, "ruleId": rule}
+        return JSONResponse(said)
 
     async def _message(self, request: Request) -> Response:
         return JSONResponse({"state": "done", "replies": self.replies[request.path_params["id"]]})

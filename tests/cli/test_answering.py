@@ -108,6 +108,16 @@ def test_each_question_of_a_turn_is_asked_and_again_when_it_asks_again(hub: Hub,
     assert [answer["verdict"] for _, answer in here.answers] == ["approve", "deny", "approve"]
 
 
+@pytest.mark.req("POL-03")
+def test_a_task_in_the_background_goes_on_by_itself_once_its_question_is_answered(
+    hub: Hub, asker: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = hub(asked(11))
+    here.going_on, here.task = [None], "tsk_1"
+    assert asker(Person("y")).until_settled([ONE], lambda message_id: pytest.fail("no turn goes on"))
+    assert capsys.readouterr().out.endswith("The task in the background goes on: annabelle tasks\n")
+
+
 def test_no_choice_is_offered_that_does_not_exist(hub: Hub, asker: Make) -> None:
     here = hub(asked(11, always=None))
     person = Person("a", "s", "y")

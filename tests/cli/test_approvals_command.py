@@ -167,6 +167,23 @@ def test_a_no_with_a_note_is_handed_over_and_a_turn_with_other_questions_is_not_
     assert typed("approvals", "deny", TWO, "--json").json["answer"] == "It is sent."
 
 
+@pytest.mark.req("POL-03")
+@pytest.mark.parametrize(
+    ("verb", "told"),
+    [
+        ("approve", "Approved: gmail_send_email.\nThe task in the background goes on: annabelle tasks\n"),
+        ("deny", "Denied: gmail_send_email.\nThe task in the background ends without the call: annabelle tasks\n"),
+    ],
+)
+def test_an_answer_to_a_task_in_the_background_says_what_the_task_does(
+    hub: Open, typed: Keyboard, verb: str, told: str
+) -> None:
+    here = hub(asked(11))
+    here.going_on, here.task = [None], "tsk_1"
+    assert typed.said("approvals", verb, ONE) == told
+    assert typed("approvals", verb, ONE, "--json").json["taskId"] == "tsk_1"
+
+
 @pytest.mark.req("POL-03", "UX-01")
 def test_a_turn_that_asks_again_prints_the_next_question_and_says_so_with_its_exit_code(
     hub: Open, typed: Keyboard

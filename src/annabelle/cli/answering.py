@@ -32,6 +32,15 @@ async def hand_over(client: HubClient, approval_id: str, answer: JsonObject) -> 
     return await client.post(f"/approvals/{approval_id}", answer)
 
 
+def tell_of_task(said: JsonObject, answer: JsonObject) -> bool:
+    """Say what a task in the background does with the answer; whether the question was one of a task."""
+    if said.get("taskId") is None:
+        return False
+    does = "ends without the call" if answer["verdict"] == "deny" else "goes on"
+    print_line(f"The task in the background {does}: annabelle tasks")
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Asker:
     """Puts questions to one person, one after the other."""
@@ -44,14 +53,14 @@ class Asker:
         """Ask about all of it, let the turn go on, and ask again when it asks again. Whether nothing waits now."""
         while asked:
             going_on = self.ask_all(asked)
-            if going_on is None:
-                return False
+            if not going_on:
+                return going_on is not None
             asked = go_on(going_on)
         return True
 
     def ask_all(self, asked: Sequence[str]) -> str | None:
-        """The message that carries the turn on; None when something of it still waits, or it is over."""
-        going_on: str | None = None
+        """The message that carries the turn on; empty when none does from here, None when something was put off."""
+        going_on = ""
         for approval_id in asked:
             try:
                 given = self._ask(self.runner.run(question(self.client, approval_id)))
@@ -68,7 +77,7 @@ class Asker:
         return going_on
 
     def _ask(self, asked: Question) -> str | None:
-        """None: later. Empty: answered, but the turn waits for more; else the message that carries it on."""
+        """None: later. Empty: the turn waits for more, or a task asked; else the message that carries the turn on."""
         if not asked.waits:
             print_line(f"The question about {visible(asked.tool)} is over: {asked.outcome}.")
             return asked.continued_by or ""
@@ -103,6 +112,7 @@ class Asker:
         if key == "a":
             answer["always"] = True
         said = self.runner.run(hand_over(self.client, asked.id, answer))
+        tell_of_task(said, answer)
         return str(said.get("messageId") or "")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.answering import hand_over
+from annabelle.cli.answering import hand_over, tell_of_task
 from annabelle.cli.conversation import asked_in
 from annabelle.cli.editor import edited
 from annabelle.cli.hub_client import HubClient, error_from
@@ -141,7 +141,7 @@ def _answer(asked: Question, answer: JsonObject, *, wait: bool, json: bool) -> N
     if going_on is None:
         if json:
             print_json(said)
-        else:
+        elif not tell_of_task(said, answer):
             print_line("Annabelle goes on when its other questions are answered: annabelle approvals")
         return
     replies = asyncio.run(_replies(str(going_on))) if wait else []
