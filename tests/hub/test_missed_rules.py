@@ -77,6 +77,7 @@ def test_a_date_does_not_end_a_sentence_and_a_rule_beside_it_is_not_called_misse
     assert dated.words == "Antworte nie meinem Chef vor dem 3. Mai."
     (missed,) = missed_in("Always ask before deleting mail from 2024. Never reply to my boss.")
     assert missed.words == "Never reply to my boss."
+    assert missed_in("Never reply to Dr. Anna Smith. Thanks.") == []
 
 
 @pytest.mark.req("TRU-05")

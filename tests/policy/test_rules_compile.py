@@ -127,6 +127,30 @@ def test_a_rule_reads_back_in_plain_words() -> None:
 
 
 @pytest.mark.req("TRU-05")
+def test_a_title_ends_no_sentence_and_is_no_part_of_a_name() -> None:
+    (rule,) = stated_in("Never send mail to Mr. Bean without asking me. Thanks.")
+    assert rule.reading == "Before anything that sends out mail and mentions “Bean”: ask you."
+    (rule,) = stated_in("Hi. Never reply to Dr. Anna Smith.")
+    assert rule.reading == "Never: anything that sends out and mentions “Anna Smith”."
+
+
+@pytest.mark.req("TRU-05")
+@pytest.mark.parametrize(
+    "message",
+    [
+        "1. Never delete mail. 2. Always ask before sending mail.",
+        "1. Never delete mail\n2. Always ask before sending mail",
+        "I was born in 1980. Never delete mail. There are 3. Always ask before sending mail. Thanks.",
+    ],
+)
+def test_no_rule_is_lost_behind_a_number(message: str) -> None:
+    assert [rule.reading for rule in stated_in(message)] == [
+        "Never: anything that deletes mail.",
+        "Before anything that sends out mail: ask you.",
+    ]
+
+
+@pytest.mark.req("TRU-05")
 @pytest.mark.parametrize(
     "message",
     [

@@ -13,6 +13,7 @@ from annabelle.policy.rules.compile import NotUnderstood, compile_rule, stated_i
 from annabelle.policy.rules.lexicon import DEEDS, NOT_A_NAME, THINGS, Deed
 from annabelle.policy.rules.phrases import Phrase, phrase_of
 
+_SENTENCE: Final = re.compile(SENTENCE.pattern, re.IGNORECASE)
 _MOST: Final = 3
 """In one message; whoever pastes a page of rules need not hear of each."""
 _LONGEST: Final = 300
@@ -57,7 +58,7 @@ def missed_in(message: str) -> list[Missed]:
 
 
 def _looked_at(text: str) -> Iterator[Missed]:
-    for sentence in SENTENCE.split(text):
+    for sentence in _SENTENCE.split(text):
         words = _beside_rules(sentence)
         if not words or len(words) > _LONGEST or words.endswith("?"):
             continue

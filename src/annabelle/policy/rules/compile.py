@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from annabelle.core.trust import ToolClass
+from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
 from annabelle.policy.rules.lexicon import (
     ACTING,
@@ -36,7 +37,9 @@ from annabelle.policy.rules.lexicon import (
 from annabelle.policy.rules.phrases import Phrase, phrase_of
 from annabelle.policy.rules.rule import Match
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|\n+|;\s")
+# Behind a number a rule begins anew, where an order goes on for the sake of dates: of a rule that was cut the person
+# is told, of one that was lost in the sentence before it they would not be.
+_SENTENCE: Final = re.compile(rf"{SENTENCE.pattern}|(?<=[\d\s]\.)\s+", re.IGNORECASE)
 _LITERAL: Final = re.compile(
     r"[\"“„«‘']\s*(?P<quoted>[^\"“”„«»‘']{1,120}?)\s*[\"”“»’'](?!\w)"
     r"|(?P<plain>[\w.+%-]*@[\w.-]+\w|(?:https?://|www\.)\S+\w|(?:~|\.{1,2})?/[^\s,;]+|\w+(?:/[\w.-]+)+|\w+\.\w{2,4}\b)"
