@@ -13,7 +13,7 @@ from annabelle.core.trust import ToolClass
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.orders import Order, orders_in
 from annabelle.policy.intent.own_words import dictated, holds_others, own_words
-from annabelle.policy.intent.sparing import without_spared
+from annabelle.policy.intent.sparing import only_spared, without_spared
 from annabelle.policy.naming import Said, content_words
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.seen import Seen, Thing
@@ -96,6 +96,11 @@ class TurnFacts:
     def said(self) -> Said:
         """What the person said in this turn and the ones just before."""
         return Said(without_spared(text) for text in (self.own_words, *map(own_words, self.earlier)))
+
+    @cached_property
+    def spared(self) -> Said:
+        """What the person said in this turn only to have it left alone."""
+        return Said([only_spared(self.own_words)])
 
     @cached_property
     def ordered(self) -> tuple[Order, ...]:

@@ -100,7 +100,7 @@ def not_pointed_at(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
     for result in turn.seen.results:
         if not result.private:
             continue
-        if "pried" in result.labels or not _source_spoken_of(result, turn):
+        if "pried" in result.labels or not _source_spoken_of(result, turn, kinds):
             texts.append(result.whole)
             continue
         for thing in _leaves(result):
@@ -116,7 +116,7 @@ def pointed_at(turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> list[str]:
     for result in turn.seen.results:
         if not result.private:
             texts.append(result.whole)
-        elif "pried" not in result.labels and _source_spoken_of(result, turn):
+        elif "pried" not in result.labels and _source_spoken_of(result, turn, kinds):
             meant = (thing for thing in _leaves(result) if thing_pointed_at(thing, turn))
             texts += [without_data_beside(_all_of(one), turn.said.text) for one in meant if not _is_another(one, files)]
     return texts
@@ -140,7 +140,10 @@ def _is_another(thing: Thing, files: frozenset[str]) -> bool:
     return bool(files and paths) and not any(basename(path).casefold() in files for path in paths)
 
 
-def _source_spoken_of(result: SeenResult, turn: TurnFacts) -> bool:
+def _source_spoken_of(result: SeenResult, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    if result.source == "vault" and kinds:
+        # To be shown what is in there is one thing, to have it told to others another.
+        return mentions(turn.said_of(kinds).text, _SPOKEN_OF_AS["vault"])
     return result.source is not None and _spoken_of(result.source, turn)
 
 

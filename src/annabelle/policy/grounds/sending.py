@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from posixpath import basename
 from typing import Final
 
@@ -20,7 +20,7 @@ from annabelle.policy.grounds.targets import (
     thing_named,
 )
 from annabelle.policy.grounds.why import short
-from annabelle.policy.naming import addresses_in, plain
+from annabelle.policy.naming import addresses_in, content_words, plain
 from annabelle.policy.people import is_named, order_names_a_sender, sender_named, unnamed
 from annabelle.policy.pointing import not_pointed_at, pointed_at
 from annabelle.policy.provenance import backed
@@ -31,6 +31,15 @@ _OUT_OF: Final = r"\b(?:in|inside|from|out of|im|in der|aus|von|dans|en|w|z)\b"
 _EVERYONE: Final = re.compile(
     r"\b(?:reply|answer|respond|write)(?: back)?(?: to)? (?:them )?(?:all|everyone|everybody)\b|reply-all|"
     r"\bto (?:all|everyone|everybody)\b|\ban alle\b|\ballen\b|\bà tous\b|\ba todos\b|\bdo wszystkich\b|\bwszystkim\b"
+)
+
+# An IBAN, or the address of a wallet: who pays there has paid for good.
+_ACCOUNT: Final = re.compile(
+    r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b|\b(?:bc1|0x)[0-9a-zA-Z]{25,60}\b"
+)
+_PAYING: Final = re.compile(
+    r"\b(?:iban|accounts?|bank|payment|pay|invoice|bill|transfer|wallet|konto\w*|zahl\w*|rechnung\w*|überweis\w*|compte|"
+    r"pay\w+|facture|virement|cuenta|pag\w+|factura|transferencia|kont\w+|zapła\w*|rachun\w*|przelew\w*|faktur\w*)\b"
 )
 
 
@@ -60,9 +69,27 @@ def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     payload = list(call.values(call.traits.payload))
     if contradicts(turn.own_words, payload):
         yield "its sum is not the one you named"
+    if _ACCOUNT.search(" ".join(payload)) and not _gives_an_account(payload, turn):
+        yield "it tells where to pay, which you did not say"
+    if _tells_of_the_vault(payload, call, turn):
+        yield "it tells what is in your vault"
     kinds = call.traits.wants
     if carries(payload, not_pointed_at(turn, kinds), [turn.said.text, *pointed_at(turn, kinds)]):
         yield "the text holds private data that you did not speak of"
+
+
+def _tells_of_the_vault(payload: Sequence[str], call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether it names what is kept there. To be shown it is one thing, to have others told another."""
+    kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
+    names = frozenset(word for thing in kept for name in thing.called for word in content_words(name))
+    told = content_words(" ".join(payload)) & names
+    return bool(told - turn.said_of(call.traits.wants).words)
+
+
+def _gives_an_account(payload: Sequence[str], turn: TurnFacts) -> bool:
+    """Whether the accounts in it are the person's own words, or they spoke of one."""
+    accounts = [found.group() for text in payload for found in _ACCOUNT.finditer(text)]
+    return _PAYING.search(turn.topic) is not None or backed(accounts, turn.given)
 
 
 def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:

@@ -31,7 +31,7 @@ _PICTURED: Final = frozenset({"web_browser_take_screenshot"})
 def unnamed_ids(call: CallFacts, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> Iterator[str]:
     """What is not known or not named of the ids in a call, as parts of a sentence."""
     for value in call.values(call.traits.of):
-        named = id_named(value, turn, kinds) or _numbered(value, call, turn, kinds)
+        named = (id_named(value, turn, kinds) or _numbered(value, call, turn, kinds)) and not is_spared(value, turn)
         if not (named and _meant(value, turn, kinds)):
             name = short(called(value, turn))
             yield f"you did not name “{name}”" if turn.seen.of_id(value) else f"it is not known what {name} is"
@@ -43,6 +43,16 @@ def id_named(value: str, turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> b
     if telling and (turn.said.verbatim(value) or (content_words(value) and turn.said.path(value))):
         return True
     return any(order_names(thing, turn, kinds) for thing in turn.seen.of_id(value))
+
+
+def is_spared(value: str, turn: TurnFacts) -> bool:
+    """Whether the person named the thing of this id only to have it left alone: `archive it, Bob's stays`."""
+    left_alone, seen = turn.spared.words, turn.seen
+    if not left_alone:
+        return False
+    return any(
+        seen.names_one(thing, left_alone) and not seen.names_one(thing, turn.now.words) for thing in seen.of_id(value)
+    )
 
 
 def _numbered(value: str, call: CallFacts, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
@@ -78,7 +88,8 @@ def is_newest(thing: Thing, turn: TurnFacts) -> bool:
     """Whether the newest is meant, and this is the first in the list that was looked at."""
     if not _NEWEST.search(turn.own_words.casefold()):
         return False
-    lists = (result.things for result in reversed(turn.seen.results) if result.this_turn)
+    # The first, for what it says may have others listed.
+    lists = (result.things for result in turn.seen.results if result.this_turn)
     first = next((other for things in lists for other in things if other.kind == thing.kind), None)
     return first is not None and first.fields.get("id") == thing.fields.get("id") is not None
 
@@ -130,6 +141,8 @@ def one_of_many(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
 
 def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """A file by its name, or one of all in a folder that was named."""
+    if turn.spared.path(path) and not turn.now.path(path):
+        return False
     if turn.said.path(path):
         return file_meant(path, turn, kinds)
     orders = ((order.words, Said([order.words])) for order in turn.orders_of(kinds))

@@ -17,11 +17,13 @@ from annabelle.policy.grounds.targets import (
     id_named,
     is_it,
     is_newest,
+    is_spared,
     made_here,
     one_of_many,
     takes_part,
 )
 from annabelle.policy.grounds.why import short
+from annabelle.policy.intent.grammar import QUOTED
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import addresses_in, content_words, plain
 from annabelle.policy.people import names_receivers, sender_named, unnamed
@@ -68,6 +70,8 @@ _INTO_A_FILE: Final = re.compile(
     r"\b(?:into|as|to|under|called|named|in|als|nach|namens|dans|sous|como|en|jako|do|w) ([^\s@:]+\.\w{1,5})(?![\w@:])"
 )
 
+_QUOTES: Final = "\"'“”„«»‘’ "
+
 
 def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     traits = call.traits
@@ -92,6 +96,8 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for receiver in unnamed(call.values(traits.to), turn, traits.wants):
         if not (takes_part(receiver, call, turn) or _wrote_something_named(receiver, turn, traits.wants)):
             yield f"you did not name {short(receiver)}"
+    if _is_not_what_was_dictated(call, turn):
+        yield "it does not hold what you put in quotation marks"
     if contradicts(turn.own_words, texts_of(call.arguments)):
         yield "its date is not the one you named"
     if _drops_the_rest(call, turn):
@@ -105,6 +111,8 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _is_meant(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    if is_spared(value, turn):
+        return False
     if id_named(value, turn, kinds) or made_here(value, turn) or one_of_many(value, turn, kinds):
         return True
     return is_it(value, turn, kinds) or any(is_newest(thing, turn) for thing in turn.seen.of_id(value))
@@ -121,7 +129,21 @@ def _drops_the_rest(call: CallFacts, turn: TurnFacts) -> bool:
     before = [line for thing in things for text in thing.texts("content", "text", "body") for line in text.splitlines()]
     after = plain("\n".join(call.values(traits.rewrites)))
     kept = [line for line in map(plain, before) if line]
-    return bool(after) and (not kept or not all(line in after for line in kept))
+    emptied = not after and any(name in call.arguments for name in traits.rewrites)
+    return emptied or (bool(after) and (not kept or not all(line in after for line in kept)))
+
+
+def _is_not_what_was_dictated(call: CallFacts, turn: TurnFacts) -> bool:
+    """`Put 'bridge walk' into my calendar` means no event of another name, where it is the only thing to be made."""
+    orders = turn.orders_of(call.traits.wants)
+    if call.traits.existing or len(orders) != 1 or not _quotes(orders[0].words):
+        return False
+    text = plain("\n".join(texts_of(call.arguments)))
+    return not any(quote in text for quote in _quotes(turn.own_words))
+
+
+def _quotes(text: str) -> list[str]:
+    return [found.group().strip(_QUOTES) for found in QUOTED.finditer(plain(text))]
 
 
 def _changed_beside(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
@@ -185,6 +207,9 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     replaces = call.traits.existing or any(call.arguments.get(flag) for flag in call.traits.replaces)
     for path in call.values(call.traits.paths):
         said = turn.said
+        if turn.spared.path(path) and not turn.now.path(path):
+            yield f"you wanted {short(path)} to be left alone"
+            continue
         if said.path(path) and not (replaces and not file_meant(path, turn, call.traits.wants)):
             continue
         if said.folder(f"{path}/x") and not replaces:

@@ -29,23 +29,38 @@ _KEPT: Final = re.compile(
     rf"(?:(?!\b(?:in|as|on|into|under|als|auf|dans|comme|en|como|jako|w)\b){_REST}){{1,80}}?{_END}"
     rf"|\b(?:leave|lass(?:e|en)?|laisse[rz]?|deja)\b {_REST}{{1,60}}? (?:alone|as (?:it |they )?(?:is|are)|"
     rf"where (?:it|they) (?:is|"
-    r"are)|be|there|untouched|in place|out|in ruhe|stehen|liegen|drin|tranquille|en paz|como está)\b",
+    r"are)|be|there|untouched|in place|out|un(?:read|opened|answered|marked|changed)|open|in (?:the|my) inbox|in ruhe|"
+    r"stehen|liegen|drin|ungelesen|offen|tranquille|non lue?s?|en paz|como está|sin leer)\b"
+    r"|\b(?:hands off|finger weg von|ne touche[sz]? pas (?:à|au|aux)|no toques|nie ruszaj)\b"
+    rf"{_REST}{{1,60}}?{_END}",
     re.IGNORECASE,
 )
 _STAYS: Final = re.compile(
     rf"{_REST}{{1,60}}?\s(?:stays?|remains?|has to stay|must stay|is to stay|bleib(?:t|en)|reste(?:nt)?|se quedan?|"
     rf"zostaj\w+|"
     r"(?:is|are) (?:none of|not) (?:his|her|their|your|its|anybody's|anyone's) (?:business|concern)|"
-    r"geht (?:\w+ )?(?:sie|ihn|niemanden|keinen) nichts an|ne (?:la|le|les) regarde(?:nt)? pas)\b",
+    r"geht (?:\w+ )?(?:sie|ihn|niemanden|keinen) nichts an|ne (?:la|le|les) regarde(?:nt)? pas|"
+    r"(?:is|are) (?:off limits|not to be touched|taboo|tabu)|no se tocan?|se dejan? como|nicht anfassen|"
+    r"on n'y touche pas)\b",
     re.IGNORECASE,
 )
 
 
+_CLAUSE: Final = re.compile(r"((?:[,;!?\n]|[.:](?=\s|$))\s*|\s(?:but|and|aber|und|mais|et|pero|y|ale|i)\s)")
+
+
 def without_spared(text: str) -> str:
     """The text without the clauses that only say what is to be left alone."""
-    clauses = re.split(
-        r"((?:[,;!?\n]|[.:](?=\s|$))\s*|\s(?:but|and|aber|und|mais|et|pero|y|ale|"
-        r"i)\s)",
-        _KEPT.sub(" ", NOT_TO_FORGET.sub(" ", text)),
-    )
+    clauses = _CLAUSE.split(_KEPT.sub(" ", NOT_TO_FORGET.sub(" ", text)))
     return "".join("" if _STAYS.match(clause) else clause for clause in clauses)
+
+
+def only_spared(text: str) -> str:
+    """Those clauses alone."""
+    text = NOT_TO_FORGET.sub(" ", text)
+    clauses = _CLAUSE.split(_KEPT.sub(" ", text))
+    return "\n".join((*_kept(text), *(clause for clause in clauses if _STAYS.match(clause))))
+
+
+def _kept(text: str) -> list[str]:
+    return [match.group() for match in _KEPT.finditer(text)]
