@@ -20,6 +20,7 @@ from annabelle.policy.grounds.targets import (
     thing_named,
 )
 from annabelle.policy.grounds.why import short
+from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.naming import addresses_in, content_words, plain
 from annabelle.policy.people import is_named, order_names_a_sender, sender_named, unnamed
 from annabelle.policy.pointing import not_pointed_at, pointed_at
@@ -147,16 +148,27 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if "draft_id" in thing.fields:
         yield from unnamed(thing.texts("to", "cc", "bcc"), turn, kinds)
     elif "sender" in thing.fields:
-        # Whoever writes a mail chooses its subject and when it comes: both tell it only where the order names nobody.
-        by_itself = order_names(thing, turn, kinds) or is_newest(thing, turn)
-        meant = by_itself and not order_names_a_sender(turn, kinds)
-        if not (sender_named(thing, turn, kinds) or meant):
+        if not _is_meant(thing, turn, kinds) or _may_be_another(thing, turn, kinds):
             yield thing.sender
         sender = addresses_in(thing.sender)
         for answer_to in thing.texts("reply_to"):
             yield from (one for one in addresses_in(answer_to) if one not in sender and not is_named(one, turn, kinds))
     elif not thing_named(thing, turn):
         yield next(iter(thing.called), thing.tool)
+
+
+def _is_meant(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    # Whoever writes a mail chooses its subject and when it comes: both tell it only where the order names nobody.
+    by_itself = order_names(thing, turn, kinds) or is_newest(thing, turn)
+    return sender_named(thing, turn, kinds) or (by_itself and not order_names_a_sender(turn, kinds))
+
+
+def _may_be_another(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    """`What did the shop write, and Bob?` – `Reply to him`: the order names neither, and two were spoken of."""
+    if turn.seen.names_one(thing, turn.words_of(kinds)) or is_newest(thing, turn):
+        return False
+    spoken_of = (one for one in turn.seen.things if one.sender and _is_meant(one, turn, kinds))
+    return len({tuple(addresses_in(one.sender)) for one in spoken_of}) > 1
 
 
 def _to_everyone(call: CallFacts) -> bool:
