@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.tools import JsonObject
+from annabelle.policy.intent import standing
 from annabelle.policy.intent.orders import orders
 from policy.house import House, Turn
 
@@ -74,3 +75,34 @@ def test_whoever_says_yes_orders_what_they_asked_for_before(agrees: str) -> None
 )
 def test_whoever_does_not_just_say_yes_orders_nothing_by_it(answers: str) -> None:
     assert "send" not in _turn("send bob@example.com the recipe").says(answers).facts.orders
+
+
+@pytest.mark.req("POL-04")
+def test_a_long_text_is_read_for_orders_at_its_beginning_and_its_end_alone() -> None:
+    told = "It rained again, and nobody knew for how long. " * 150
+    assert orders(f"Delete old.md. {told}") == {"delete"}
+    assert orders(f"{told} Delete old.md.") == {"delete"}
+    assert orders(f"{told} Delete old.md. {told}") == frozenset()
+    assert orders("and then they went and delete " * 300) == frozenset()
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize("words", ["if a ", "send ", "if send it is ", "push x ", "„", "- ", "wenn das ist schick "])
+def test_reading_a_text_costs_no_more_the_longer_it_gets(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted are the places that are looked at before a verb, which is where the time goes."""
+
+    def looks(text: str) -> int:
+        count = 0
+        ends_at = standing.Place.ends_at
+
+        def counted(place: standing.Place, start: int, written: str) -> bool:
+            nonlocal count
+            count += 1
+            return ends_at(place, start, written)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(standing.Place, "ends_at", counted)
+            orders(text)
+        return count
+
+    assert looks(words * (15_000 // len(words))) <= 4 * max(1, looks(words * (1_500 // len(words))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from annabelle.policy.intent.forms import Imperatives
+from annabelle.policy.intent.grammar import CONDITION
 
 # Who may be written to without being called by name: "write my landlord that …" is no text, "write the code that …" is.
 _PEOPLE: Final = (
@@ -36,11 +37,13 @@ ENGLISH: Final = Imperatives(
     "write save "
     "add read show find look check mark take move thanks thx tomorrow today n",
     before="",
+    condition=CONDITION,
     plain={
         "send": r"(?:re)?send|reply|respond|forward|invite|uninvite|share|notify|inform|publish|submit|"
         r"write (?:back )?to|write (?:[\w'’.-]+ ){1,3}?(?:an? )?(?:short |quick |brief )?(?:e-?mail|mail|message)|"
         r"write back|let (?!me\b|us\b)[\w'’. -]{1,40} know|get back to|(?:drop|shoot|leave) \S+ an? (?:line|note|"
-        r"e-?mail|mail|message|text)|rsvp|reach out|accept|decline|give \S+ a (?:heads[- ]up|shout)|"
+        r"e-?mail|mail|message|text)|(?:shoot|drop|fling|slip) (?:_+|him|her|them) (?:an?|the|my|our|this|that)|rsvp|"
+        r"reach out|accept|decline|give \S+ a (?:heads[- ]up|shout)|"
         r"pass (?:.{1,60} )?(?:on|along) to|pass (?:it|this|that) on|fire off|loop in|apologi[sz]e to|"
         r"confirm (?:.{1,60} )?(?:to|with)|say .{1,60} to|write \S+ (?:that|saying|about|and say|to say|to ask)|"
         r"write (?:him|her|them) |have (?:the|my|our|this|that|it) .{0,60}(?:sent|forwarded|e?mailed)|update (?!me\b|"
@@ -52,7 +55,8 @@ ENGLISH: Final = Imperatives(
         r"write that (?:i|i'm|im|i'll|we|yes|no)",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
-        r"summari[sz]e (?:.{1,80} )?(?:into|to|as)|turn .{1,80} into|extract|compile|gather|outline|i(?:'d like| need|"
+        r"summari[sz]e (?:.{1,80} )?(?:into|as|to (?:(?:an?|the|my) (?:\w+ )?(?:notes?|file|list|doc)|_))|"
+        r"turn .{1,80} into|extract|compile|gather|outline|i(?:'d like| need|"
         r" want) (?:a|an|another)|(?:give|get|make) me (?:a|an|another|some) (?:to-?dos?|reminders?|event|"
         r"calendar entry)|(?:give|get|hand|write|show|make|do) (?:me )?(?:.{1,80} )?(?:as|in|into) an? (?:note|file|"
         r"pdf|"
@@ -68,7 +72,9 @@ ENGLISH: Final = Imperatives(
         r"append|insert|rewrite|overwrite|postpone|reschedule|shift|organi[sz]e|sort|tidy|add|(?:check|tick|"
         r"cross) (?:\w+ )?off|tick|complete|reopen|extend|convert|shorten|expand|improve|polish|revise|reformat|amend|"
         r"adapt|rephrase|proofread|tweak|clean up|swap|bring forward|push back|delay|increase|decrease|"
-        r"combine|split|pin|unstar|make (?:it|that|this|them)|make .{1,60} (?:earlier|later|shorter|longer|nicer)|"
+        r"combine|split|pin|unstar|make (?:it|that|this|them)|make .{1,60} (?:earlier|later|shorter|longer|nicer|"
+        r"instead)|"
+        r"write (?:in|into|under) (?:the|my|our)|"
         r"give .{1,60} (?:the|a) (?:label|tag|star)|bring .{1,60} forward|push (?:.{1,60} )?(?:back|to|by|until|till|"
         r"out)|put off|call \S+ (?:\S+ ){0,3}instead|"
         r"(?:get|take|move|clear|keep) (?:.{1,60} )?out of (?:my|the|our) (?:inbox|mailbox|mail|way)|strike|"
@@ -79,7 +85,9 @@ ENGLISH: Final = Imperatives(
         r"scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
         r"clear out|(?:chuck|toss|throw|dump|put|stick) (?:.{1,60} )?(?:in|into|to) the (?:trash|bin|rubbish)|toss|"
         r"nuke|kick .{1,60} out|"
-        r"(?:throw|chuck) out|strike .{1,60} (?:off|from)|cross .{1,40} off|weed out",
+        r"(?:throw|chuck) out|strike .{1,60} (?:off|from)|cross .{1,40} off|weed out|(?:cross|strike|"
+        r"rule) (?:.{1,40} )?out|"
+        r"take (?!me\b|us\b).{1,40} out of (?:my|the|our) (?!inbox|mailbox|mail|way)\w+",
         "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
         r"alarm|meeting|event|appointment|call)|pencil in|"
         r"put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) cal[ae]nd[ae]r",
@@ -110,4 +118,5 @@ ENGLISH: Final = Imperatives(
         "control": r"filter|start|route|forward",
     },
     asked={},
+    told={},
 )

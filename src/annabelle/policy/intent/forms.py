@@ -13,6 +13,8 @@ from annabelle.policy.intent.kinds import ActionKind
 _PLAIN_LETTERS: Final = str.maketrans("áàâäãåèêëíìîïóòôöõúùûüñçąćęłńśźż", "aaaaaaeeeiiiiooooouuuuncacelnszz")
 # Not at the end of a word: "archivé" and "borré" say what was done, "archive" and "borre" what to do.
 _INNER_ACCENT: Final = re.compile(r"é(?!e?s?\b)")
+_GERMAN_CLITIC: Final = "(?:'?s)?"  # "schicks an Bob"
+_LONG: Final = 5
 _FRENCH_CLITICS: Final = r"(?:[- ](?:le|la|les|lui|leur|moi|nous|en|y)\b){0,2}"
 _SPANISH_CLITICS: Final = r"(?:me|te|le|les|nos|se)?(?:l[oa]s?)?"
 _SOFTENED: Final = {"z": "c", "c": "qu", "g": "gu"}
@@ -27,17 +29,22 @@ class Imperatives:
     marks: str
     before: str
     """What an order may stand behind, besides a beginning and a comma."""
+    condition: str
+    """A condition an order may stand behind with no comma."""
     plain: Mapping[ActionKind, str]
     placed: Mapping[ActionKind, str]
     asked: Mapping[ActionKind, str]
+    told: Mapping[ActionKind, str]
+    """Forms that are nothing but an order, and so may stand behind what it is about: "den Termin lösch"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """Of one kind of action: how it is ordered, and how it is asked for."""
+    """Of one kind of action: how it is ordered, how it is asked for, and the forms that are nothing but an order."""
 
     ordered: str
     asked: str
+    told: str = ""
 
 
 def folded(text: str) -> str:
@@ -50,19 +57,22 @@ def german(verbs: str, phrases: str = "") -> Forms:
     keeps its e. With prefixes it is not this verb without one."""
     ordered: list[str] = []
     asked: list[str] = []
+    told: list[str] = []
     for verb in verbs.split():
         stems, _, prefixes = verb.partition("+")
         changed, _, stem = stems.rpartition("/")
-        imperative = changed or (stem if stem.endswith("e") else f"{stem}e?")
+        imperative = (changed or (stem if stem.endswith("e") else f"{stem}e?")) + _GERMAN_CLITIC
         infinitive = stem + ("n" if stem.endswith(("e", "er", "el")) and not stem.endswith("ier") else "en")
         if not prefixes:
             ordered += [imperative, infinitive]
             asked += [infinitive, f"{stem.removesuffix('e')}e?st du"]
+            # The short ones are nouns as well, "Plan" and "Kauf", and those in -er adjectives, "sicher".
+            told += [stem] if len(stem) >= _LONG and not stem.endswith(("e", "er")) else []
             continue
         ordered.append(rf"{imperative} (?:.{{0,80}}? )?(?:{prefixes})")
         ordered.append(rf"(?:{prefixes}){infinitive}")
         asked += [rf"(?:{prefixes}){infinitive}", rf"{stem}e?st du .{{0,80}}? (?:{prefixes})"]
-    return _forms(ordered, asked, phrases)
+    return _forms(ordered, asked, phrases, told)
 
 
 def french(verbs: str, phrases: str = "") -> Forms:
@@ -117,19 +127,21 @@ def polish(verbs: str, phrases: str = "") -> Forms:
     pairs = [verb.partition("/") for verb in verbs.split()]
     ordered = [f"{told}(?:cie)?" for told, _, _ in pairs]
     asked = [infinitive for _, _, infinitive in pairs if infinitive]
-    return _forms([*ordered, *asked], asked, phrases)
+    return _forms([*ordered, *asked], asked, phrases, ordered)
 
 
-def _forms(ordered: Iterable[str], asked: Iterable[str], phrases: str) -> Forms:
-    return Forms("|".join([*([phrases] if phrases else []), *ordered]), "|".join(asked))
+def _forms(ordered: Iterable[str], asked: Iterable[str], phrases: str, told: Iterable[str] = ()) -> Forms:
+    return Forms("|".join([*([phrases] if phrases else []), *ordered]), "|".join(asked), "|".join(told))
 
 
-def spoken(marks: str, before: str, forms: Mapping[ActionKind, Forms]) -> Imperatives:
+def spoken(marks: str, before: str, condition: str, forms: Mapping[ActionKind, Forms]) -> Imperatives:
     """A language whose verbs are told by their forms alone."""
     return Imperatives(
         marks=marks,
         before=before,
+        condition=condition,
         plain={kind: form.ordered for kind, form in forms.items()},
         placed={},
         asked={kind: form.asked for kind, form in forms.items() if form.asked},
+        told={kind: form.told for kind, form in forms.items() if form.told},
     )

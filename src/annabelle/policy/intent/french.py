@@ -12,9 +12,9 @@ FRENCH: Final = spoken(
     "sont c ce cet cette ça que qu qui je j tu il elle nous vous ne n pas stp svp plaît merci s si quand quoi comment "
     "pourquoi dis écris réponds envoie mets note ajoute crée fais supprime annule archive range peux pourrais veux "
     "puis ensuite après alors oui non bonjour salut demain lundi vendredi courriel",
-    before=r"et|puis|ensuite|aussi|alors|après|sinon|maintenant|vite|juste|ok|okay|hey|salut|bonjour|oui|merci|stp|svp|"
-    r"s'il te pla[iî]t|s'il vous pla[iî]t|annabelle|(?:si|quand) [^,;?]{3,60}? (?:est|sont|a|va|marche)(?: "
-    r"[\w'-]+){0,2}",
+    before="et|puis|ensuite|aussi|alors|après|sinon|maintenant|vite|juste|ok|okay|hey|salut|bonjour|oui|merci|"
+    "stp|svp|s'il te pla[iî]t|s'il vous pla[iî]t|annabelle",
+    condition=r"(?:si|quand) [^,;?]{3,60}? (?:est|sont|a|va|marche)(?: [\w'-]+){0,2}",
     forms={
         "send": french(
             "envoie/envoies/envoyez/envoyer transmets/transmettez/transmettre transfère/transférez/transférer "
@@ -40,7 +40,8 @@ FRENCH: Final = spoken(
             "copie~r classer étiqueter actualiser rajouter passe/passez/passer termine~r cocher complète/compléter "
             "trier "
             "transforme~r",
-            r"(?:sors|sortez|enlève|enlevez|retire|retirez) .{1,60} de (?:ma|la) boîte(?: de réception| mail)?|"
+            r"écri(?:s|vez|re) dans (?:le|la|les|mon|ma|l')|(?:sors|sortez|enlève|enlevez|retire|"
+            r"retirez) .{1,60} de (?:ma|la) boîte(?: de réception| mail)?|"
             r"raye[rz]? .{1,60} de (?:la|ma) liste",
         ),
         "delete": french(

@@ -21,19 +21,21 @@ GERMAN: Final = spoken(
     "ich du er sie es wir nicht kein keine dass daß ob wenn falls als noch mal auch dann danach jetzt was wer wann wie "
     "warum kannst könntest würdest sag sage schreib schreibe schick schicke mach leg lege setz speicher speichere trag "
     "lösch antworte lies schau übersetz fass hab habe hat heute morgen uhr freitag montag weg alles",
-    before="und|dann|auch|noch|jetzt|mal|danach|anschliessend|bitte|gerne|sonst|ansonsten|heute|morgen|schnell|kurz|ok|"
-    r"okay|hey|hi|hallo|ja|danke|annabelle|u|(?:wenn|falls) [^,;?]{3,60}? (?:ist|sind|hat|haben|gibt|passt|geht|kostet|"
-    "steht|will)",
+    before="und|dann|auch|noch|jetzt|mal|danach|anschliessend|bitte|gerne|sonst|ansonsten|heute|morgen|schnell|"
+    "kurz|ok|okay|hey|hi|hallo|ja|danke|annabelle|u",
+    condition="(?:wenn|falls) [^,;?]{3,60}? (?:ist|sind|hat|haben|gibt|passt|geht|kostet|steht|will)",
     forms={
         "send": german(
             "sende schick+ab|los|rüber|raus|weiter|zurück schick verschick antworte beantworte leit+weiter "
             "lad+ein teil+mit teil gib/geb+weiter|durch informier benachrichtig veröffentlich poste schreib+zurück "
             "meld+zurück sag+zu "
-            "bedank+bei gratulier",
+            "bedank+bei gratulier jag+rüber|raus|los erkundig+bei|nach",
             r"bescheid (?:geben|sagen)|sage? .{1,40} bescheid|maile? (?!vo[nm]\b|aus\b|an mich|ist\b|kam\b|zu\b)|"
             r"schreib(?:e|en)? (?:.{1,60} )?(?:e-?mail|mail|nachricht|an)|gib .{1,60} bescheid|"
             rf"schreib(?:e|en)? {_SOMEBODY}{_SAYS}|sage? {_SOMEBODY} (?!ab\b)\w+|frage? {_SOMEBODY}(?:{_SAYS}| nach| "
-            rf"wo| was)|"
+            rf"wo| was)|(?:schreib|sag|richt)e? (?:ihm|ihr|ihnen) (?:das|es)|frage? (?:(?:mal|kurz|bitte) )?(?:bei|"
+            rf"beim|in|im|"
+            r"an) .{1,80} (?:nach|ob|wann|was|wie|wo|an)|"
             rf"richte? {_SOMEBODY} .{{0,60}}aus|sage? {_SOMEBODY} (?:\w+ )?ab|sag (?:ja|nein|zu)|lass {_SOMEBODY} "
             rf"wissen",
         ),
@@ -49,23 +51,25 @@ GERMAN: Final = spoken(
         ),
         "update": german(
             "aktualisier änder benenn+um nenn+um umbenenn verschieb schieb bearbeite ersetz kopier markier archivier "
-            "hak+ab streich+durch ergänz füg+hinzu|dazu|ein räum+auf|weg kürz überarbeite verbesser korrigier sortier "
+            "hak+ab streich+durch ergänz füg+hinzu|dazu|ein räum+auf|weg kürze überarbeite verbesser korrigier sortier "
             "trag+ein|um verleg buch+um stell+um zieh+vor pack steck ordne+zu|ein ordne kennzeichne benenn tausch "
             "verlänger "
             "pass+an häng+an schreib+um|dazu verknüpf erledig",
-            r"(?:lege?|setze?|tu|stelle?|ziehe?|mache?) .{1,60} (?:auf|in|nach|unter|vor|später|früher|länger|kürzer)|"
+            r"schreib(?:e|en)? (?:in|unter|zu) (?:den|die|das|dem|der|meine\w*)|(?:lege?|setze?|tu|stelle?|ziehe?|"
+            r"mache?) .{1,60} (?:auf|in|nach|unter|vor|später|früher|länger|kürzer)|"
             r"gib .{1,60} (?:das|die|ein|eine) (?:label|etikett|kategorie|markierung)|ab ins archiv|"
             r"(?:nimm|räume?|hole?|schaff) .{1,60} aus (?:dem|der|meine[mr]) (?:posteingang|postfach|inbox)",
         ),
         "delete": german(
-            "lösch entfern stornier sag+ab vergiss/vergess leere wirf/werf+weg|raus schmeiss+weg|raus tilg bestell+ab "
+            "lösch entfern stornier sag+ab vergiss/vergess leere wirf/werf+weg|raus schmeiss+weg|"
+            "raus tilg entsorg bestell+ab "
             "streich nimm/nehm+raus|weg",
             r"(?:wirf|werf|schmeiss|pack|tu|schieb|leg|hau|kipp)e? .{1,60} in den (?:papierkorb|müll)|weg mit|ab in "
             r"den (?:papierkorb|müll)|"
             r"nimm .{1,60} (?:aus|von) (?:dem|der|meine[mr]) (?:\w*kalender|\w*liste)",
         ),
         "schedule": german(
-            "plane plan+ein blockier buch trag+ein erinner vereinbar reservier terminier",
+            "plane plan+ein blockier blocke buch trag+ein erinner vereinbar reservier terminier",
             r"trag'?s ein|erinner(?:e)? mich|setze? .{1,60} in (?:den|meinen) kalender",
         ),
         "remember": german(

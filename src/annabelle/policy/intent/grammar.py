@@ -12,18 +12,22 @@ _TITLES: Final = "".join(
 SENTENCE: Final = re.compile(rf"(?<=[^\d\s][.!?…]){_TITLES}\s+|(?<=[!?…])\s+|\n+|;\s")
 BEFORE_A_VERB: Final = (
     r"(?:^\W*|[,;:(–—-]\s*(?:to\s+)?|\s[&+]\s+|\b\d{1,2}[.)]\s*|\b(?:and|n|u|then|please|also|just|now|you|or|plz|"
-    r"pls|pray|ok|"
-    r"okay|hey|"
-    r"(?:if|in case|once) [^,;?]{3,60}? (?:is|are|isn't|aren't|has|costs|works)(?: (?!i\b|we\b|you\b|he\b|she\b|"
-    r"they\b|it\b|to\b)[\w'-]+){1,3}?|"
-    r"hi|annabelle|kindly|afterwards|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|gotta|(?:you|u) (?:can|"
-    r"could|may|should)|if (?:not|so|yes)|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
-    r"(?:if|in case|since|because|as) (?:the|my|our|his|her|its|\w+'s) (?:[\w'-]+ ){1,3}(?:is|are|isn't|aren't|has|"
-    r"was|says|"
-    r"works|fits|looks)(?: (?!to\b)[\w'-]+){1,2}|"
+    r"pls|pray|ok|okay|hey|hi|annabelle|kindly|afterwards|thanks|thx|so|um|uh|well|hmm|alright|yes|yeah|let's|lets|"
+    r"gotta|(?:you|u) (?:can|could|may|should)|if (?:not|so|yes)|"
     r"otherwise|else|today|tomorrow|tonight|quickly|immediately|simply|always|and to|(?:i|we|you|u)(?:'d| would| just|"
     r" really| also)* (?:like|want|need|have) (?:you )?to|(?:like|want|need|help|ask|trouble|bother) (?:you|me) to|"
     r"so (?:good|kind) as to)[,:]?\s+)"
+)
+# "If it is sunny buy ice": an order behind its condition, with no comma between them.
+CONDITION: Final = (
+    r"(?:(?:if|in case|once) [^,;?]{3,60}? (?:is|are|isn't|aren't|has|costs|works)(?: (?!i\b|we\b|you\b|he\b|she\b|"
+    r"they\b|it\b|to\b)[\w'-]+){1,3}?|"
+    r"(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
+    r"(?:if|in case|since|because|as) (?:the|my|our|his|her|its|\w+'s) (?:[\w'-]+ ){1,3}(?:is|are|isn't|aren't|has|"
+    r"was|says|works|fits|looks)(?: (?!to\b)[\w'-]+){1,2})"
+)
+CONDITION_BEGINS: Final = re.compile(
+    r"\b(?:if|in case|once|since|because|as|wenn|falls|si|quand|cuando|jesli|jezeli|jak|gdy) "
 )
 # Where it is to be done may stand before: "in the letter to Bob change Friday to Saturday".
 IN_SOMETHING: Final = (
@@ -64,7 +68,8 @@ WONDERS: Final = re.compile(
 DENIED: Final = re.compile(
     r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|cant|wont|didnt|doesnt|shouldnt|do not|never|without|not|no "
     r"need to|cannot|avoid|refrain|nicht|"
-    r"kein\w*|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|\bn')\s*(?:\w+\s+){0,4}$"
+    r"kein\w*|nichts|nix|nothing|rien|nada|nic|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|"
+    r"\bn')\s*(?:\w+\s+){0,4}$"
 )
 # What others want, what is only thought of, and what the person does themselves.
 REPORTED: Final = re.compile(
@@ -79,7 +84,8 @@ NOT_TO_FORGET: Final = re.compile(
 )
 # "Add a todo: send Bob the report" orders a todo, and "remind me to send it" a reminder.
 TO_BE_KEPT: Final = re.compile(
-    r"((?:to-?dos?|tasks?|lists?|reminders?|notes?|items?|entry|aufgaben?|liste|notiz|erinnerung|tâche|tarea|lista|"
+    r"((?:to-?dos?|tasks?|lists?|reminders?|notes?|items?|entry|aufgaben?|liste|notiz|erinnerung|rappel|tâche|tarea|"
+    r"recordatorio|przypomnienie|lista|"
     r"nota|zadani\w+|list\w+|notatk\w+)\b[^:.!?\n]{0,30}:|\b(?:remind me|reminder|note|to-?do|task|erinnere mich|"
     r"rappelle-moi|recuérdame|przypomnij mi)\b[^.!?\n]{0,40}?\b(?:to|that|about|daran|de|que|żeby|o)\s)([^.!?\n]+)"
 )
@@ -88,7 +94,24 @@ THEN_WRITE: Final = re.compile(
     r"(?:(?<=\band )|(?<=\bn )|(?<=, )|(?<=- )|(?<=\.\. ))(?:then |also |please |pls |and |just )*(?:save|put|add|"
     r"write|note|"
     r"record|jot|make|create|copy|list|stick|pop|"
-    r"keep|store) (?:the|it|them|that|this|a|an|my|all|everything|down)\b[^?]*$"
+    r"keep|store) (?:the|it|them|that|this|a|an|my|all|everything|down|(?:\w+ )?(?:notes?|to-?dos?|tasks?|lists?|"
+    r"reminders?|events?))\b[^?]*$"
+)
+# A question behind an order: "cancel the yoga and when is the dentist?", "cheese on the list, what else is there?"
+THEN_ASKS: Final = re.compile(
+    r"(?:[,;]|\.\.|\s[–—-])\s*(?:(?:and|und|et|y|i|also|oh) )?(?=_ASK)|\s(?:and|und|et|y|i|n|&)\s(?=_ASK)".replace(
+        "_ASK",
+        r"(?:what|what's|whats|who|who's|whos|why|how|hows|when|whens|where|wheres|which|is|are|do i|does|did i|was|"
+        r"wer|"
+        r"warum|wie|wann|wo|welche\w*|ist|sind|hab ich|habe ich|(?:c'?(?:est)? ?[aà]? )?(?:quel\w*|quand|combien|où)|"
+        r"qui|pourquoi|est-ce|qu'est|qué|quién|cómo|cuándo|cuánt\w+|dónde|hay|co|kto|kiedy|gdzie|ile|czy|o której|"
+        r"jak)\b",
+    )
+)
+# What is only supposed, before it is asked about: "say I cancel it, what then?"
+SUPPOSES: Final = re.compile(
+    r"\W*(?:say|suppose|assume|imagine|if|when|do|does|did|have|can|could|angenommen|wenn|falls|supposons|si|supón|"
+    r"załóżmy|jeśli|gdy|jak)\b"
 )
 # In other languages, and for all else, what is put behind a question has to point at what was asked for.
 THEN_DO: Final = re.compile(
@@ -128,10 +151,11 @@ LOOKS: Final = (
     r"busca|"
     r"encuentra|resume|muestra|traduce|przeczytaj|sprawdź|znajdź|podsumuj|pokaż|przetłumacz|zobacz"
 )
-LOOKING: Final = re.compile(rf"{BEFORE_A_VERB}(?P<verb>{LOOKS})\b")
+LOOKING: Final = re.compile(rf"(?:{BEFORE_A_VERB}|\b{CONDITION}[,:]?\s+)(?P<verb>{LOOKS})\b")
 # Behind these stands what it is taken from or about, not what it is done to.
 FROM: Final = re.compile(
-    r"\b(?:of|from|about|that(?! (?:in|on|into|onto|to|as|down|for|up|under)\b)|which|with|regarding|von|vom|aus|"
+    r"\b(?:(?<!end )(?<!top )(?<!bottom )(?<!start )(?<!beginning )of|from|about|that(?! (?:in|on|into|onto|to|as|"
+    r"down|for|up|under)\b)|which|with|regarding|von|vom|aus|"
     r"über|mit|du|des|de|sobre|con|z|ze|o)\b(?! (?:it|this|them|tego|eso|esto|ça)\b)"
 )
 TOWARDS: Final = (
@@ -154,31 +178,12 @@ ASIDE: Final = re.compile(
     r"car|parce|tengo|porque|ya que|mam|bo|ponieważ)\b)|\s(?=(?:because|since i|cause|cuz|weil|denn ich|parce que|"
     r"car je|porque|"
     r"ponieważ) )"
+    # Nor does what is asked behind it: "delete old.md, do i still need letter.txt".
+    r"|[,;(–—-]\s*(?=(?:do|did|does|don't|should|shall|is|isn't|are|was|were|have|has|am|can|could|must|soll|sollte|"
+    r"brauche?|brauchen|muss|ist|sind|hat|habe|darf|dois|est-ce que?|faut-il|ai|czy) (?:i|we|it|that|this|my|our|the|"
+    r"he|she|they|there|ich|wir|das|der|die|dein\w*|mein\w*|es|je|on|mon|ma|le|la|mam|to)\b)"
 )
 POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
-# Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
-PLACED_THERE: Final = re.compile(
-    r"\b(?:on|onto|in|into|to|auf|sur|dans|en|a|na|do) (?:the|my|our|die|den|meine?n?|unsere?n?|la|le|ma|mon|mi|el|"
-    r"moj\w+)? ?(?:[\w'-]+ ){0,2}?(?:lists?|to-?dos?|groceries|shopping|notes?|cal[ae]nd[ae]r|diary|liste|"
-    r"einkaufsliste|"
-    r"kalender|notizen|calendrier|agenda|lista|calendario|list[ęa]|kalendarza)(?: de courses| de la compra| "
-    r"zakupów)?\W*(?:pls|plz|please|thanks|thx|bitte|"
-    r"merci|stp|svp|gracias|por favor|porfa|proszę)?\W*$"
-)
-# "Shopping list: milk."
-KEPT_THERE: Final = re.compile(
-    r"^\W*(?:\w+ )?(?:list|to-?dos?|groceries|task|reminder|note|einkaufsliste|liste(?: de courses)?|aufgabe|"
-    r"erinnerung|notiz|tâche|"
-    r"lista(?: de la compra| zakupów)?|tarea|recordatorio|nota|zadanie|przypomnienie|notatka)\s?:\s*_"
-)
-# A thing that is made, called for by its name alone: "screenshot of the page, please".
-CALLED_FOR: Final = re.compile(
-    r"^\W*(?:(?:an?|one|another|new|quick|short|eine?n?|neue[nr]?|kurze[nr]?|une?|nouve\w+|una?|nuev[oa]|now\w+) )*"
-    r"(?:screen ?shot|screen ?grab|qr(?:[ -]?code)?|reminder|to-?do|draft|note|event|bildschirmfoto|erinnerung|notiz|"
-    r"entwurf|termin|kalendereintrag|capture d'écran|rappel|brouillon|captura(?: de pantalla)?|recordatorio|borrador|"
-    r"nota|zrzut ekranu|przypomnienie|"
-    r"notatka)s?(?: (?:of|for|to|about|with|from|von|für|an|mit|pour|avec|de|à|para|con|a|z|ze|dla|o)\b|\s?:\s| _)"
-)
 # What was on a list and is done now.
 DONE: Final = re.compile(
     r"^\W*(?:ok(?:ay)?,? )?(?:(?:i|we)(?:'ve| have)? )?(?:already |just )?(?:got|bought|finished|completed|picked up)"
@@ -188,16 +193,6 @@ DONE: Final = re.compile(
     r"|^\W*(?:j'ai (?:déjà )?(?:acheté|fini)|(?:ya )?(?:compré|he comprado|terminé)|"
     r"(?:już )?kupił[ae]m) [\w' -]{2,40}\W*$"
 )
-STATES: Final = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|est|sont|était|es|son|está|era|jest|są|"
-    r"był\w*|said|says|wants|told|asked|asks|sagt|will|dit|veut|dice|quiere|chce|prosi)\b"
-)
-SENT_THERE: Final = re.compile(
-    r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
-    r"por correo|mailem)\b|^\W{0,5}\w\S*(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|por favor|"
-    r"proszę)\W*$"
-)
-
 # "Die alte Mail löschen": an infinitive orders at the end, where nobody is said to do it.
 BRIEFLY: Final = re.compile(
     r"^(?!.*\b(?:ich|du|er|sie|es|wir|ihr|man|zu|um|muss|musst|müssen|soll\w*|kann\w*|können|will|wollen|möcht\w*|"
@@ -207,4 +202,10 @@ BRIEFLY: Final = re.compile(
 )
 NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")
 # What is quoted names something, and orders nothing.
-QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|(?<!\w)'[^'\n]{3,}'(?!\w)")
+QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»|„[^„“”\n]*[“”]|(?<!\w)'[^'\n]{3,}'(?!\w)")
+
+
+def hidden(match: re.Match[str]) -> str:
+    """As long as before, and with the sign behind it: `read a.md, then send it`."""
+    name = match.group().rstrip(",;:.!?)")
+    return "_" * len(name) + match.group()[len(name) :]

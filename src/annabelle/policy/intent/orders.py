@@ -6,8 +6,11 @@ Permission follows from this, so a doubt is no order. `intent/ordered` reads the
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
+from itertools import accumulate, takewhile
 from typing import Final
 
 from annabelle.policy.intent.forms import folded
@@ -15,53 +18,46 @@ from annabelle.policy.intent.grammar import (
     ABOUT_THE_WORLD,
     ASIDE,
     ASKS,
-    BEFORE_A_VERB,
     BRIEFLY,
-    CALLED_FOR,
     DENIED,
     DENIED_AFTER,
     DONE,
     FROM,
-    IN_SOMETHING,
     INTO,
-    KEPT_THERE,
     LAST,
-    LOOKS,
     NAME,
     NO_IMPERATIVE,
-    NO_OBJECT,
     NOT_TO_FORGET,
     NOT_YET,
-    PLACED_THERE,
     POINTS_BACK,
     POLITE,
     QUOTED,
     REPORTED,
     REQUESTED,
-    SENT_THERE,
     SENTENCE,
     SET_BEFORE,
-    STATES,
     SUPPOSED,
+    SUPPOSES,
     TAGGED,
+    THEN_ASKS,
     THEN_DO,
     THEN_WRITE,
     TO_BE_KEPT,
     WONDERS,
+    hidden,
 )
 from annabelle.policy.intent.imperatives import IMPERATIVES
 from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.own_words import own_words
 from annabelle.policy.intent.sparing import without_spared
+from annabelle.policy.intent.standing import Verb, looking_in, verbs_of
+from annabelle.policy.intent.verbless import belongs, verbless
 
 _NEAR: Final = 80
-
-# Ordered only where an order stands: "nobody may delete it" has the verb, too, and "is there an update" the noun.
-_PLACED: Final[frozenset[ActionKind]] = frozenset({"send", "delete", "pay", "run", "create", "update", "transfer"})
-
-_DONE_THERE: Final[frozenset[ActionKind]] = frozenset({"create", "update"})
-
-_Verbs = dict[ActionKind, tuple[re.Pattern[str], ...]]
+_FAR: Final = 300
+_AND_THEN: Final = re.compile(r"(?:[\s,;:–—-]|\b(?:and|then|also|n|und|dann|et|puis|y|luego|i|potem))+$")
+# Whoever writes more than twice this has pasted something, and orders before it or behind it.
+_MOST: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +76,14 @@ def orders_in(message: str) -> tuple[Order, ...]:
     text = TO_BE_KEPT.sub(lambda match: match[1] + "_" * len(match[2]), text)
     languages = _languages(text)
     found: list[Order] = []
-    for sentence in SENTENCE.split(text):
+    for sentence in _at_both_ends(SENTENCE.split(text)):
         if DONE.match(sentence):
             found.append(Order(frozenset({"done"}), sentence, sentence))
         asks = ABOUT_THE_WORLD.match(sentence) or (ASKS.search(sentence) and not TAGGED.search(sentence))
         if not asks or _addressed(sentence):
             found += _orders(sentence, languages)
+        elif (ordered := _before_a_question(sentence)) and (before := _orders(ordered, languages)):
+            found += before
         elif then := THEN_WRITE.search(sentence):
             found += _orders(then.group(), languages)
         elif then := THEN_DO.search(sentence):
@@ -93,11 +91,29 @@ def orders_in(message: str) -> tuple[Order, ...]:
     return tuple(found)
 
 
+def _at_both_ends(sentences: list[str]) -> list[str]:
+    """Those that are read. One that is longer than any breath orders nothing, and neither does half of one."""
+    first = _many(sentences)
+    return sentences[:first] + sentences[max(first, len(sentences) - _many(sentences[::-1])) :]
+
+
+def _many(sentences: list[str]) -> int:
+    lengths = accumulate(len(sentence) + 1 for sentence in sentences)
+    return sum(1 for _ in takewhile(lambda length: length <= _MOST, lengths))
+
+
 def _addressed(sentence: str) -> bool:
     """Whether somebody is asked to do something, rather than about what they can do."""
     if POLITE.search(sentence):
         return True
     return REQUESTED.search(sentence) is not None and not WONDERS.match(sentence)
+
+
+def _before_a_question(sentence: str) -> str:
+    """What stands before what is asked: `cancel the yoga and when is the dentist?`"""
+    asks = THEN_ASKS.search(sentence)
+    before = sentence[: asks.start()] if asks else ""
+    return "" if ABOUT_THE_WORLD.match(before) or SUPPOSES.match(before) else before
 
 
 def orders(message: str) -> frozenset[ActionKind]:
@@ -108,23 +124,23 @@ def orders(message: str) -> frozenset[ActionKind]:
 def _orders(sentence: str, languages: list[int]) -> list[Order]:
     begun: dict[int, set[ActionKind]] = {}
     # A file may be called `old-draft.md`, which orders no draft.
-    bare = QUOTED.sub(_hidden, NAME.sub(_hidden, sentence))
+    bare = QUOTED.sub(hidden, NAME.sub(hidden, sentence))
     written = folded(bare)
     addressed = _addressed(sentence) or BRIEFLY.match(sentence) is not None
     for language in languages:
-        for kind, verbs in _verbs(language, addressed=addressed).items():
+        for kind, verbs in verbs_of(language, addressed=addressed).items():
             for start in (start for verb in verbs for start in _meant(verb, bare, written)):
                 begun.setdefault(start, set()).add(kind)
-    looks = sorted({match.start("verb") for one in languages for match in _looking(one).finditer(written)})
+    looks = sorted({start for one in languages for start, _ in looking_in(one).starts(written)})
     if not begun and not looks:
         return _without_a_verb(sentence)
+    found = _beside_a_verb(sentence, begun, looks)
     stops = sorted({*begun, *looks, len(sentence)})
-    found: list[Order] = []
     over = 0
     for start, kinds in sorted(begun.items()):
-        end = next(stop for stop in stops if stop > start)
+        end = stops[bisect_right(stops, start)]
         words = without_spared(ASIDE.split(sentence[start:end], maxsplit=1)[0])
-        looked = any(over <= look < start for look in looks)
+        looked = bisect_left(looks, over) < bisect_left(looks, start)
         before = LAST.fullmatch(words) or ((POINTS_BACK.match(words) or SET_BEFORE.match(sentence)) and not looked)
         about = without_spared(sentence[over:start]) + words if before else words
         found.append(Order(frozenset(kinds), words, _objects(about)))
@@ -132,23 +148,24 @@ def _orders(sentence: str, languages: list[int]) -> list[Order]:
     return found
 
 
-def _without_a_verb(sentence: str) -> list[Order]:
-    """`Eggs and milk on the shopping list`; `the letter to Bob by mail, please`."""
-    kinds: set[ActionKind] = set()
-    if sentence.rstrip().endswith("?") or STATES.search(sentence):
-        return []
-    bare = QUOTED.sub(_hidden, NAME.sub(_hidden, sentence))
-    if PLACED_THERE.search(sentence) or KEPT_THERE.search(sentence) or CALLED_FOR.search(bare):
-        kinds.add("create")
-    if SENT_THERE.search(sentence):
-        kinds.add("send")
-    return [Order(frozenset(kinds), sentence, sentence)] if kinds else []
+def _without_a_verb(clause: str) -> list[Order]:
+    kinds = verbless(clause)
+    return [Order(kinds, clause, clause)] if kinds else []
 
 
-def _hidden(match: re.Match[str]) -> str:
-    """As long as before, and with the sign behind it: `read a.md, then send it`."""
-    name = match.group().rstrip(",;:.!?)")
-    return "_" * len(name) + match.group()[len(name) :]
+def _beside_a_verb(sentence: str, begun: Iterable[int], looks: Sequence[int]) -> list[Order]:
+    """`Eggs on the list and tell Bob`; `read the minutes, my points go on the list`. What the verb points back to, as
+    in `the eggs on the list, delete them`, is what it is done to."""
+    first = min((*begun, *looks))
+    behind = sentence[first:]
+    found: list[Order] = []
+    if first and not (LAST.fullmatch(behind) or POINTS_BACK.match(behind)):
+        found += _without_a_verb(_AND_THEN.sub("", sentence[:first]))
+    for look in looks:
+        _, comma, rest = sentence[look:].partition(",")
+        if comma and (belongs(rest) or (POLITE.search(rest) and not any(start > look for start in begun))):
+            found += _without_a_verb(rest)
+    return found
 
 
 def _objects(words: str) -> str:
@@ -168,50 +185,15 @@ def _languages(text: str) -> list[int]:
     return [language for language, count in enumerate(marks) if 2 * count >= max(marks) or max(marks) == 1]
 
 
-def _meant(verb: re.Pattern[str], sentence: str, written: str) -> list[int]:
+def _meant(verb: Verb, sentence: str, written: str) -> list[int]:
     """Where the verb stands in what is written, and is meant."""
     meant: list[int] = []
-    for match in verb.finditer(written):
-        start = match.start("verb")
-        before, after = sentence[max(0, start - _NEAR) : start], sentence[start : match.end() + _NEAR]
-        denied = DENIED.search(before) or DENIED_AFTER.match(after) or NOT_YET.search(sentence[start:])
+    for start, end in verb.starts(written):
+        before, after = sentence[max(0, start - _NEAR) : start], sentence[start : end + _NEAR]
+        denied = DENIED.search(before) or DENIED_AFTER.match(after) or NOT_YET.search(sentence[start : start + _FAR])
         if not (denied or REPORTED.search(before) or NO_IMPERATIVE.search(before) or SUPPOSED.search(before)):
             meant.append(start)
     return meant
 
 
-@cache
-def _verbs(language: int, *, addressed: bool) -> _Verbs:
-    """The verbs of a language, put together when somebody first speaks it: a start need not wait for all five."""
-    spoken, place = IMPERATIVES[language], _place(language)
-    found: _Verbs = {}
-    for kind, verbs in spoken.plain.items():
-        anywhere = language == _ENGLISH and kind not in _PLACED
-        somewhere = f"(?:{place}|{IN_SOMETHING})" if language == _ENGLISH and kind in _DONE_THERE else place
-        found[kind] = (_pattern(r"\b" if anywhere else somewhere, verbs),)
-    for kind, verbs in spoken.placed.items():
-        found[kind] = (*found.get(kind, ()), _pattern(place, verbs, NO_OBJECT))
-    if addressed:
-        for kind, verbs in spoken.asked.items():
-            found[kind] = (*found.get(kind, ()), _pattern(r"\b", verbs))
-    return found
-
-
-@cache
-def _looking(language: int) -> re.Pattern[str]:
-    return _pattern(_place(language), LOOKS)
-
-
-def _pattern(place: str, verbs: str, behind: str = "") -> re.Pattern[str]:
-    return re.compile(folded(rf"{place}(?P<verb>{verbs})\b{behind}"))
-
-
-def _place(language: int) -> str:
-    """Where an order stands."""
-    if language == _ENGLISH:
-        return BEFORE_A_VERB
-    return rf"(?:^\W*|[,;:(–—-]\s*|\b\d{{1,2}}[.)]\s*|\b(?:{IMPERATIVES[language].before})[,:]?\s+)"
-
-
-_ENGLISH: Final = 0
 _MARKS: Final = tuple(frozenset(spoken.marks.split()) for spoken in IMPERATIVES)

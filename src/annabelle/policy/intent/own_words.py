@@ -9,8 +9,8 @@ _MOST: Final = 20_000
 _SLACK: Final = 30
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)|<<<.*?(?:>>>|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _QUOTE_LINE: Final = re.compile(r"^[^\S\n]*>.*$", re.MULTILINE)
-_LONG_QUOTE: Final = re.compile(r"\"[^\"]{60,}\"|“[^”]{60,}”|«[^»]{60,}»|„[^“”]{60,}[“”]")
-_QUOTED: Final = re.compile(r"\"[^\"]{12,}\"|“[^”]{12,}”|«[^»]{12,}»|„[^“”]{12,}[“”]")
+_LONG_QUOTE: Final = re.compile(r"\"[^\"]{60,}\"|“[^“”]{60,}”|«[^«»]{60,}»|„[^„“”]{60,}[“”]")
+_QUOTED: Final = re.compile(r"\"[^\"]{12,}\"|“[^“”]{12,}”|«[^«»]{12,}»|„[^„“”]{12,}[“”]")
 # Behind these stand somebody else's words; behind the others what is to be written.
 _OTHERS_SAY: Final = re.compile(
     r"\b(?:wrote|writes|said|says|told me|sent me|got|received|schrieb|schreibt|sagte?|geschrieben|bekommen|erhalten|"

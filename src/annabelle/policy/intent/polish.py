@@ -13,8 +13,8 @@ POLISH: Final = spoken(
     "poniedziałek dodaj zapisz wyślij odpisz usuń napisz zrób przenieś sprawdź przeczytaj mu jej im go ją je mail "
     "maila "
     "notatkę listę plik chcę",
-    before=r"i|a|oraz|potem|też|teraz|następnie|proszę|ok|okay|hej|cześć|tak|dzięki|no|to|wtedy|annabelle|"
-    r"(?:jeśli|jeżeli|jak|gdy) [^,;?]{3,60}? (?:jest|są|ma|będzie|pasuje)(?: \w+){0,2}",
+    before="i|a|oraz|potem|też|teraz|następnie|proszę|ok|okay|hej|cześć|tak|dzięki|no|to|wtedy|annabelle",
+    condition=r"(?:jeśli|jeżeli|jak|gdy) [^,;?]{3,60}? (?:jest|są|ma|będzie|pasuje)(?: \w+){0,2}",
     forms={
         "send": polish(
             "wyślij/wysłać odpisz/odpisać prześlij/przesłać przekaż/przekazać opublikuj/opublikować "

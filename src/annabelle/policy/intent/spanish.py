@@ -13,9 +13,9 @@ SPANISH: Final = spoken(
     "apunta "
     "añade crea mueve lee mira busca puedes podrías quiero hay ya luego después también entonces mañana lunes viernes "
     "correo nota lista gracias hola todo toda",
-    before=r"y|e|luego|después|también|entonces|ahora|si no|ok|okay|hey|hola|sí|vale|gracias|por favor|porfa|porfi|"
-    r"mejor|"
-    r"annabelle|(?:si|cuando) [^,;?]{3,60}? (?:es|está|son|están|hay|va|funciona)(?: [\w'-]+){0,2}",
+    before="y|e|luego|después|también|entonces|ahora|si no|ok|okay|hey|hola|sí|vale|gracias|por favor|porfa|"
+    "porfi|mejor|annabelle",
+    condition=r"(?:si|cuando) [^,;?]{3,60}? (?:es|está|son|están|hay|va|funciona)(?: [\w'-]+){0,2}",
     forms={
         "send": spanish(
             "enviar mandar responder contestar reenviar compartir publicar invitar avisar informar confirmar "
@@ -41,7 +41,8 @@ SPANISH: Final = spoken(
             "mejorar reemplazar añadir copiar~ ordenar~ pasar posponer/pospong aplazar adelantar retrasar etiquetar "
             "meter "
             "tachar editar clasificar completar destacar sustituir/sustituy convertir/conviert pon/ponga/poner",
-            r"pospon(?:l[oa]s?|me)?|(?:saca|quita) .{1,60} de (?:la|mi) bandeja(?: de entrada)?",
+            r"escrib(?:e|a|ir) en (?:el|la|mi)|pospon(?:l[oa]s?|me)?|(?:saca|quita) .{1,60} de (?:la|"
+            r"mi) bandeja(?: de entrada)?",
         ),
         "delete": spanish(
             "eliminar borrar cancelar quitar olvidar vaciar anular tachar desechar suprimir",

@@ -18,7 +18,8 @@ _TIME: Final = (
     r"wochen?|"
     r"monaten?|jahren?|jours?|semain\w+|mois|ans|días?|seman\w+|meses|años|dni|tygodni\w*|miesi\w+|lat|percent|euros?|"
     r"dollars?|pounds?|(?:jan|feb|mar|apr|may|mai|maj|jun|jul|aug|sep|oct|okt|nov|dec|dez|janv|fév|avr|juil|aoû|"
-    r"déc|ene|abr|ago|dic|sty|lut|kwi|cze|lip|sie|wrz|paź|lis|gru)\w*|in|on|and|to|at|with|for|or|mit|und|bis|à|a|i|do)\b"
+    r"déc|ene|abr|ago|dic|sty|lut|kwi|cze|lip|sie|wrz|paź|lis|gru)\w*|in|on|and|to|at|with|for|or|mit|und|bis|à|a|i|"
+    r"do)\b"
 )
 _FOR_EACH: Final = re.compile(
     r"\b(?:each|every (?:one|single|mail|message)|both|all of them|separate\w*|individual\w*|several|multiple|"
