@@ -7,10 +7,9 @@ import contextlib
 from collections.abc import Awaitable
 from typing import Protocol, cast
 
-from telethon import TelegramClient, errors
-from telethon.sessions import StringSession
+from telethon import errors
 
-from annabelle import __version__
+from annabelle.cli.connect.telegram_client import short_lived
 from annabelle.core.connections import TelegramAccount
 
 _SECONDS = 20.0
@@ -26,16 +25,7 @@ class LeavingClient(Protocol):
 
 
 def make_client(account: TelegramAccount) -> LeavingClient:
-    client = TelegramClient(
-        StringSession(account.session.get_secret_value()),
-        account.api_id,
-        account.api_hash.get_secret_value(),
-        device_model="Annabelle",
-        app_version=__version__,
-        flood_sleep_threshold=0,
-        connection_retries=1,
-        receive_updates=False,
-    )
+    client = short_lived(account.api_id, account.api_hash, account.session.get_secret_value())
     return cast("LeavingClient", client)
 
 

@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Coroutine
 from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import SecretStr
-from telethon import TelegramClient, errors
-from telethon.sessions import StringSession
+from telethon import errors
 
-from annabelle import __version__
 from annabelle.cli.connect.telegram_asking import Application, Asking
+from annabelle.cli.connect.telegram_client import short_lived
 from annabelle.core.connections import TelegramAccount
 from annabelle.core.errors import AnnabelleError, CallerMistake, NotFound, OperatorMistake, TooManyRequests, Unavailable
 
@@ -48,17 +47,7 @@ class LoginClient(Protocol):
 
 def make_client(application: Application) -> LoginClient:
     """Telethon's client, with a session that is kept nowhere yet."""
-    client = TelegramClient(
-        StringSession(),
-        application.api_id,
-        application.api_hash.get_secret_value(),
-        device_model="Annabelle",
-        app_version=__version__,
-        flood_sleep_threshold=0,
-        connection_retries=2,
-        receive_updates=False,
-    )
-    return cast("LoginClient", client)
+    return cast("LoginClient", short_lived(application.api_id, application.api_hash))
 
 
 def sign_in(application: Application, phone: str, asking: Asking) -> TelegramAccount:
