@@ -51,7 +51,8 @@ ENGLISH: Final = Imperatives(
         rf"report (?:back )?to|wish|inquire|enquire|write {_SOMEBODY},? {_SAYS}|write (?:him|her|them)|"
         r"say (?:yes|no|ok|okay|thanks|thank you|sorry|hi|hello|that|i|i'm|im|i'll|ill|we|we're|we'll|it|it's|its)|"
         r"say .{1,60} to|keep (?!me\b|us\b)\S+ (?:posted|updated|in the loop)|fill (?!me\b|us\b|in\b|out\b)\S+ in|"
-        r"check (?:in )?with (?!me\b|us\b)|cc|hit \S+ up|fwd|get .{1,60} to _+|let \S+ have|(?:shoot|fire|send) back|"
+        r"check (?:in )?with (?!me\b|us\b)|cc|hit \S+ up|hit up|fwd|get .{1,60} to _+|let \S+ have|(?:shoot|fire|"
+        r"send) back|"
         r"write that (?:i|i'm|im|i'll|we|yes|no)",
         "create": r"create|generate|compose|prepare|jot|put together|set up|produce|write|draw up|type up|make|add|"
         r"take (?:a )?(?:notes?|screenshots?|pictures?|photos?)|save|store|keep track|start a|"
@@ -84,12 +85,12 @@ ENGLISH: Final = Imperatives(
         r"throw (?:[\w'’]+ ){0,3}away|(?:send|move|put|throw) .{1,60} (?:to|in|into) the (?:trash|bin)|forget|wipe|"
         r"scrap|uninvite|take [\w'’ -]{1,40} off|call off|cancel|ditch|dump|"
         r"clear out|(?:chuck|toss|throw|dump|put|stick) (?:.{1,60} )?(?:in|into|to) the (?:trash|bin|rubbish)|toss|"
-        r"nuke|kick .{1,60} out|"
+        r"nuke|kill|axe|lose (?:the|my|our|that|this)|take off (?:my|the|our) cal\w*|kick .{1,60} out|"
         r"(?:throw|chuck) out|strike .{1,60} (?:off|from)|cross .{1,40} off|weed out|(?:cross|strike|"
         r"rule) (?:.{1,40} )?out|"
         r"take (?!me\b|us\b).{1,40} out of (?:my|the|our) (?!inbox|mailbox|mail|way)\w+",
         "schedule": r"reschedule|remind me|set (?:me )?(?:up )?(?:a|an|the|another) (?:[\w-]+ ){0,3}?(?:reminder|"
-        r"alarm|meeting|event|appointment|call)|pencil in|"
+        r"alarm|meeting|event|appointment|call)|pencil in|carve out|keep .{1,40} free|"
         r"put (?:[\w'’-]+ ){1,8}?(?:in|on|into) (?:my|the|our) cal[ae]nd[ae]r",
         "remember": r"remember|memori[sz]e|(?:keep|bear) (?:it |that )?in mind|learn that|(?:don't|dont) forget "
         r"(?:that|i)|"

@@ -69,7 +69,7 @@ GERMAN: Final = spoken(
             r"nimm .{1,60} (?:aus|von) (?:dem|der|meine[mr]) (?:\w*kalender|\w*liste)",
         ),
         "schedule": german(
-            "plane plan+ein blockier blocke buch trag+ein erinner vereinbar reservier terminier",
+            "plane plan+ein blockier blocke buch trag+ein erinner halt+frei vereinbar reservier terminier",
             r"trag'?s ein|erinner(?:e)? mich|setze? .{1,60} in (?:den|meinen) kalender",
         ),
         "remember": german(

@@ -49,6 +49,7 @@ POLITE: Final = re.compile(
     r"\b(?:kindly|be so (?:good|kind)|please|pls|plz|bitte|s'il te pla[iî]t|s'il vous pla[iî]t|stp|svp|por favor|porfa|"
     r"porfi|prosz[eę])\b"
 )
+PLAINLY: Final = re.compile(rf"{POLITE.pattern}|\bdamit\W*$")
 REQUESTED: Final = re.compile(
     r"\b(?:(?:can|could|would|will|won't) (?:you|u|ya)|(?:trouble|bother|ask|bid) you to|(?:can|could|may) i (?:have|"
     r"get) (?:a|an|"
@@ -69,7 +70,7 @@ DENIED: Final = re.compile(
     r"(?:(?<!if )(?<!wenn )(?<!falls )\b(?:\w+n't|dont|cant|wont|didnt|doesnt|shouldnt|do not|never|without|not|no "
     r"need to|cannot|avoid|refrain|nicht|"
     r"kein\w*|nichts|nix|nothing|rien|nada|nic|ohne|nie|niemals|ne|jamais|sans|no|sin|nunca|bez|nigdy)\b|"
-    r"\bn')\s*(?:\w+\s+){0,4}$"
+    r"\bn')\s*(?:(?!pls\b|plz\b|please\b|bitte\b|stp\b|porfa\b|proszę\b)\w+\s+){0,4}$"
 )
 # What others want, what is only thought of, and what the person does themselves.
 REPORTED: Final = re.compile(
@@ -183,7 +184,7 @@ ASIDE: Final = re.compile(
     r"brauche?|brauchen|muss|ist|sind|hat|habe|darf|dois|est-ce que?|faut-il|ai|czy) (?:i|we|it|that|this|my|our|the|"
     r"he|she|they|there|ich|wir|das|der|die|dein\w*|mein\w*|es|je|on|mon|ma|le|la|mam|to)\b)"
 )
-POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
+POINTS_BACK: Final = re.compile(r"\S+ (?:it|this|that|them|those|both|sie|es|das|le|la|les|lo|los|las|go|ją|je)\b")
 # What was on a list and is done now.
 DONE: Final = re.compile(
     r"^\W*(?:ok(?:ay)?,? )?(?:(?:i|we)(?:'ve| have)? )?(?:already |just )?(?:got|bought|finished|completed|picked up)"

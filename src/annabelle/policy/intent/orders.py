@@ -29,6 +29,7 @@ from annabelle.policy.intent.grammar import (
     NO_IMPERATIVE,
     NOT_TO_FORGET,
     NOT_YET,
+    PLAINLY,
     POINTS_BACK,
     POLITE,
     QUOTED,
@@ -150,7 +151,11 @@ def _orders(sentence: str, languages: list[int]) -> list[Order]:
 
 def _without_a_verb(clause: str) -> list[Order]:
     kinds = verbless(clause)
-    return [Order(kinds, clause, clause)] if kinds else []
+    if kinds:
+        return [Order(kinds, clause, clause)]
+    # Why may stand first: "milch ist alle, auf die liste damit".
+    last = clause.rpartition(",")[2]
+    return _without_a_verb(last) if last != clause and PLAINLY.search(last) else []
 
 
 def _beside_a_verb(sentence: str, begun: Iterable[int], looks: Sequence[int]) -> list[Order]:

@@ -9,7 +9,8 @@ from annabelle.policy.intent.grammar import NAME, QUOTED, hidden
 from annabelle.policy.intent.kinds import ActionKind
 
 _PLEASE: Final = (
-    r"(?:pls|plz|please|asap|thanks|thx|too|as well|now|bitte|danke|noch|auch|rein|dazu|drauf|stp|svp|merci|aussi|"
+    r"(?:pls|plz|please|asap|thanks|thx|too|as well|now|bitte|danke|damit|noch|auch|rein|dazu|drauf|stp|svp|merci|"
+    r"aussi|"
     r"por favor|porfa|porfi|gracias|también|proszę|dzięki|też)"
 )
 # An order begins here, or behind what it hangs on: "if yes todo 'bike to work'".
@@ -38,8 +39,10 @@ _ENDS: Final = rf"\W*(?:{_PLEASE}\W*)*$"
 # Where nothing is asked or looked at, to say where something belongs is to say that it be put there.
 _PLACED_THERE: Final = re.compile(rf"{_THERE}(?:\W+{_PLEASE})*{_AND_HOW}{_ENDS}|, ?{_KEEPER}\W+{_PLEASE}{_ENDS}")
 _AS_SOMETHING: Final = re.compile(
-    r"(?:\b(?:as|into|als|comme|en|como|jako|in|w|dans) (?:an? |one |eine?n? |ne |une |una? )?|(?:→|->|=>) ?)"
-    r"(?:(?:short|quick|new|kurze|neue|nueva|nouvelle) )?(?:notes?|to-?dos?|tasks?|reminders?|notiz|aufgabe|erinnerung|"
+    r"(?:\b(?:as|into|als|comme|en|como|jako|in|w|dans) (?:an? |one |eine?n? |ne |une |una? )?|(?:→|->|=>) ?(?:my |"
+    r"the )?)"
+    r"(?:(?:short|quick|new|kurze|neue|nueva|nouvelle) )?(?:notes?|to-?dos?|tasks?|(?:\w+ )?lists?|reminders?|notiz|"
+    r"aufgabe|erinnerung|"
     rf"entwurf|tâche|rappel|brouillon|nota|tarea|recordatorio|borrador|notatk[aęi]|zadanie){_ENDS}"
 )
 _BELONGS: Final = re.compile(
@@ -51,12 +54,23 @@ _BELONGS: Final = re.compile(
     rf"fehl\w+)\b|"
     rf"\b{_KEEPER}(?: [\w-]+)? (?:(?:also|still|auch|noch) )?(?:needs|lacks|misses|braucht)\b"
 )
+# "I want the eggs on my list."
+_WANTED_THERE: Final = re.compile(
+    rf"\b(?:i(?:'d like| want| need| would like)(?! to\b| you\b)|(?:brauche?|will|möchte|hätte)(?: gerne?)? ich|"
+    rf"je (?:veux|"
+    rf"voudrais)|quiero|chcę) (?:[\w'-]+ ){{0,5}}?{_THERE}{_ENDS}"
+)
+_ARCHIVED: Final = re.compile(
+    rf"\b(?:to|into|in) (?:the |my )?archives?{_ENDS}|\bins archiv{_ENDS}|\baux? archives?{_ENDS}|\bal archivo{_ENDS}|"
+    rf"\bdo archiwum{_ENDS}"
+)
 # "Shopping list: milk."
 _KEPT_THERE: Final = re.compile(
     rf"{_BEGINS}(?:\w+ )?(?:\w*list|to-?dos?|groceries|tasks?|reminder|note|\w*liste(?: de courses)?|aufgabe|"
     r"erinnerung|notiz|rappel|pense-bête|tâche|"
     r"lista(?: de la compra| zakupów)?|tarea|recordatorio|nota|zadanie|przypomnienie|notatka)"
-    r"(?: (?:to self|to myself|for me|an mich|für mich|pour moi|para mí|dla mnie))?\s?:\s*_"
+    r"(?: (?:to self|to myself|for me|an mich|für mich|pour moi|para mí|dla mnie))?\s?:\s*_|"
+    rf"{_BEGINS}(?:cal[ae]nd[ae]r|kalender|agenda|calendario|kalendarz|(?:things|stuff) to (?:buy|get|do))\s?:\s*\w"
 )
 # A thing that is made, called for by its name alone: "screenshot of the page, please"; "new list Gifts with a book".
 _CALLED_FOR: Final = re.compile(
@@ -68,12 +82,16 @@ _CALLED_FOR: Final = re.compile(
     r" [_'\"“„«])"
     rf"|{_BEGINS}(?:an? )?(?:new|another|neue[rsn]?|nouve(?:lle|au)|nuev[oa]|now[aąey]) (?:[\w-]+ )?"
     r"(?:list[aeę]?|to-?do|task|note|notiz|aufgabe|tâche|tarea|nota|notatk[aę]|zadanie)\b"
+    rf"|{_BEGINS}(?:an? |eine? |une? |una? )?(?:appointment|meeting|termin|besprechung|rdv|rendez-vous|réunion|cita|"
+    r"reunión|wizyta|spotkanie)\b[^?]{0,60}\b(?:at |um |à |a las? |o |godz\w*)?\d{1,2}(?:[:.h]\d\d| ?(?:am|pm|uhr|"
+    r"h))?\b"
 )
 _CAN_GO: Final = re.compile(
     r"(?:^\W*_\S*|\b(?:the|this|that|these|those|my|our|all|old)\b(?! (?:kids|children|boys|girls|guests|team|family|"
     r"parents)\b)(?: [\w'-]+){1,5}) (?:can|may|could|should|has to|needs to) (?:all )?(?:go|be (?:deleted|removed|"
     rf"binned|trashed|thrown (?:out|away))){_ENDS}|\b(?:can|may|should) go from (?:the|my|our) \w+|"
     r"(?<!ich )(?<!wir )(?<!er )\b(?:kann|können|muss|müssen|darf|dürfen)(?: \w+){0,2} (?:weg|raus|gelöscht werden)\b|"
+    rf"^\W*_\S* (?:out|raus|weg|fuera){_ENDS}|"
     r"\b(?:raus|weg) damit\b|\b(?:peut|peuvent) (?:partir|sauter|disparaître|être (?:supprim|effac)é\w*)\b|"
     r"\b(?:puede|pueden) (?:borrarse|irse|eliminarse)\b|\b(?:można|może) (?:usunąć|skasować|wyrzucić|zniknąć)\b|"
     r"\b(?:(?:in|into|to) the (?:trash|bin)|in den (?:papierkorb|müll)|à la (?:poubelle|corbeille)|a la (?:basura|"
@@ -98,9 +116,12 @@ _MOVED: Final = re.compile(
 _SENT_THERE: Final = re.compile(
     r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
     r"por correo|mailem)\b|^\W{0,5}\w\S*(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|stp|svp|"
-    r"por favor|porfa|proszę)(?:\W*$|,)|\b(?:and|und|et|y|i)(?: then| dann| puis| luego| potem)?(?: over)? (?:to|an|à|"
+    r"por favor|porfa|proszę)(?:\W*$|,)|\b(?:and|und|et|y|i)(?: then| dann| puis| luego| potem)?(?: over| off)? (?:to|"
+    r"an|à|"
     r"a|"
-    r"do) \S+@\S+$|\b(?:soll|sollen|should|doit|debe|ma) (?:[\w'-]+ ){1,4}(?:kriegen|bekommen|erhalten|recevoir|"
+    r"do) \S+@\S+(?: with it)?$|^\W*(?:an? |une? |una? )?(?:e-?mail|mail|message|nachricht|courriel|correo|mensaje|"
+    r"wiadomość) (?:to|an|à|a|do) \w+|\b(?:soll|sollen|should|doit|debe|ma) (?:[\w'-]+ ){1,4}(?:kriegen|bekommen|"
+    r"erhalten|recevoir|"
     r"recibir|"
     r"dostać)\W*$|^\S+@\S+ should (?:get|have|receive) \w+|"
     r"^\W*(?:yes|ja|oui|sí|tak) (?:to|an|für|à|a|dla) (?!me\b|that\b|this\b|it\b|all\b|the\b)\w+"
@@ -139,6 +160,8 @@ def verbless(clause: str) -> frozenset[ActionKind]:
     kinds: set[ActionKind] = set()
     if _CAN_GO.search(bare):
         kinds.add("delete")
+    if _WANTED_THERE.search(said):
+        kinds |= {"create", "update"}
     if not _STATES.search(_IF_SO.sub("", said)):
         if _PLACED_THERE.search(said) or _BELONGS.search(said):
             kinds |= {"create", "update"}
@@ -146,7 +169,7 @@ def verbless(clause: str) -> frozenset[ActionKind]:
             kinds.add("create")
         if _SENT_THERE.search(clause):
             kinds.add("send")
-        if _MOVED.search(said):
+        if _MOVED.search(said) or _ARCHIVED.search(said):
             kinds.add("update")
     return frozenset(kinds)
 
