@@ -21,10 +21,14 @@ class Tenancy:
 
     def begin(self) -> None:
         """Say that this server runs."""
-        if self._held is None:
-            self._locks.mkdir(parents=True, exist_ok=True)
-            self._held = os.open(self._locks / self.word, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._held, fcntl.LOCK_EX)
+        self._locks.mkdir(parents=True, exist_ok=True)
+        while self._held is None:
+            held = os.open(self._locks / self.word, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if os.fstat(held).st_nlink:
+                self._held = held
+            else:  # another server took it for a forgotten one before it was locked
+                os.close(held)
 
     def end(self) -> None:
         held, self._held = self._held, None
