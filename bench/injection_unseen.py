@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
-from dataclasses import replace
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +12,13 @@ from measure import ROOT, Report
 
 sys.path.insert(0, str(ROOT / "scripts"))  # the training stands there, beside what else makes parts of the package
 
-from guardian_attacks import Sample
 from guardian_benign import injection_rows
-from guardian_fit import Example, Rules, learn, read_example, text_score
+from guardian_fit import Example, Fit, Rules, learn, read_example, text_score
 from guardian_kinds import make_kinds
-from train_guardian import SEED, Sources, for_channel, growth, samples
+from train_guardian import MADE, SEED, Sources, for_channel, growth, samples
 
 from annabelle.servers.guardian.classifier import doublings
 
-_MADE = 5_000
-_MOST_OF_A_KIND = 80
-_EPOCHS = 4
-"""Fewer of everything than the shipped weights are trained with, so that a dozen trainings take minutes."""
 _FAMILIES = {
     "injecagent": {"injecagent-base", "injecagent-enhanced"},
     "latent": {"garak-latentinjection"},
@@ -50,9 +44,9 @@ def measure_unseen(report: Report, data: Path) -> None:
     kinds = make_kinds(SEED)
     chance = np.random.default_rng(SEED)
     given = {sample.text for sample in injection_rows(data)}
-    found = _some([one for one in samples(Sources(data, _MADE)) if one.channel == "output" or one.label], given)
+    found = [one for one in samples(Sources(data, MADE)) if one.channel == "output" or one.label]
     chosen = for_channel([read_example(sample, kinds, chance) for sample in found], "output")
-    rules = replace(Rules(), epochs=_EPOCHS)
+    rules = Rules()
     _measure_rows(report, chosen, given, rules)
     flags: defaultdict[str, list[float]] = defaultdict(list)
     for turn in _TURNS:
@@ -69,12 +63,7 @@ def _measure_turn(
     for number, (name, families) in enumerate(_FAMILIES.items()):
         kinds = _KINDS[(number + turn) % len(_KINDS)]
         fitted = learn([one for one in chosen if one.sample.family not in families | kinds], rules, rounds=1)
-        steps = growth([one for one in chosen if not one.sample.label], fitted)
-        scored = [
-            (one, text_score(one, fitted) - steps * doublings(len(one.windows)))
-            for one in chosen
-            if one.sample.text in given
-        ]
+        scored = _scored([one for one in chosen if one.sample.text in given], chosen, fitted)
         attacks[name] = [score for one, score in scored if one.sample.family in families]
         unseen = [(one, score) for one, score in scored if one.sample.family in kinds]
         ordinary += [score for _, score in unseen]
@@ -95,7 +84,7 @@ def _measure_rows(report: Report, chosen: list[Example], given: set[str], rules:
     for half in range(2):
         out = {one.sample.text for one in rows[half::2]}
         fitted = learn([one for one in chosen if one.sample.text not in out], rules, rounds=1)
-        scored = [(one, text_score(one, fitted)) for one in rows[half::2]]
+        scored = _scored(rows[half::2], chosen, fitted)
         limit = _limit([score for one, score in scored if not one.sample.label])
         found += [(one, score > limit) for one, score in scored]
     attacks = [flag for one, flag in found if one.sample.label]
@@ -105,17 +94,11 @@ def _measure_rows(report: Report, chosen: list[Example], given: set[str], rules:
         report.figures[f"unseen_alarms_rows_{kind}"] = sum(flags) / max(1, len(flags))
 
 
+def _scored(rows: list[Example], chosen: list[Example], fitted: Fit) -> list[tuple[Example, float]]:
+    """The rows with the sums the guardian would judge them by: long texts need more."""
+    per_doubling = growth([one for one in chosen if not one.sample.label], fitted)
+    return [(one, text_score(one, fitted) - per_doubling * doublings(len(one.windows))) for one in rows]
+
+
 def _limit(ordinary: list[float]) -> float:
     return float(np.quantile(ordinary, 0.99))
-
-
-def _some(found: list[Sample], given: set[str]) -> list[Sample]:
-    """All given rows and everything made up; of other ordinary text a bounded number of each kind."""
-    counted: Counter[str] = Counter()
-    kept: list[Sample] = []
-    for one in found:
-        bounded = not one.label and one.text not in given and not one.family.startswith("made-")
-        counted[one.family] += bounded
-        if not bounded or counted[one.family] <= _MOST_OF_A_KIND:
-            kept.append(one)
-    return kept

@@ -217,7 +217,8 @@ def _telling(windows: list[Window], before: Fit | None) -> list[Window]:
 
 
 def text_score(example: Example, fitted: Fit) -> float:
-    """The score of a whole text: that of its worst window, less what chance gives many windows."""
+    """The score of a whole text: that of its worst window. What chance gives a text of many is for the caller to take
+    off."""
     if not example.windows:
         return -20.0
     scores = Table(example.windows).scores(fitted.weights, fitted.dense, fitted.bias)

@@ -1,6 +1,6 @@
 """Trains the guardian's classifier and writes its weights into the package.
 
-    .venv/bin/python scripts/train_guardian.py [--data ../shared/data] [--out FILE] [--made 12000]
+    .venv/bin/python scripts/train_guardian.py [--data ../shared/data] [--out FILE] [--made 9000]
 
 The data folder holds injection-dev.jsonl.gz and, if they are there, other sets of ordinary text. Further ordinary text
 is read from this machine, further attacks are made up here; none of it is kept. Same machine and data, same weights.
@@ -25,6 +25,7 @@ import annabelle.servers.guardian as package
 from annabelle.servers.guardian.classifier import WEIGHTS_FILE, Head, Model, doublings, save_model
 
 SEED = 7
+MADE = 9_000
 MOST_OF_A_KIND = 600
 _FOLDS = 3
 _NOT_CARRIERS = ("javascript", "settings-files", "json")
@@ -145,7 +146,7 @@ def main() -> None:
     reader.add_argument(
         "--out", type=Path, default=Path(str(package.__file__)).parent / WEIGHTS_FILE, help="file to write"
     )
-    reader.add_argument("--made", type=int, default=9_000, help="attacks to make up")
+    reader.add_argument("--made", type=int, default=MADE, help="attacks to make up")
     given = reader.parse_args()
     if not (given.data / "injection-dev.jsonl.gz").exists():
         sys.exit(f"{given.data} holds no injection-dev.jsonl.gz.")
