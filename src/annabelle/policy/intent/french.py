@@ -21,11 +21,9 @@ FRENCH: Final = spoken(
             "réponds/repond/répondez/répondre publier partager inviter préviens/prévenez/prévenir informer "
             "remercier relancer avertis/avertissez/avertir renvoie/renvoyez/renvoyer confirmer",
             r"(?:écris|écrivez|écrire|dis|dites|dire|demande|demandez|demander)(?:-(?:lui|leur|le-lui))? (?:[\w-]+ "
-            r"){0,3}?"
-            r"(?:à|aux?) (?!moi\b)|(?:écris|écrivez|dis|dites|demande|demandez)-(?:lui|leur|le-lui)|"
+            r"){0,3}?(?:à|aux?) (?!moi\b)|(?:écris|écrivez|dis|dites|demande|demandez)-(?:lui|leur|le-lui)|"
             r"fais(?:[- ](?:lui|leur))? (?:suivre|savoir|passer)|faites (?:suivre|savoir)|laisse un (?:mot|message) "
-            r"à|tiens .{1,40} au courant|"
-            r"accepte l'invitation|décline l'invitation",
+            r"à|tiens .{1,40} au courant|accepte l'invitation|décline l'invitation",
         ),
         "create": french(
             "crée/cree/créez/créer ajouter rédiger écris/écrivez/écrire générer génère/générez/générer préparer "
@@ -38,16 +36,13 @@ FRENCH: Final = spoken(
             "modifier renommer déplacer change~r mets/mettez/mettre corriger raccourcis/raccourcissez/raccourcir "
             "améliorer décaler avance~r repousser reporter archive~r marque~r remplacer ajouter range~r ranger coche~r "
             "copie~r classer étiqueter actualiser rajouter passe/passez/passer termine~r cocher complète/compléter "
-            "trier "
-            "transforme~r",
+            "trier transforme~r",
             r"écri(?:s|vez|re) dans (?:le|la|les|mon|ma|l')|(?:sors|sortez|enlève|enlevez|retire|"
-            r"retirez) .{1,60} de (?:ma|la) boîte(?: de réception| mail)?|"
-            r"raye[rz]? .{1,60} de (?:la|ma) liste",
+            r"retirez) .{1,60} de (?:ma|la) boîte(?: de réception| mail)?|raye[rz]? .{1,60} de (?:la|ma) liste",
         ),
         "delete": french(
             "supprimer efface~r annuler retirer oublier vider enlève/enlevez/enlever jette/jetez/jeter "
-            "raye/rayez/rayer "
-            "vire/virez/virer décommande/décommander dégage/dégager",
+            "raye/rayez/rayer vire/virez/virer décommande/décommander dégage/dégager",
             r"(?:mets|mettez|mettre|envoie|jette) .{1,60} (?:à|dans) la (?:corbeille|poubelle)|"
             r"désabonne-moi|débarrasse-(?:moi|toi) de",
         ),

@@ -21,8 +21,7 @@ BEFORE_A_VERB: Final = (
 # "If it is sunny buy ice": an order behind its condition, with no comma between them.
 CONDITION: Final = (
     r"(?:(?:if|in case|once) [^,;?]{3,60}? (?:is|are|isn't|aren't|has|costs|works)(?: (?!i\b|we\b|you\b|he\b|she\b|"
-    r"they\b|it\b|to\b)[\w'-]+){1,3}?|"
-    r"(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
+    r"they\b|it\b|to\b)[\w'-]+){1,3}?|(?:if|in case) (?:i'm|i am|it's|it is|we're|that's|there's) \w+(?: \w+)?|"
     r"(?:if|in case|since|because|as) (?:the|my|our|his|her|its|\w+'s) (?:[\w'-]+ ){1,3}(?:is|are|isn't|aren't|has|"
     r"was|says|works|fits|looks)(?: (?!to\b)[\w'-]+){1,2})"
 )
@@ -56,8 +55,7 @@ REQUESTED: Final = re.compile(
     r"another|the)|kannst du|kannste|könntest du|können sie|könnten sie|würdest du|würden sie|magst du|(?:du|sie) "
     r"(?:kannst|"
     r"könntest|können)|peux[- ]tu|tu (?:peux|pourrais|veux bien)|vous (?:pouvez|pourriez)|pouvez[- ]vous|pourrais[- "
-    r"]tu|"
-    r"pourriez[- ]vous|puedes|podr[ií]as|puede usted|podr[ií]a usted|mo[zż]esz|m[oó]g[lł]by[sś]|mog[lł]aby[sś])\b"
+    r"]tu|pourriez[- ]vous|puedes|podr[ií]as|puede usted|podr[ií]a usted|mo[zż]esz|m[oó]g[lł]by[sś]|mog[lł]aby[sś])\b"
 )
 # "What can you delete?" asks what there is, and "can you delete it?" for it to be done.
 WONDERS: Final = re.compile(
@@ -93,8 +91,7 @@ TO_BE_KEPT: Final = re.compile(
 # A question may end in an order: "what does the page say and save the important parts as news.md".
 THEN_WRITE: Final = re.compile(
     r"(?:(?<=\band )|(?<=\bn )|(?<=, )|(?<=- )|(?<=\.\. ))(?:then |also |please |pls |and |just )*(?:save|put|add|"
-    r"write|note|"
-    r"record|jot|make|create|copy|list|stick|pop|"
+    r"write|note|record|jot|make|create|copy|list|stick|pop|"
     r"keep|store) (?:the|it|them|that|this|a|an|my|all|everything|down|(?:\w+ )?(?:notes?|to-?dos?|tasks?|lists?|"
     r"reminders?|events?))\b[^?]*$"
 )
@@ -117,8 +114,7 @@ SUPPOSES: Final = re.compile(
 # In other languages, and for all else, what is put behind a question has to point at what was asked for.
 THEN_DO: Final = re.compile(
     r"(?:, |\.\. | [–—-] )((?:(?:and|then|und|dann|et|puis|y|luego|i|potem|bitte|please|pls) )*[^\s,]+ (?:mir |me |"
-    r"moi |mi |to |"
-    r"an )?(?:it|them|that|this|those|him|her|das|es|sie|ihn|ihm|ça|cela|eso|esto|to|go|ją|je)\b[^?,]*$|"
+    r"moi |mi |to |an )?(?:it|them|that|this|those|him|her|das|es|sie|ihn|ihm|ça|cela|eso|esto|to|go|ją|je)\b[^?,]*$|"
     r"(?:(?:et|puis|y|luego) )*\w+(?:-(?:le|la|les|lui|leur|moi)|[aeé](?:me|se)?l[oae]s?)\b[^?,]*$)"
 )
 # "Ich überlege, es zu löschen", "die Antworten": neither an infinitive nor a noun orders anything.
@@ -146,11 +142,10 @@ DENIED_AFTER: Final = re.compile(
 )
 # Verbs that only look. Where one stands, the order before it is over.
 LOOKS: Final = (
-    r"read|look|check|find|search|summari[sz]e|tell|show|list|compare|translate|open|fetch|see|go through|lies|lese|"
-    r"schau|"
+    r"read|look|check|find|explain|describe|count|erkläre?|explique|explica|wyjaśnij|search|summari[sz]e|tell|show|"
+    r"list|compare|translate|open|fetch|see|go through|lies|lese|schau|"
     r"guck|such|suche|finde|fasse?|zeig|übersetze?|lis|lisez|regarde|cherche|trouve|résume|montre|traduis|lee|mira|"
-    r"busca|"
-    r"encuentra|resume|muestra|traduce|przeczytaj|sprawdź|znajdź|podsumuj|pokaż|przetłumacz|zobacz"
+    r"busca|encuentra|resume|muestra|traduce|przeczytaj|sprawdź|znajdź|podsumuj|pokaż|przetłumacz|zobacz"
 )
 LOOKING: Final = re.compile(rf"(?:{BEFORE_A_VERB}|\b{CONDITION}[,:]?\s+)(?P<verb>{LOOKS})\b")
 # Behind these stands what it is taken from or about, not what it is done to.
@@ -177,8 +172,7 @@ ASIDE: Final = re.compile(
     r"[,;(–—-]\s*(?=(?:i|i've|i'm|i'll|we|we're|he|she|they|because|since|cause|cuz|as i|ich|wir|er|weil|da ich|denn|"
     r"j'ai|je|nous|"
     r"car|parce|tengo|porque|ya que|mam|bo|ponieważ)\b)|\s(?=(?:because|since i|cause|cuz|weil|denn ich|parce que|"
-    r"car je|porque|"
-    r"ponieważ) )"
+    r"car je|porque|ponieważ) )"
     # Nor does what is asked behind it: "delete old.md, do i still need letter.txt".
     r"|[,;(–—-]\s*(?=(?:do|did|does|don't|should|shall|is|isn't|are|was|were|have|has|am|can|could|must|soll|sollte|"
     r"brauche?|brauchen|muss|ist|sind|hat|habe|darf|dois|est-ce que?|faut-il|ai|czy) (?:i|we|it|that|this|my|our|the|"
@@ -197,8 +191,7 @@ DONE: Final = re.compile(
 # "Die alte Mail löschen": an infinitive orders at the end, where nobody is said to do it.
 BRIEFLY: Final = re.compile(
     r"^(?!.*\b(?:ich|du|er|sie|es|wir|ihr|man|zu|um|muss|musst|müssen|soll\w*|kann\w*|können|will|wollen|möcht\w*|"
-    r"würd\w*|werd\w*|"
-    r"wird|darf|dürfen|hat|habe|haben|ist|sind|war|nicht|kein\w*|nie|ohne|statt|beim|vom|"
+    r"würd\w*|werd\w*|wird|darf|dürfen|hat|habe|haben|ist|sind|war|nicht|kein\w*|nie|ohne|statt|beim|vom|"
     r"lassen)\b)[^?,:]{4,80}\w+[er]n$"
 )
 NAME: Final = re.compile(r"(?<!\S)\S*(?:[@/\\]|\.\w)\S*")

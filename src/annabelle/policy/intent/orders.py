@@ -59,6 +59,7 @@ _FAR: Final = 300
 _AND_THEN: Final = re.compile(r"(?:[\s,;:–—-]|\b(?:and|then|also|n|und|dann|et|puis|y|luego|i|potem))+$")
 # Whoever writes more than twice this has pasted something, and orders before it or behind it.
 _MOST: Final = 2000
+_BETWEEN: Final = 20  # many short sentences take as long as a few long ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _at_both_ends(sentences: list[str]) -> list[str]:
 
 
 def _many(sentences: list[str]) -> int:
-    lengths = accumulate(len(sentence) + 1 for sentence in sentences)
+    lengths = accumulate(len(sentence) + _BETWEEN for sentence in sentences)
     return sum(1 for _ in takewhile(lambda length: length <= _MOST, lengths))
 
 

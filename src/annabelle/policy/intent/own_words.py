@@ -21,8 +21,7 @@ _DICTATES: Final = re.compile(
     r"\b(?:write|reply|respond|answer|say|tell|send|text|note|add|type|post|save|remember|put|with|saying|schreib\w*|"
     r"antworte\w*|"
     r"sag\w*|notier\w*|speicher\w*|écris|réponds|dis|note|ajoute|escribe|responde|dile|anota|añade|napisz|odpisz|"
-    r"zapisz|dodaj)"
-    r"\b[^\"“«„\n]{0,60}$",
+    r"zapisz|dodaj)\b[^\"“«„\n]{0,60}$",
     re.IGNORECASE,
 )
 _PASTED: Final = 200
@@ -32,22 +31,19 @@ _RULER: Final = re.compile(
 # "Summarise this mail: …": what follows is the mail. So it is below "What do you think of this?" and an empty line.
 _HANDED_OVER: Final = re.compile(
     r"\b(?:this|the following|following|these|below|diese[sr]?n?|folgende\w*|ce(?:ci|t|tte)?|suivant\w*|este|esta|"
-    r"siguiente\w*|ten|te|następując\w*)\b[^:\n]{0,60}(?::|\n[^\S\n]*\n)"
+    r"siguiente\w*|ten|te|następując\w*)\b[^:\n]{0,60}(?::(?!//|\d)|\n[^\S\n]*\n)"
     # "Translate into German: …", "what I got: …": words that are worked on, or somebody else's.
     r"|\b(?:summari[sz]e|translate|proofread|paraphrase|übersetze?n?|traduis|traduire|résume|traduce|resume|"
     r"przetłumacz|"
     r"podsumuj|got|received|told (?:me|us|him|her)|asks?|asked|tells me|wrote|writes|said|says|schrieb|schreibt|"
-    r"sagte?|écrit|dit|escribi[óo]|dice|napisała?|"
-    r"pisze)\b"
-    r"[^:\n]{0,40}:(?=\s)",
+    r"sagte?|écrit|dit|escribi[óo]|dice|napisała?|pisze)\b[^:\n]{0,40}:(?=\s)",
     re.IGNORECASE,
 )
 # The head and the greeting of a letter, and whatever stands below a question: nobody writes to an assistant like that.
 _LETTER: Final = re.compile(
     r"^[^\S\n]*(?:(?:from|to|subject|date|sent|von|an|betreff|de|à|objet|para|asunto|od|do|temat)[^\S\n]*:[^\S\n]\S.*|"
     r"(?<=\n)(?:dear|hi|hello|hey|good (?:morning|day|evening)|sehr geehrte\w*|liebe\w?|hallo|guten tag|bonjour|"
-    r"ch[eè]re?s?|"
-    r"estimad[oa]s?|hola|szanown\w+|cześć|dzień dobry)\b[^.!?\n]{0,60},.*)$",
+    r"ch[eè]re?s?|estimad[oa]s?|hola|szanown\w+|cześć|dzień dobry)\b[^.!?\n]{0,60},.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _BELOW_A_QUESTION: Final = re.compile(r"\A[^\n]{1,200}\?[^\S\n]*\n[^\S\n]*\n")

@@ -11,8 +11,7 @@ POLISH: Final = spoken(
     "się o po "
     "nie tak czy że żeby jeśli jak co kto kiedy już też potem teraz proszę dzięki możesz mógłbyś jutro dziś piątek "
     "poniedziałek dodaj zapisz wyślij odpisz usuń napisz zrób przenieś sprawdź przeczytaj mu jej im go ją je mail "
-    "maila "
-    "notatkę listę plik chcę",
+    "maila notatkę listę plik chcę",
     before="i|a|oraz|potem|też|teraz|następnie|proszę|ok|okay|hej|cześć|tak|dzięki|no|to|wtedy|annabelle",
     condition=r"(?:jeśli|jeżeli|jak|gdy) [^,;?]{3,60}? (?:jest|są|ma|będzie|pasuje)(?: \w+){0,2}",
     forms={
@@ -24,8 +23,7 @@ POLISH: Final = spoken(
             r"podziel się|napisz (?:do|maila|mail|wiadomość)|napisać (?:do|maila|mail|wiadomość)|daj(?: \w+)? znać|"
             r"dać(?: \w+)? znać|"
             r"napisz (?!mi\b|to\b|nam\b|notatk)\w+,? (?:że|czy|maila|wiadomość|żeby)|napisać (?!mi\b|to\b)\w+,? "
-            r"(?:że|czy)|"
-            r"odpowiedz(?! od\b)|odpowiedzieć|powiedz (?!mi\b|nam\b)\w+",
+            r"(?:że|czy)|odpowiedz(?! od\b)|odpowiedzieć|powiedz (?!mi\b|nam\b)\w+",
         ),
         "create": polish(
             "utwórz/utworzyć stwórz/stworzyć dodaj/dodać dopisz/dopisać dorzuć/dorzucić napisz/napisać "
@@ -55,8 +53,7 @@ POLISH: Final = spoken(
         "remember": polish("zapamiętaj/zapamiętać", r"pamiętaj,? że|miej na uwadze|nie zapomnij,? że"),
         "transfer": polish(
             "pobierz/pobrać zainstaluj/zainstalować ściągnij/ściągnąć wyeksportuj/wyeksportować "
-            "zaimportuj/zaimportować "
-            "zapisz/zapisać załącz/załączyć"
+            "zaimportuj/zaimportować zapisz/zapisać załącz/załączyć"
         ),
         "pay": polish("zapłać/zapłacić kup/kupić zamów/zamówić przelej/przelać opłać/opłacić"),
         "run": polish("uruchom/uruchomić wykonaj/wykonać oblicz/obliczyć policz/policzyć przeanalizuj/przeanalizować"),

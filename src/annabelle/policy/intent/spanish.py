@@ -19,8 +19,7 @@ SPANISH: Final = spoken(
     forms={
         "send": spanish(
             "enviar mandar responder contestar reenviar compartir publicar invitar avisar informar confirmar "
-            "agradecer/agradezc "
-            "notificar remitir",
+            "agradecer/agradezc notificar remitir",
             r"(?:escrib[ea]|di|diga|pregunt[ae])(?:le|les|sel[oa]s?)|escribir(?:le|les)|decir(?:le|les|sel[oa])|"
             r"preguntar(?:le|les)|(?:escribe|pregunta|di) (?:[\w-]+ ){0,3}?(?:a|al) (?!mi\b|la nota|una nota|un "
             r"archivo)|haz(?:le|les)? (?:saber|llegar)|"
@@ -29,18 +28,15 @@ SPANISH: Final = spoken(
         ),
         "create": spanish(
             "crear añadir agregar redactar escribir generar preparar guardar anotar apuntar pon/ponga/poner "
-            "haz/haga/hacer "
-            "meter grabar elaborar incluir/incluy sacar tomar registrar almacenar conservar",
+            "haz/haga/hacer meter grabar elaborar incluir/incluy sacar tomar registrar almacenar conservar",
             r"resume .{1,80} en|quiero una? (?:nota|tarea|recordatorio|archivo|lista)|nuev[oa] (?:nota|tarea|evento|"
-            r"cita)|"
-            r"toma nota",
+            r"cita)|toma nota",
         ),
         "update": spanish(
             "actualizar modificar cambiar mover/muev renombrar marcar~ archivar corregir/corrij corregir/corrig "
             "acortar "
             "mejorar reemplazar añadir copiar~ ordenar~ pasar posponer/pospong aplazar adelantar retrasar etiquetar "
-            "meter "
-            "tachar editar clasificar completar destacar sustituir/sustituy convertir/conviert pon/ponga/poner",
+            "meter tachar editar clasificar completar destacar sustituir/sustituy convertir/conviert pon/ponga/poner",
             r"escrib(?:e|a|ir) en (?:el|la|mi)|pospon(?:l[oa]s?|me)?|(?:saca|quita) .{1,60} de (?:la|"
             r"mi) bandeja(?: de entrada)?",
         ),

@@ -48,8 +48,7 @@ class Place:
 _BEHIND_ITS_OBJECT: Final = Place(
     re.compile(
         r"^\W*(?:(?!(?:ich|er|sie|wir|du|man|es|wer|was|wie|ja|on|ona|my|ty|kto|co|jak|i|und|ist|war|hat|jest|nie|"
-        r"nicht|"
-        r"sagt\w*|schreibt|meint|will|mowi|pisze|chce|napisal\w*|zeby|ze|dass|wenn|jesli)\b)[^\s,;:]+ ){1,3}\Z"
+        r"nicht|sagt\w*|schreibt|meint|will|mowi|pisze|chce|napisal\w*|zeby|ze|dass|wenn|jesli)\b)[^\s,;:]+ ){1,3}\Z"
     ),
     re.compile(r"(?!)"),
 )

@@ -10,13 +10,16 @@ from annabelle.policy.intent.kinds import ActionKind
 
 _PLEASE: Final = (
     r"(?:pls|plz|please|asap|thanks|thx|too|as well|now|bitte|danke|damit|noch|auch|rein|dazu|drauf|stp|svp|merci|"
-    r"aussi|"
-    r"por favor|porfa|porfi|gracias|también|proszę|dzięki|też)"
+    r"aussi|por favor|porfa|porfi|gracias|también|proszę|dzięki|też)"
 )
 # An order begins here, or behind what it hangs on: "if yes todo 'bike to work'".
 _BEGINS: Final = (
     r"^\W*(?:(?:and|then|also|ok|okay|hey|hi|please|pls|if (?:yes|so|not|it is)|in that case|und|dann|auch|bitte|"
     r"(?:wenn|falls) ja|et|puis|si oui|y|luego|si (?:es )?así|i|potem|jeśli tak)[,:]? )*"
+)
+_SMALL: Final = (
+    r"(?:(?:an?|one|another|new|quick|short|brief|little|nice|(?:happy )?birthday|thank[- ]you|eine?n?|ne|neue[nr]?|"
+    r"kurze[nr]?|kleine[nr]?|une?|nouve\w+|petite?|una?|nuev[oa]|breve|pequeñ[oa]|now\w+|krótk\w+|mał\w+) )*"
 )
 _KEEPER: Final = (
     r"(?:[\w-]*lists?|to-?dos?(?:[ -]list[es]?)?|tasks?|groceries|shopping|(?:[\w'-]+ ){0,1}notes?|cal|cal[ae]nd[ae]r|"
@@ -51,14 +54,12 @@ _BELONGS: Final = re.compile(
     r"(?:va|vont|doi(?:t|vent) (?:aller|être)|van|tienen? que ir|debería ir|ma|mają|musi|muszą|powin\w+)"
     rf"(?: (?:aussi|también|też|być|trafić))?) {_AT} {_WHOSE}(?:[\w'-]+ ){{0,2}}?{_KEEPER}\b|"
     rf"\b(?:auf|in) {_WHOSE}(?:[\w'-]+ ){{0,2}}?{_KEEPER}(?: [\w-]+)? (?:gehör(?:t|en)|kommt|kommen|muss|müssen|"
-    rf"fehl\w+)\b|"
-    rf"\b{_KEEPER}(?: [\w-]+)? (?:(?:also|still|auch|noch) )?(?:needs|lacks|misses|braucht)\b"
+    rf"fehl\w+)\b|\b{_KEEPER}(?: [\w-]+)? (?:(?:also|still|auch|noch) )?(?:needs|lacks|misses|braucht)\b"
 )
 # "I want the eggs on my list."
 _WANTED_THERE: Final = re.compile(
     rf"\b(?:i(?:'d like| want| need| would like)(?! to\b| you\b)|(?:brauche?|will|möchte|hätte)(?: gerne?)? ich|"
-    rf"je (?:veux|"
-    rf"voudrais)|quiero|chcę) (?:[\w'-]+ ){{0,5}}?{_THERE}{_ENDS}"
+    rf"je (?:veux|voudrais)|quiero|chcę) (?:[\w'-]+ ){{0,5}}?{_THERE}{_ENDS}"
 )
 _ARCHIVED: Final = re.compile(
     rf"\b(?:to|into|in) (?:the |my )?archives?{_ENDS}|\bins archiv{_ENDS}|\baux? archives?{_ENDS}|\bal archivo{_ENDS}|"
@@ -74,8 +75,8 @@ _KEPT_THERE: Final = re.compile(
 )
 # A thing that is made, called for by its name alone: "screenshot of the page, please"; "new list Gifts with a book".
 _CALLED_FOR: Final = re.compile(
-    rf"{_BEGINS}(?:(?:an?|one|another|new|quick|short|eine?n?|neue[nr]?|kurze[nr]?|une?|nouve\w+|una?|nuev[oa]|now\w+) "
-    r")*(?:screen ?shot|screen ?grab|qr(?:[ -]?code)?|reminder|to-?do|draft|note|event|bildschirmfoto|erinnerung|notiz|"
+    rf"{_BEGINS}{_SMALL}(?!(?:notes|drafts|events|reminders)\b)(?:screen ?shot|screen ?grab|qr(?:[ -]?code)?|reminder|"
+    rf"to-?do|draft|note|(?:calendar )?(?:event|entry)|bildschirmfoto|erinnerung|notiz|"
     r"entwurf|termin|kalendereintrag|capture d'écran|rappel|brouillon|captura(?: de pantalla)?|recordatorio|borrador|"
     r"nota|zrzut ekranu|przypomnienie|"
     r"notatka)s?(?: (?:of|for|to|about|with|from|von|für|an|mit|pour|avec|de|à|para|con|a|z|ze|dla|o)\b|\s?:\s|"
@@ -105,9 +106,12 @@ _DAY: Final = (
 )
 # "Dentist to Thursday", "den Zahnarzt eine Stunde nach hinten".
 _MOVED: Final = re.compile(
-    rf"{_BEGINS}(?!(?:from|i|we|he|she|they|ich|wir|je|open|welcome|von|de|od)\b|{_DAY}\b)(?:[^\W\d][\w'-]* ){{1,4}}?"
-    rf"(?:(?:needs to|has to|should|must|muss|soll) (?:go |move )?)?(?:(?:to|till|until|auf|à|au|al|a|na) {_DAY}\b"
-    r"[^?,]{0,30}|(?:an? |\d+ |half an |two |eine |zwei |une |deux |una |dos |o )?(?:hours?|days?|weeks?|minutes|min|"
+    rf"{_BEGINS}(?!(?:from|i|we|he|she|they|ich|wir|je|open|welcome|von|de|od)\b|{_DAY}\b|"
+    rf"(?:\w+ )?{_KEEPER}\b)(?:[^\W\d][\w'-]* ){{1,4}}?"
+    rf"(?:(?:needs to|has to|should|must|muss|soll) (?:go |move )?)?(?:(?:to|till|until|auf|à|au|al|a|na|->|→) {_DAY}\b"
+    rf"[^?,]{{0,30}}|(?:(?:at|on|am|um|à|le|el|a las?|o|w) )?{_DAY} (?:instead|rather|statt|plutôt|au lieu|mejor|"
+    rf"en vez|zamiast)\b[^?,]{{0,30}}|(?:statt|anstatt|zamiast) \S+ {_DAY}\b[^?,]{{0,30}}|"
+    r"(?:an? |\d+ |half an |two |eine |zwei |une |deux |una |dos |o )?(?:hours?|days?|weeks?|minutes|min|"
     r"stunden?|tage?|wochen?|minuten|heures?|jours?|semaines?|horas?|días?|semanas?|godzin\w*|dzień|tydzień) "
     r"(?:later|earlier|back|forward|nach hinten|nach vorne?|später|früher|plus (?:tard|tôt)|más (?:tarde|temprano)|"
     rf"antes|później|wcześniej)){_ENDS}"
@@ -116,18 +120,17 @@ _MOVED: Final = re.compile(
 _SENT_THERE: Final = re.compile(
     r"\b(?:to|an|à|a|do) \S+ (?:as an? attachments?|by e?-?mail|via e?-?mail|per e?-?mail|als anhang|par mail|"
     r"por correo|mailem)\b|^\W{0,5}\w\S*(?: \S+){0,3} (?:to|an|à|a|do) \S+,? (?:pls|plz|please|asap|bitte|stp|svp|"
-    r"por favor|porfa|proszę)(?:\W*$|,)|\b(?:and|und|et|y|i)(?: then| dann| puis| luego| potem)?(?: over| off)? (?:to|"
-    r"an|à|"
-    r"a|"
-    r"do) \S+@\S+(?: with it)?$|^\W*(?:an? |une? |una? )?(?:e-?mail|mail|message|nachricht|courriel|correo|mensaje|"
-    r"wiadomość) (?:to|an|à|a|do) \w+|\b(?:soll|sollen|should|doit|debe|ma) (?:[\w'-]+ ){1,4}(?:kriegen|bekommen|"
-    r"erhalten|recevoir|"
-    r"recibir|"
-    r"dostać)\W*$|^\S+@\S+ should (?:get|have|receive) \w+|"
+    r"por favor|porfa|proszę)(?:\W*$|,)|\b(?:and|und|et|y|i|please|pls|bitte|stp|porfa)(?: then| dann| puis| luego|"
+    r" potem)?(?: over| off)? (?:to|an|à|a|do) \S+@\S+(?: with it)?\s*$|"
+    rf"^\W*{_SMALL}(?:e-?mail|mail|message|nachricht|courriel|correo|mensaje|wiadomość) (?:to|an|à|a|do) \w+|"
+    r"\b(?:soll|sollen|should|doit|debe|ma) (?:[\w'-]+ ){1,4}(?:kriegen|bekommen|erhalten|recevoir|recibir|dostać)\W*$|"
+    r"^\S+@\S+ should (?:get|have|receive) \w+|"
     r"^\W*(?:yes|ja|oui|sí|tak) (?:to|an|für|à|a|dla) (?!me\b|that\b|this\b|it\b|all\b|the\b)\w+"
 )
+_TOLD: Final = re.compile(r"\s?:\s|\b(?:that|saying|to say|dass|daß|pour dire|que|że)\b")
 _STATES: Final = re.compile(
-    r"\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|est|sont|était|es|son|está|era|jest|są|"
+    r"\b(?:that|it|there|here|who|what)'s\b|\b(?:is|are|was|were|has|have|had|will|may|might|ist|sind|war|waren|hat|"
+    r"est|sont|était|es|son|está|era|jest|są|"
     r"był\w*|said|says|wants|told|asked|asks|sagt|will|dit|veut|dice|quiere|chce|prosi|put|puts|sent|wrote|writes|"
     r"added|moved|saved|saw|found|got|gets|we|he|she|they|ich|wir|er|je|j'ai|il|elle|yo)\b|(?:^\W*|[,;] |\b(?:and|"
     r"that|because|as|what|when|"
@@ -160,6 +163,9 @@ def verbless(clause: str) -> frozenset[ActionKind]:
     kinds: set[ActionKind] = set()
     if _CAN_GO.search(bare):
         kinds.add("delete")
+    told = _TOLD.split(clause, maxsplit=1)[0]
+    if _SENT_THERE.search(told) and not _STATES.search(told):
+        kinds.add("send")
     if _WANTED_THERE.search(said):
         kinds |= {"create", "update"}
     if not _STATES.search(_IF_SO.sub("", said)):
@@ -167,8 +173,6 @@ def verbless(clause: str) -> frozenset[ActionKind]:
             kinds |= {"create", "update"}
         if _AS_SOMETHING.search(said) or _KEPT_THERE.search(said) or _CALLED_FOR.search(said):
             kinds.add("create")
-        if _SENT_THERE.search(clause):
-            kinds.add("send")
         if _MOVED.search(said) or _ARCHIVED.search(said):
             kinds.add("update")
     return frozenset(kinds)
