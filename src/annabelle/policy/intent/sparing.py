@@ -16,12 +16,12 @@ _END: Final = (
 _REST: Final = r"(?:(?![,;!?\n)]|[.:](?:\s|$)|\s(?:and|then|but|und|dann|aber|et|puis|mais|y|pero|i|ale)\s).)"
 _KEPT: Final = re.compile(
     # "Not the one from Alice", "except cv.md"; "I do not know" loses nothing but what it says.
-    r"(?<!if )(?<!wenn )(?<!falls )\b(?:not(?! forget)|never(?! forget)|don't(?! forget)|dont(?! forget)|don't touch|"
-    r"dont touch|do not touch|except(?: for)?|apart from|other than|without|instead of|"
+    r"(?<!if )(?<!wenn )(?<!falls )\b(?:not(?! (?:forget|need))|never(?! forget)|don'?t(?! (?:forget|need))|"
+    r"do not touch|except(?: for)?|apart from|other than|without|instead of|"
     r"rather than|"
-    r"nicht|außer|ohne|bis auf|statt|anstatt|pas|sauf|sans|nothing|nichts|rien|nada|nic|au lieu de|excepto|salvo|"
-    r"menos|sin|en vez de|"
-    r"no (?=(?:el|la|los|las|lo|de|a)\b)|nie|oprócz|poza|bez|zamiast)\b"
+    r"nicht(?! mehr)|außer|ohne|bis auf|statt|anstatt|pas(?! besoin)|sauf|sans|nothing|nichts|rien|nada|nic|"
+    r"au lieu de|excepto|salvo|menos|sin|en vez de|"
+    r"no (?=(?:el|la|los|las|lo|de|a)\b)|nie(?! potrzebuj)|oprócz|poza|bez|zamiast)\b"
     rf"(?: (?:to|an|à|a|do)\b)?{_REST}{{1,80}}?(?:{_END}|(?=\s+(?:to|an|à|do)\s))"
     # "Keep the one from Alice", but "keep it in my notes" is an order.
     r"|\b(?:keep|spare|behalte|behalt|verschone|je garde|on garde|gardez|garde|conserva|mantén|zostaw|zachowaj)\b"
