@@ -51,7 +51,7 @@ def is_spared(value: str, turn: TurnFacts) -> bool:
     if not left_alone:
         return False
     return any(
-        seen.names_one(thing, left_alone) and not seen.names_one(thing, turn.now.words) for thing in seen.of_id(value)
+        seen.best_named(thing, left_alone) and not seen.best_named(thing, turn.now.words) for thing in seen.of_id(value)
     )
 
 
@@ -88,8 +88,8 @@ def is_newest(thing: Thing, turn: TurnFacts) -> bool:
     """Whether the newest is meant, and this is the first in the list that was looked at."""
     if not _NEWEST.search(turn.own_words.casefold()):
         return False
-    # The first, for what it says may have others listed.
-    lists = (result.things for result in turn.seen.results if result.this_turn)
+    # The oldest result, for what it says may have others listed.
+    lists = (result.things for result in reversed(turn.seen.results) if result.this_turn)
     first = next((other for things in lists for other in things if other.kind == thing.kind), None)
     return first is not None and first.fields.get("id") == thing.fields.get("id") is not None
 

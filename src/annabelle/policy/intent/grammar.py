@@ -120,7 +120,9 @@ THEN_DO: Final = re.compile(
 # "Ich überlege, es zu löschen", "die Antworten": neither an infinitive nor a noun orders anything.
 NO_IMPERATIVE: Final = re.compile(
     r"\b(?:zu|die|der|den|dem|das|eine?r?|einen|meine|deine|seine|ihre|unsere|von|la|le|les|el|los|las|una|un|à|de|en|"
-    r"para|por|pour|musiał\w*|muszę|trzeba|chyba|comment|cómo|jak|dois|devrais|debo|debería|mam|wie man)\s+$|\bd'$"
+    r"para|por|pour|musiał\w*|muszę|trzeba|chyba|comment|cómo|jak|dois|devrais|debo|debería|mam|wie man|"
+    # "Lista umów" is one of contracts.
+    r"list\w+|spis\w*|kopi\w+|kilka|wiele|dużo|tych|moich|naszych|wszystkich)\s+$|\bd'$"
 )
 # What is weighed, planned or would happen.
 SUPPOSED: Final = re.compile(
