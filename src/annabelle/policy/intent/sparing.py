@@ -15,16 +15,17 @@ _END: Final = (
 )
 _REST: Final = r"(?:(?![,;!?\n)]|[.:](?:\s|$)|\s(?:and|then|but|und|dann|aber|et|puis|mais|y|pero|i|ale)\s).)"
 _KEPT: Final = re.compile(
-    # "Not the one from Alice", "except cv.md"; "I do not know" loses nothing but what it says.
-    r"(?<!if )(?<!wenn )(?<!falls )\b(?:not(?! (?:forget|need))|never(?! forget)|don'?t(?! (?:forget|need))|"
+    # "Not the one from Alice", "except cv.md"; "I do not know" loses nothing but what it says. `not-needed.md` is a name.
+    r"(?<!if )(?<!wenn )(?<!falls )(?<![\w/.-])(?:not(?! (?:forget|need))|never(?! forget)|don'?t(?! (?:forget|need))|"
     r"do not touch|except(?: for)?|apart from|other than|without|instead of|"
     r"rather than|"
     r"nicht(?! mehr)|außer|ohne|bis auf|statt|anstatt|pas(?! besoin)|sauf|sans|nothing|nichts|rien|nada|nic|"
     r"au lieu de|excepto|salvo|menos|sin|en vez de|"
-    r"no (?=(?:el|la|los|las|lo|de|a)\b)|nie(?! potrzebuj)|oprócz|poza|bez|zamiast)\b"
+    r"no (?=(?:el|la|los|las|lo|de|a)\b)|nie(?! potrzebuj)|oprócz|poza|bez|zamiast)\b(?!-|\.\w)"
     rf"(?: (?:to|an|à|a|do)\b)?{_REST}{{1,80}}?(?:{_END}|(?=\s+(?:to|an|à|do)\s))"
     # "Keep the one from Alice", but "keep it in my notes" is an order.
-    r"|\b(?:keep|spare|behalte|behalt|verschone|je garde|on garde|gardez|garde|conserva|mantén|zostaw|zachowaj)\b"
+    r"|(?<![\w/.-])(?:keep|spare|behalte|behalt|verschone|je garde|on garde|gardez|garde|conserva|mantén|zostaw|"
+    r"zachowaj)\b(?!-|\.\w)"
     r"(?! (?:in mind|track|an? |it short|me\b|us\b|un\w* |eine?n? ))"
     rf"(?:(?!\b(?:in|as|on|into|under|als|auf|dans|comme|en|como|jako|w)\b){_REST}){{1,80}}?{_END}"
     rf"|\b(?:leave|lass(?:e|en)?|laisse[rz]?|deja)\b {_REST}{{1,60}}? (?:alone|as (?:it |they )?(?:is|are)|"
