@@ -55,7 +55,7 @@ def offered(hub: HubProcess) -> bool:
 
 
 def kill_thinkers(hub: HubProcess) -> int:
-    found = [child for child in hub.children() if child.name().startswith("thinker-")]
+    found = hub.thinkers()
     for child in found:
         child.kill()
     psutil.wait_procs(found, timeout=10)

@@ -67,7 +67,7 @@ def number(text: str) -> str:
 
 
 def kill_thinker(hub: HubProcess) -> None:
-    thinkers = [child for child in hub.children() if "thinker" in " ".join(child.cmdline())]
+    thinkers = hub.thinkers()
     assert thinkers
     for process in thinkers:
         process.kill()

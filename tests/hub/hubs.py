@@ -106,6 +106,9 @@ class HubProcess:
     def children(self) -> list[psutil.Process]:
         return psutil.Process(self.pid).children(recursive=True)
 
+    def thinkers(self) -> list[psutil.Process]:
+        return [child for child in self.children() if child.name().startswith("thinker-")]
+
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)

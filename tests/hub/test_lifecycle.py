@@ -139,9 +139,7 @@ def test_a_stop_leaves_no_process_and_a_kill_neither(make_hub: MakeHub) -> None:
     hub.say("hello")
     wait_for(lambda: hub.http.get("/status").json()["warmSpare"], "a warm spare")
     family = hub.children()
-    assert sorted(one.name() for one in family if one.name().startswith("thinker-")) == [
-        "thinker-annabel", "thinker-spare"
-    ]  # fmt: skip
+    assert sorted(one.name() for one in hub.thinkers()) == ["thinker-annabel", "thinker-spare"]
     assert hub.stop() == 0
     assert psutil.wait_procs(family, timeout=5)[1] == []
     hub.start()

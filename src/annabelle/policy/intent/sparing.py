@@ -15,7 +15,7 @@ _END: Final = (
 )
 _REST: Final = r"(?:(?![,;!?\n)]|[.:](?:\s|$)|\s(?:and|then|but|und|dann|aber|et|puis|mais|y|pero|i|ale)\s).)"
 _KEPT: Final = re.compile(
-    # "Not the one from Alice", "except cv.md"; "I do not know" loses nothing but what it says. `not-needed.md` is a name.
+    # "Not the one from Alice", "except cv.md"; "I do not know" loses nothing but what it says. `not-this.md` is a name.
     r"(?<!if )(?<!wenn )(?<!falls )(?<![\w/.-])(?:not(?! (?:forget|need))|never(?! forget)|don'?t(?! (?:forget|need))|"
     r"do not touch|except(?: for)?|apart from|other than|without|instead of|"
     r"rather than|"
