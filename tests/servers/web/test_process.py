@@ -42,8 +42,21 @@ CATALOGUE = {
     "browser_tabs": ({"action"}, {"index"}),
     "browser_wait_for": (set(), {"time", "text", "textGone"}),
 }
-READS = {"snapshot", "read", "console_messages", "network_requests", "install", "wait_for"}
-HARMLESS = {"navigate", "navigate_back", "hover", "resize", "close", "tabs", "take_screenshot"}
+READS = {"install", "wait_for"}
+# The first four may be saved as a file, so they do not only read.
+HARMLESS = {
+    "snapshot",
+    "read",
+    "console_messages",
+    "network_requests",
+    "navigate",
+    "navigate_back",
+    "hover",
+    "resize",
+    "close",
+    "tabs",
+    "take_screenshot",
+}
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
