@@ -55,6 +55,11 @@ def is_spared(value: str, turn: TurnFacts) -> bool:
     )
 
 
+def is_spared_file(path: str, turn: TurnFacts) -> bool:
+    """The same of a file."""
+    return turn.spared.path(path) and not turn.now.path(path)
+
+
 def _numbered(value: str, call: CallFacts, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """`Delete message 12`: a number counts what the order is about."""
     orders = (order for order in turn.orders_of(kinds) if mentions(order.objects, call.traits.about))
@@ -141,7 +146,7 @@ def one_of_many(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> boo
 
 def path_named(path: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> bool:
     """A file by its name, or one of all in a folder that was named."""
-    if turn.spared.path(path) and not turn.now.path(path):
+    if is_spared_file(path, turn):
         return False
     if turn.said.path(path):
         return file_meant(path, turn, kinds)

@@ -18,6 +18,7 @@ from annabelle.policy.grounds.targets import (
     is_it,
     is_newest,
     is_spared,
+    is_spared_file,
     made_here,
     one_of_many,
     takes_part,
@@ -207,7 +208,7 @@ def _unnamed_paths(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     replaces = call.traits.existing or any(call.arguments.get(flag) for flag in call.traits.replaces)
     for path in call.values(call.traits.paths):
         said = turn.said
-        if turn.spared.path(path) and not turn.now.path(path):
+        if is_spared_file(path, turn):
             yield f"you wanted {short(path)} to be left alone"
             continue
         if said.path(path) and not (replaces and not file_meant(path, turn, call.traits.wants)):

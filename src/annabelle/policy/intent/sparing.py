@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from annabelle.policy.intent.grammar import NOT_TO_FORGET
@@ -52,16 +53,20 @@ _CLAUSE: Final = re.compile(r"((?:[,;!?\n]|[.:](?=\s|$))\s*|\s(?:but|and|aber|un
 
 def without_spared(text: str) -> str:
     """The text without the clauses that only say what is to be left alone."""
-    clauses = _CLAUSE.split(_KEPT.sub(" ", NOT_TO_FORGET.sub(" ", text)))
-    return "".join("" if _STAYS.match(clause) else clause for clause in clauses)
+    return _parted(text)[0]
 
 
 def only_spared(text: str) -> str:
     """Those clauses alone."""
+    return _parted(text)[1]
+
+
+@lru_cache(maxsize=256)
+def _parted(text: str) -> tuple[str, str]:
+    """A turn asks for both of the same words, and more than once."""
     text = NOT_TO_FORGET.sub(" ", text)
-    clauses = _CLAUSE.split(_KEPT.sub(" ", text))
-    return "\n".join((*_kept(text), *(clause for clause in clauses if _STAYS.match(clause))))
-
-
-def _kept(text: str) -> list[str]:
-    return [match.group() for match in _KEPT.finditer(text)]
+    spared = [match.group() for match in _KEPT.finditer(text)]
+    rest: list[str] = []
+    for clause in _CLAUSE.split(_KEPT.sub(" ", text)):
+        (spared if _STAYS.match(clause) else rest).append(clause)
+    return "".join(rest), "\n".join(spared)
