@@ -70,7 +70,7 @@ def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     payload = list(call.values(call.traits.payload))
     if contradicts(turn.own_words, payload):
         yield "its sum is not the one you named"
-    if _ACCOUNT.search(" ".join(payload)) and not _gives_an_account(payload, turn):
+    if _tells_where_to_pay(payload, turn):
         yield "it tells where to pay, which you did not say"
     if _tells_of_the_vault(payload, call, turn):
         yield "it tells what is in your vault"
@@ -87,10 +87,10 @@ def _tells_of_the_vault(payload: Sequence[str], call: CallFacts, turn: TurnFacts
     return bool(told - turn.said_of(call.traits.wants).words)
 
 
-def _gives_an_account(payload: Sequence[str], turn: TurnFacts) -> bool:
-    """Whether the accounts in it are the person's own words, or they spoke of one."""
+def _tells_where_to_pay(payload: Sequence[str], turn: TurnFacts) -> bool:
+    """Whether there is an account in it that the person did not say, and they spoke of none."""
     accounts = [found.group() for text in payload for found in _ACCOUNT.finditer(text)]
-    return _PAYING.search(turn.topic) is not None or backed(accounts, turn.given)
+    return bool(accounts) and _PAYING.search(turn.topic) is None and not backed(accounts, turn.given)
 
 
 def unnamed_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
