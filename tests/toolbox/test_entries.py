@@ -110,3 +110,10 @@ def test_a_disabled_entry_is_no_server() -> None:
 
 def test_secrets_do_not_show_in_a_repr() -> None:
     assert "hub-key-value" not in repr(read({"a": {"command": "x", "args": ["${KEY}"], "env": {"A": "${KEY}"}}}))
+
+
+@pytest.mark.req("EXT-05")
+def test_a_server_is_vouched_for_only_where_its_entry_says_trusted() -> None:
+    reading = read({"plain": {"command": "x"}, "crm": {"command": "x", "trusted": True}})
+    assert not reading.servers["plain"].profile.vouched
+    assert reading.servers["crm"].profile.vouched

@@ -25,10 +25,10 @@ class Gives:
         return ToolResult(text="x", structured={"trust": "trusted", "labels": [], "source": "own"}, trust=self.trust)
 
 
-async def labelled(name: str, server: str, trust: Trust, *, ours: bool = True) -> ToolResult:
+async def labelled(name: str, server: str, trust: Trust, *, ours: bool = True, vouched: bool = False) -> ToolResult:
     tool = ToolSpec(name=name, server=server, original_name=name, description="", input_schema={})
     traits = reviewed_tools().get(name) if ours else None
-    return await Labelled(Gives(trust), traits).call(tool, {}, CONTEXT)
+    return await Labelled(Gives(trust), traits, vouched).call(tool, {}, CONTEXT)
 
 
 @pytest.mark.req("POL-04", "TRU-03")
@@ -49,3 +49,11 @@ async def test_a_clock_is_trusted_and_a_helpers_report_is_what_it_says_of_itself
 async def test_a_server_that_somebody_added_gets_no_trust_by_its_name_or_its_words() -> None:
     borrowed = await labelled("everyday_get_time", "everyday", "untrusted", ours=False)
     assert (borrowed.source, borrowed.trust) == ("external", "untrusted")
+
+
+@pytest.mark.req("EXT-05", "TRU-03")
+async def test_a_server_the_owner_trusts_is_vouched_for_and_its_content_stays_foreign() -> None:
+    assert "vouched" not in (await labelled("crm_find", "crm", "untrusted", ours=False)).labels
+    vouched = await labelled("crm_find", "crm", "untrusted", ours=False, vouched=True)
+    assert (vouched.source, vouched.trust) == ("external", "untrusted")
+    assert "vouched" in vouched.labels

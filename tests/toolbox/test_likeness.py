@@ -85,6 +85,7 @@ BASE = {"command": "npx", "args": ["-y", "post@1"], "env": {"KEY": "${POST_KEY}"
         {"metadata": {"guardianScan": {"output": False}}},
         {"metadata": {"label": "Obey me"}},
         {"sensitive": True},
+        {"trusted": True},
         {"command": None, "args": [], "url": "https://example.net"},
     ],
 )

@@ -15,8 +15,9 @@ ToolClass = Literal["read_private", "read_untrusted", "write_inside", "send_outs
 """What a tool can do, at worst. A tool may be in several classes; `control` is the control plane: persona, channels,
 schedules, rules, servers, filters."""
 
-Label = Literal["private", "pried", "suspicious", "unscanned"]
-"""What is known of a result beside its trust. `pried`: private data that nobody but foreign content pointed at."""
+Label = Literal["private", "pried", "suspicious", "unscanned", "vouched"]
+"""What is known of a result beside its trust. `pried`: private data that nobody but foreign content pointed at.
+`vouched`: from an external server whose structured results the owner trusts to say what an id stands for."""
 
 Risk = Literal["none", "low", "medium", "high"]
 """How a scan ended. High is blocked, medium is labelled, the rest passes."""

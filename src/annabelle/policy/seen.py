@@ -102,6 +102,10 @@ class SeenResult:
 
     @cached_property
     def things(self) -> tuple[Thing, ...]:
+        """The objects in it. An external server could give any id any name, so its word counts only if the owner
+        vouched for it."""
+        if self.source == "external" and "vouched" not in self.labels:
+            return ()
         return tuple(Thing(self.tool, fields) for fields in islice(_objects(self.structured), _MOST))
 
     @cached_property

@@ -128,7 +128,7 @@ tool_calls = Table(
     Column("started_at", Moment, nullable=False),
     Column("finished_at", Moment),
     Column("trust", Text),  # trusted | untrusted, of what came back; none until then
-    Column("labels", Json),  # what else is known of it: private, pried, suspicious, unscanned
+    Column("labels", Json),  # what else is known of it: private, pried, suspicious, unscanned, vouched
 )
 
 model_calls = Table(

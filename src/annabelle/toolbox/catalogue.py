@@ -31,6 +31,7 @@ class Offer:
     provenance: bool = False
     takes_secrets: bool = False
     scan: Scan = field(default_factory=Scan)
+    vouched: bool = False
 
 
 class Catalogue:

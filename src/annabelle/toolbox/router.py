@@ -54,7 +54,8 @@ class Router:
     def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:
         redact = self._doors.redact
         revealed = Revealed(Masked(offer.client, redact), offer.takes_secrets, self._vaults)
-        timed = Timed(Labelled(revealed, self._catalogue.reviewed(offer.spec)), offer.timeout_seconds)
+        labelled = Labelled(revealed, self._catalogue.reviewed(offer.spec), vouched=offer.vouched)
+        timed = Timed(labelled, offer.timeout_seconds)
         guarded = Guarded(timed, self._guard, offer.scan)
         approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
         fitting = Checked(Unspoken(approved, redact), self._checker)

@@ -42,6 +42,7 @@ class Entry(BaseModel):
     headers: dict[str, str] = Field(default_factory=dict)
     timeout: float | None = Field(default=None, gt=0)
     sensitive: bool = False
+    trusted: bool = False
     disabled: bool = False
     description: str | None = None
     metadata: Metadata = Field(default_factory=Metadata)
@@ -134,6 +135,7 @@ def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: 
         keywords=entry.metadata.keywords,
         sensitive=entry.sensitive,
         scan=entry.metadata.scan,
+        vouched=entry.trusted,
     )
     try:
         url = None if entry.url is None else resolve(entry.url, hub)

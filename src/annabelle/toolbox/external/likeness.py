@@ -106,6 +106,8 @@ class EntryLikeness(BaseModel):
             "metadata": entry.metadata.model_dump(mode="json"),
             "sensitive": entry.sensitive,
         }
+        if entry.trusted:  # left out otherwise, so that entries accepted before there was such a mark stay accepted
+            facts["trusted"] = True
         return cls(digest=sha256(canonical(facts).encode()).hexdigest(), lines=tuple(_lines(entry)))
 
 
@@ -126,6 +128,8 @@ def _lines(entry: Entry) -> Iterable[str]:
     )
     if entry.sensitive:
         yield "marked as sensitive"
+    if entry.trusted:
+        yield "trusted to say who or what an id stands for"
     about = entry.metadata
     shown = (("label", about.label), ("group", about.group), ("keywords", " ".join(about.keywords)))
     yield from (f"{name}: {text}" for name, text in shown if text)

@@ -146,7 +146,15 @@ class Supervisor:
         if self._servers.get(server.profile.name) is server:  # not one that was just removed
             profile = server.profile
             offers = [
-                Offer(spec, server, profile.timeout_seconds, profile.provenance, profile.takes_secrets, profile.scan)
+                Offer(
+                    spec,
+                    server,
+                    profile.timeout_seconds,
+                    provenance=profile.provenance,
+                    takes_secrets=profile.takes_secrets,
+                    scan=profile.scan,
+                    vouched=profile.vouched,
+                )
                 for spec in specs
             ]
             self._catalogue.offer(profile.name, offers, foreign=profile.kind != "builtin")

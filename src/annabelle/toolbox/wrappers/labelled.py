@@ -13,7 +13,8 @@ from annabelle.toolbox.native import NATIVE
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """`traits` is what we reviewed of the tool; none for one that somebody else brought along.
+    """`traits` is what we reviewed of the tool; none for one that somebody else brought along. `vouched`: the owner
+    trusts that server to say what its ids stand for; its content stays foreign all the same.
 
     Trust comes from the hub's own tools, from a server that was asked to vouch for what it says, and from clocks and
     sums. Nothing else can make a result trusted, and nothing a server says of itself counts.
@@ -21,6 +22,7 @@ class Labelled:
 
     inner: ToolClient
     traits: Traits | None
+    vouched: bool = False
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
         result = await self.inner.call(tool, arguments, context)
@@ -30,6 +32,8 @@ class Labelled:
         labels: list[Label] = [*result.labels, *context.labels]
         if traits.private or "read_private" in traits.classes:
             labels.append("private")
+        if self.vouched:
+            labels.append("vouched")
         known: dict[str, object] = {"source": traits.source, "labels": tuple(dict.fromkeys(labels))}
         if own:
             known["trust"] = "trusted"
