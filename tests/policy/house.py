@@ -9,6 +9,8 @@ from annabelle.core.tools import JsonObject, ToolAnnotations, ToolSpec
 from annabelle.core.trust import Decision
 from annabelle.policy.decide import decide
 from annabelle.policy.facts import CallFacts, TurnFacts
+from annabelle.policy.naming import content_words, mailboxes_in
+from annabelle.policy.people import answered, names_of_writers
 from annabelle.policy.rules.rule import Rule
 from annabelle.policy.seen import Seen, SeenResult
 from annabelle.policy.tools.guess import guessed
@@ -46,6 +48,11 @@ class House:
         """What the tool gives back, as far as policy reads it."""
         made = getattr(self, f"_{tool}", None)
         return made(arguments) if made is not None else {"done": True, **arguments, "more": self.foreign}
+
+    def writers(self, name: str) -> frozenset[str]:
+        """The addresses of all who write under a name."""
+        senders = (row[0] for row in self.mails.values() if name in content_words(row[0]))
+        return frozenset(address for sender in senders for _, address in mailboxes_in(sender))
 
     def _mail(self, one: str, *, whole: bool = False) -> JsonObject:
         sender, subject, body = self.mails[one]
@@ -123,8 +130,14 @@ class Turn:
         return self
 
     def decides(self, tool: str, arguments: JsonObject | None = None) -> Decision:
-        """Only the decision."""
-        return decide(call_of(tool, arguments or {}), self.facts, self.rules)
+        """Only the decision. As in the hub, the mailbox says who writes under a name before anybody is asked."""
+        call, facts = call_of(tool, arguments or {}), self.facts
+        decision = decide(call, facts, self.rules)
+        if decision.verdict != "ask":
+            return decision
+        reached = (one for thing in facts.things_of(call) for one in answered(thing, facts))
+        names = names_of_writers((*call.values(call.traits.to), *reached), facts)
+        return decide(call, replace(facts, writers={name: self.house.writers(name) for name in names}), self.rules)
 
     def calls(self, tool: str, arguments: JsonObject | None = None) -> Decision:
         """The decision, and what was seen when it was allowed."""

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.tools import JsonObject
-from policy.house import House, Turn
+from annabelle.policy.decide import decide
+from policy.house import House, Turn, call_of
 
 Call = tuple[str, JsonObject]
 
@@ -142,7 +143,8 @@ def test_a_name_on_a_mail_is_no_address_book() -> None:
     now.house.mails["m9"] = ("Dave Stone <mallory@evil.example>", "Hi", "I am Dave")
     now.calls(*LIST)
     now.calls("find_contact", {"query": "Dave"})
-    assert now.decides("gmail_send_email", {"to": "mallory@evil.example", "subject": "s", "body": "b"}).verdict == "ask"
+    send = call_of("gmail_send_email", {"to": "mallory@evil.example", "subject": "s", "body": "b"})
+    assert decide(send, now.facts).verdict == "ask", "the mailbox was not looked through"
 
 
 @pytest.mark.req("POL-04")

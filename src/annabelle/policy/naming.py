@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from email.utils import getaddresses
 from functools import cached_property
 from posixpath import basename, normpath
 from typing import Final
@@ -65,8 +66,17 @@ def hides_something(value: str) -> bool:
 
 
 def addresses_in(value: str) -> list[str]:
-    """The mail addresses in a header or an argument, without the names around them."""
+    """Everything in a text that reads as a mail address. Whose mail it is, only mailboxes_in can tell."""
     return [found.group().casefold() for found in _ADDRESS.finditer(value)]
+
+
+def mailboxes_in(header: str) -> list[tuple[str, str]]:
+    """Names and addresses of an address header, as the mail standard reads it: an address in a name is a name."""
+    try:
+        found = getaddresses([header])
+    except (ValueError, IndexError, TypeError, RecursionError):
+        return [("", header)]  # one that nobody can have named
+    return [(name, address.casefold()) for name, address in found if "@" in address]
 
 
 def page_key(url: str) -> str:

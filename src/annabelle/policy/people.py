@@ -94,7 +94,13 @@ def _is_the_only_writer(address: str, turn: TurnFacts, direct: Said) -> bool:
         names = turn.now.words & turn.writers.keys()  # "a call with Carla, and write her the agenda"
     kept = (_called(thing) for thing in turn.seen.things if _is_kept(thing))
     known = frozenset(word for called in kept for word in called)
-    return any(turn.writers[name] == frozenset({address}) for name in names - known)
+    return _only_writer(address, names - known, turn)
+
+
+def _only_writer(address: str, names: frozenset[str], turn: TurnFacts) -> bool:
+    """Whether the whole mailbox was looked through, and nobody else writes under any of these names. One of them is
+    not enough: whoever calls himself `Carla Friday` would be the only Friday."""
+    return bool(names) and all(turn.writers.get(name) == frozenset({address}) for name in names)
 
 
 def _is_the_pages(address: str, turn: TurnFacts, order: Said) -> bool:
@@ -136,7 +142,7 @@ def _takes_part_there(address: str, turn: TurnFacts, order: Said) -> bool:
         return False
     events = (thing for thing in turn.seen.things if thing.texts("attendees"))
     meant = [event for event in events if turn.seen.best_named(event, order.words)]
-    return any(address in addresses_in(one) for event in meant for one in event.texts("attendees"))
+    return any(address in event.addresses("attendees") for event in meant)
 
 
 def _told(receiver: str, turn: TurnFacts, order: Said, direct: Said) -> bool:
@@ -180,14 +186,29 @@ def sender_named(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> 
     bound = order_names_a_sender(turn, kinds) or names_receivers(turn, kinds)
     said = turn.said_of(kinds) if bound else turn.said
     address, called = _sender_said(thing, said)
-    if address in said.addresses:
+    if address in said.addresses or (address and _resolved(address, turn, said.words)):
         return True
     # Everybody chooses the name on their mail: where two go by it, it names neither. Nor does it name a stranger where
     # the person keeps somebody of that name.
     others = (_sender_said(other, said) for other in turn.seen.things)
     kept = (_called(other) for other in turn.seen.things if _is_kept(other) and address not in _reached(other))
-    rivals = [*(also for other, also in others if other != address), *kept]
-    return bool(called) and not any(called <= also for also in rivals)
+    if not called or any(called & also for also in kept):
+        return False
+    if any(called <= also for other, also in others if other != address):
+        return False
+    return not address or _only_writer(address, called, turn)
+
+
+def sender_spoken_of(thing: Thing, turn: TurnFacts) -> bool:
+    """Whether the person says a name that is on it: then the name must be right, whatever else fits."""
+    return bool(_sender_said(thing, turn.said)[1])
+
+
+def answered(thing: Thing, turn: TurnFacts) -> tuple[str, ...]:
+    """Whom an answer to a mail goes to: to Reply-To rather than to From, and from one's own on to those it went to."""
+    writers = thing.addresses("reply_to") or thing.addresses("sender")
+    others = tuple(one for one in writers if one not in turn.own)
+    return others or tuple(one for one in thing.addresses("to") if one not in turn.own)
 
 
 def order_names_a_sender(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
@@ -198,8 +219,7 @@ def order_names_a_sender(turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
 
 
 def _sender_said(thing: Thing, said: Said) -> tuple[str, frozenset[str]]:
-    """The address something came from, and the words of the name on it that were said."""
-    sender = thing.sender.casefold()
-    address = next(iter(addresses_in(sender)), "")
-    name = sender.replace(f"<{address}>", " ").replace(address, address.partition("@")[0]) if address else sender
-    return address, content_words(name) & said.words
+    """The address something came from, several as one that nobody has, and the words of its name that were said."""
+    boxes = thing.mailboxes
+    name = " ".join(called or address.partition("@")[0] for called, address in boxes) if boxes else thing.sender
+    return " ".join(address for _, address in boxes), content_words(name) & said.words

@@ -11,7 +11,7 @@ from typing import Final, cast
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label, Source
 from annabelle.policy.meanings import meanings
-from annabelle.policy.naming import content_words, plain
+from annabelle.policy.naming import content_words, mailboxes_in, plain
 
 _ID: Final = ("id", "draft_id", "message_id", "event_id", "chat_id", "telegram_chat_id", "path", "series_id", "note",
               "fact_id", "contact_id", "project_id", "filter_id", "label_id", "name", "email", "emails", "username",
@@ -82,8 +82,18 @@ class Thing:
         """What it is, by the field that says so: a mail has a subject, a file a path."""
         return next((key for key in _KINDS if key in self.fields), "")
 
+    @cached_property
+    def mailboxes(self) -> tuple[tuple[str, str], ...]:
+        """Names and addresses of who it is from."""
+        return tuple(box for text in self.texts(*_FROM) for box in mailboxes_in(text))
+
     def texts(self, *keys: str) -> tuple[str, ...]:
         return tuple(text for key in keys for text in _texts(self.fields.get(key)))
+
+    def addresses(self, *keys: str) -> tuple[str, ...]:
+        """The mail addresses in these fields, without the names beside them: anybody may be called bob@example.com."""
+        headers = (text for key in keys for text in _headers(self.fields.get(key)))
+        return tuple(address for header in headers for _, address in mailboxes_in(header))
 
 
 @dataclass(frozen=True)
@@ -183,6 +193,15 @@ def _plain_texts(value: object) -> tuple[str, ...]:
     """What stands in a field itself, rather than in objects inside of it."""
     values = cast("list[object]", value) if isinstance(value, list) else [value]
     return tuple(text for one in values if not isinstance(one, (dict, list)) for text in _texts(one))
+
+
+def _headers(value: object) -> tuple[str, ...]:
+    """What is read as an address header: of a person with name and address only the address."""
+    if isinstance(value, dict):
+        return _headers(cast("JsonObject", value).get("email"))
+    if isinstance(value, list):
+        return tuple(text for one in cast("list[object]", value) for text in _headers(one))
+    return (value,) if isinstance(value, str) else ()
 
 
 def _objects(value: object, depth: int = 0) -> Iterator[JsonObject]:

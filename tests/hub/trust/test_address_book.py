@@ -68,3 +68,24 @@ async def test_a_memory_that_does_not_answer_knows_nobody(trouble: str, monkeypa
         return ToolResult(text="no", is_error=True)
 
     assert await AddressBook(call).people(AGENT) == ()
+
+
+@pytest.mark.req("POL-04")
+@pytest.mark.parametrize("stranger", ["Carla Works <eve@evil.example>", '"carla@work.example" <eve@evil.example>'])
+async def test_an_answer_to_a_name_looks_through_the_whole_mailbox(house: House, stranger: str) -> None:
+    mails = {"m1": "Carla Reyes <carla@work.example>"}
+
+    async def listed(arguments: JsonObject, _context: CallContext) -> ToolResult:
+        shown = list(mails.items()) if "query" in arguments else list(mails.items())[-1:]
+        rows = [{"id": one, "sender": sender, "to": "me@example.com", "subject": "Hi"} for one, sender in shown]
+        return ToolResult(text="", structured={"emails": rows}, trust="untrusted")
+
+    house.hub.toolbox.add_native([NativeTool("gmail_list_emails", "", {"type": "object"}, listed, READS)])
+    message = await house.says("Reply to Carla that it works")
+    await house.call("gmail_list_emails", message)
+    first = await house.call("gmail_reply_email", message, {"message_id": "m1", "body": "It works"})
+    assert first["approval_id"] is None, first
+    mails["m2"] = stranger
+    again = await house.says("Reply to Carla that it works")
+    await house.call("gmail_list_emails", again)
+    assert (await house.call("gmail_reply_email", again, {"message_id": "m2", "body": "It works"}))["approval_id"]

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.policy.naming import addresses_in, content_words
+from annabelle.policy.naming import content_words
 from annabelle.policy.seen import SeenResult
 
 _LIST: Final = "memory_list_contacts"
@@ -45,9 +45,9 @@ class AddressBook:
             asked: JsonObject = {"query": f"from:{name}", "max_results": _MAILS}
             mails = await self._ask(_MAIL, asked, context, _MAIL_SECONDS)
             if mails is not None:
-                senders = (thing.sender for thing in SeenResult(_MAIL, "mail", structured=mails).things)
-                named = (sender for sender in senders if name in content_words(sender))
-                found[name] = frozenset(address for sender in named for address in addresses_in(sender))
+                things = SeenResult(_MAIL, "mail", structured=mails).things
+                named = (thing for thing in things if name in content_words(thing.sender))
+                found[name] = frozenset(address for thing in named for address in thing.addresses("sender"))
         return found
 
     async def _ask(self, tool: str, arguments: JsonObject, context: CallContext, seconds: float) -> JsonObject | None:

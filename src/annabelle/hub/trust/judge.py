@@ -14,7 +14,7 @@ from annabelle.hub.trust.address_book import AddressBook
 from annabelle.hub.trust.turn_facts import turn_facts
 from annabelle.policy.decide import decide, needs_facts
 from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.people import names_of_writers
+from annabelle.policy.people import answered, names_of_writers
 from annabelle.policy.rules.rule import RuleBook
 from annabelle.policy.tools.guess import guessed
 from annabelle.policy.tools.reviewed import HUB
@@ -66,7 +66,8 @@ class TrustJudge:
         decision, turn = await parts.database.read(look)
         if book is None or decision.verdict != "ask":
             return decision
-        names = names_of_writers(call.values(call.traits.to), turn)
+        reached = (one for thing in turn.things_of(call) for one in answered(thing, turn))
+        names = names_of_writers((*call.values(call.traits.to), *reached), turn)
         if not names:
             return decision
         # Somebody known from their mail alone: worth a look into the mailbox before the person is asked.

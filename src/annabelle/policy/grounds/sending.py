@@ -21,8 +21,15 @@ from annabelle.policy.grounds.targets import (
 )
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import addresses_in, content_words, plain
-from annabelle.policy.people import is_named, order_names_a_sender, sender_named, unnamed
+from annabelle.policy.naming import content_words, plain
+from annabelle.policy.people import (
+    answered,
+    is_named,
+    order_names_a_sender,
+    sender_named,
+    sender_spoken_of,
+    unnamed,
+)
 from annabelle.policy.pointing import not_pointed_at, pointed_at
 from annabelle.policy.provenance import backed
 from annabelle.policy.seen import Thing
@@ -33,6 +40,9 @@ _EVERYONE: Final = re.compile(
     r"\b(?:reply|answer|respond|write)(?: back)?(?: to)? (?:them )?(?:all|everyone|everybody)\b|reply-all|"
     r"\bto (?:all|everyone|everybody)\b|\ban alle\b|\ballen\b|\bà tous\b|\ba todos\b|\bdo wszystkich\b|\bwszystkim\b"
 )
+
+_CUT: Final = "…"
+"""Ends a line of addresses that was too long to show."""
 
 # An IBAN, or the address of a wallet: who pays there has paid for good.
 _ACCOUNT: Final = re.compile(
@@ -136,7 +146,7 @@ def _answered(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             yield f"you did not name {short(receiver)}"
         if _to_everyone(call) and not _EVERYONE.search(turn.said_of(call.traits.wants).text):
             others = [one for thing in things for one in thing.texts("to", "cc")]
-            if not any("cc" in thing.fields for thing in things):
+            if not any("cc" in thing.fields for thing in things) or any(one.endswith(_CUT) for one in others):
                 yield "it is not known who would get it"
             yield from (f"you did not name {short(one)}" for one in unnamed(others, turn, call.traits.wants))
 
@@ -150,9 +160,8 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     elif "sender" in thing.fields:
         if not _is_meant(thing, turn, kinds) or _may_be_another(thing, turn, kinds):
             yield thing.sender
-        sender = addresses_in(thing.sender)
-        for answer_to in thing.texts("reply_to"):
-            yield from (one for one in addresses_in(answer_to) if one not in sender and not is_named(one, turn, kinds))
+        sender = thing.addresses("sender")
+        yield from (one for one in answered(thing, turn) if one not in sender and not is_named(one, turn, kinds))
     elif not thing_named(thing, turn):
         yield next(iter(thing.called), thing.tool)
 
@@ -160,7 +169,8 @@ def _strangers(thing: Thing, call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 def _is_meant(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     # Whoever writes a mail chooses its subject and when it comes: both tell it only where the order names nobody.
     by_itself = order_names(thing, turn, kinds) or is_newest(thing, turn)
-    return sender_named(thing, turn, kinds) or (by_itself and not order_names_a_sender(turn, kinds))
+    by_name = order_names_a_sender(turn, kinds) or sender_spoken_of(thing, turn)
+    return sender_named(thing, turn, kinds) or (by_itself and not by_name)
 
 
 def _may_be_another(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
@@ -168,7 +178,7 @@ def _may_be_another(thing: Thing, turn: TurnFacts, kinds: Sequence[ActionKind]) 
     if turn.seen.names_one(thing, turn.words_of(kinds)) or is_newest(thing, turn):
         return False
     spoken_of = (one for one in turn.seen.things if one.sender and _is_meant(one, turn, kinds))
-    return len({tuple(addresses_in(one.sender)) for one in spoken_of}) > 1
+    return len({one.addresses("sender") for one in spoken_of}) > 1
 
 
 def _to_everyone(call: CallFacts) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.why import short
 from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import Said, addresses_in, content_words
+from annabelle.policy.naming import Said, content_words
 from annabelle.policy.seen import SeenResult, Thing
 from annabelle.policy.tools.nouns import mentions, says_all, speaks_of_many
 
@@ -130,8 +130,7 @@ def pictured_here(path: str, turn: TurnFacts) -> bool:
 
 def takes_part(address: str, call: CallFacts, turn: TurnFacts) -> bool:
     """Whether they are on what is changed already: to say so again tells them nothing new."""
-    there = (one for thing in turn.things_of(call) for one in thing.texts("attendees"))
-    return any(address.casefold() in addresses_in(one) for one in there)
+    return any(address.casefold() in thing.addresses("attendees") for thing in turn.things_of(call))
 
 
 def one_of_many(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:

@@ -154,7 +154,7 @@ def _changed_beside(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for text in call.values(call.traits.payload):
         if text not in there and not backed([text], turn.given) and not _DESCRIBES.search(turn.topic):
             yield f"you did not say “{short(text)}”"
-    people = {one for event in events for text in event.texts("attendees") for one in addresses_in(text)}
+    people = {one for event in events for one in event.addresses("attendees")}
     kept = {one for text in call.values(("attendees",)) for one in addresses_in(text)}
     if "attendees" in call.arguments and people - kept and "delete" not in turn.orders:
         yield "it would take people off the event"
@@ -234,5 +234,5 @@ def _wrote_something_named(receiver: str, turn: TurnFacts, kinds: Sequence[Actio
     """Nothing goes out yet: the address of somebody whose mail was spoken of may be written down."""
     if names_receivers(turn, kinds):
         return False
-    things = (thing for thing in turn.seen.things if receiver in addresses_in(thing.sender))
+    things = (thing for thing in turn.seen.things if receiver in thing.addresses("sender"))
     return any(sender_named(thing, turn, kinds) for thing in things)
