@@ -23,7 +23,7 @@ label = "Typist"
 group = "web"
 keywords = ["type"]
 env = ["TYPED_FILE"]
-takes_secrets = true
+takes_secrets = ["type_it", "refuse_it"]
 """
 SERVER = '''"""Types what it is given into a file, and repeats it everywhere it can."""
 import logging, os

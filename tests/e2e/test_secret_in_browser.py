@@ -70,7 +70,12 @@ def test_a_password_is_typed_into_a_page_and_written_down_nowhere(
     make_hub: MakeHub, rules: ScriptedServer, site: Site, tmp_path: Path
 ):
     op = StandIn(tmp_path / "op-bin")
-    op.know(secrets={"op://Private/Bank/password": SECRET.text})
+    bank = {"id": "i1", "title": "Bank", "category": "LOGIN", "vault": {"id": "vp", "name": "Private"}}
+    other = {**bank, "id": "i2", "title": "Other", "urls": [{"href": "https://other.example"}]}
+    op.know(
+        secrets={"op://Private/Bank/password": SECRET.text, "op://Private/Other/password": SECRET.text},
+        items=[{**bank, "urls": [{"href": f"http://{site.address}/login"}]}, other],
+    )
     path = f"{op.folder}:{os.environ['PATH']}"
     hub = make_hub(
         PATH=path, PRIVATE_HOSTS_ALLOWED=site.address, **only("filer", "memory", "onepassword", "web")
@@ -84,13 +89,17 @@ def test_a_password_is_typed_into_a_page_and_written_down_nowhere(
     handle = found(r"(secret://onepassword/\w+)", do("onepassword_read_secret", reference="op://Private/Bank/password"))
     do("web_browser_navigate", url=f"http://{site.address}/")
     field = found(r'textbox "Word" \[ref=(\w+)\]', do("web_browser_snapshot"))
+    foreign = found(
+        r"(secret://onepassword/\w+)", do("onepassword_read_secret", reference="op://Private/Other/password")
+    )
+    assert "belongs to https://other.example" in do("web_browser_type", ref=field, element="Word", text=foreign)
     do("web_browser_type", ref=field, element="Word", text=handle)
     assert handle in do("web_browser_snapshot"), "the field shows the handle, not what is in it"
     do("web_browser_type", ref=field, element="Word", text=handle, submit=True)
     assert site.got[-1]["word"] == [SECRET.text]
     welcome = do("web_browser_snapshot")
     assert f"Your word is {handle}" in welcome, welcome
-    do("web_browser_navigate", url=f"http://{site.address}/search?word={handle}")
+    assert "does not take secrets" in do("web_browser_navigate", url=f"http://{site.address}/search?word={handle}")
     do("web_browser_close")
     assert not any(SECRET.within(json.dumps(one.body).encode()) for one in rules.requests)
     hub.stop()

@@ -147,7 +147,14 @@ def test_a_secret_goes_into_no_field_but_one_for_secrets(ref: str, verdict: str)
     )
     seen = SeenResult("web_browser_snapshot", "web", text=view, structured={"url": "http://s/shop", "view": view})
     now = Turn().says("Open http://s/shop and log in with the login called Shop from 1password")
-    now.facts = replace(now.facts, origins=("web_browser_snapshot",), seen=Seen((seen,)))
+    told: JsonObject = {
+        "handle": "secret://onepassword/5jjp",
+        "item": "Shop",
+        "field": "password",
+        "urls": ["http://s"],
+    }
+    read = SeenResult("onepassword_read_secret", "vault", private=True, structured=told)
+    now.facts = replace(now.facts, origins=("web_browser_snapshot",), seen=Seen((seen, read)))
     typed: JsonObject = {"ref": ref, "text": "secret://onepassword/5jjp"}
     assert now.decides("web_browser_type", typed).verdict == verdict
     field: JsonObject = {"name": "Password", "type": "textbox", "ref": ref, "value": "secret://onepassword/5jjp"}

@@ -4,6 +4,7 @@ import base64
 import html
 import json
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -44,7 +45,7 @@ class Vault:
         value = self.values.get(str(arguments["handle"]))
         if value is None or context.agent_id != "annabelle" or context.user_id != "owner":
             return ToolResult.failure(RetryByModel("not known", hint="read it again").body())
-        return ToolResult(text="", structured={"value": value})
+        return ToolResult(text="", structured={"value": value, "sites": ["https://bank.example"]})
 
 
 @dataclass
@@ -120,7 +121,9 @@ async def test_the_server_is_told_what_not_to_log_and_nobody_else_is(house: Hous
     context = house.hand.contexts[0]
     assert context.secrets == (VALUE,)
     assert VALUE not in repr(context) + context.model_dump_json()
-    assert call_meta(context, ours=True)["annabelle"]["secrets"] == [VALUE]  # type: ignore[index]
+    told: Any = call_meta(context, ours=True)["annabelle"]
+    assert (told["secrets"], told["secret_sites"]) == ([VALUE], {VALUE: ["https://bank.example"]})
+    assert "secret_sites" not in str(call_meta(context, ours=False))
     assert VALUE not in str(call_meta(context, ours=False))
 
 

@@ -77,6 +77,9 @@ class CallContext(BaseModel):
     secrets: tuple[str, ...] = Field(
         default=(), exclude=True, repr=False, description="Values the arguments hold that the server must not log"
     )
+    secret_sites: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, exclude=True, repr=False, description="By such a value: the only sites it is for"
+    )
 
 
 class ToolResult(BaseModel):

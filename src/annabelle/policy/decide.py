@@ -23,8 +23,8 @@ from annabelle.policy.grounds import (
     ways_out,
     writing,
 )
-from annabelle.policy.grounds.why import doubt
-from annabelle.policy.pointing import pried
+from annabelle.policy.grounds.why import doubt, short
+from annabelle.policy.pointing import pried, unnamed_items
 from annabelle.policy.rules.rule import Rule, RuledCall, matches
 
 _SHOWN: Final = 2
@@ -81,7 +81,9 @@ def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for one in call.classes:
         if one in _GROUNDS:
             yield from _GROUNDS[one](call, turn)
-    if call.traits.source == "vault" and pried(call, turn):
+    if unnamed := unnamed_items(call, turn):
+        yield from (f"you did not name “{short(title)}” of your vault" for title in unnamed)
+    elif call.traits.source == "vault" and pried(call, turn):
         yield "you did not speak of what is in the vault"
     yield from calendars.doubts(call, turn)
     yield from counting.doubts(call, turn)

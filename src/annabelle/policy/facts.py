@@ -105,9 +105,16 @@ class TurnFacts:
     @cached_property
     def ordered(self) -> tuple[Order, ...]:
         """What the person orders in this turn."""
-        if self.earlier and len(self.words) < _SHORT and _YES.fullmatch(self.words):
-            return orders_in(self.earlier[0])
-        return orders_in(self.words)
+        return orders_in(self.earlier[0] if self._agreed else self.words)
+
+    @cached_property
+    def ordering(self) -> Said:
+        """The message that orders: this one, or the one before where they only agree to what that one said."""
+        return Said([without_spared(own_words(self.earlier[0]))]) if self._agreed else self.now
+
+    @cached_property
+    def _agreed(self) -> bool:
+        return bool(self.earlier) and len(self.words) < _SHORT and _YES.fullmatch(self.words) is not None
 
     @cached_property
     def orders(self) -> frozenset[ActionKind]:

@@ -38,6 +38,8 @@ def pried(call: CallFacts, turn: TurnFacts) -> bool:
     """Whether this call reads something private that nobody but foreign content has spoken of."""
     if not turn.tainted or "read_private" not in call.classes:
         return False
+    if _opens_items(call):
+        return bool(unnamed_items(call, turn))
     looked_at = call.arguments.get("working_dir") if call.traits.code else call.arguments
     values = [value for value in texts_of(looked_at) if content_words(value)]
     spoken_of = _spoken_of(call.traits.source, turn)
@@ -46,14 +48,36 @@ def pried(call: CallFacts, turn: TurnFacts) -> bool:
     return any(not (_said(value, turn) or (spoken_of and _pointed(value, turn))) for value in values)
 
 
+def unnamed_items(call: CallFacts, turn: TurnFacts) -> list[str]:
+    """The items of the vault this call opens and the order does not name."""
+    if not _opens_items(call):
+        return []
+    titles = (_title_of(value, turn) for value in call.values(call.traits.of))
+    return [title for title in titles if not item_named(title, turn)]
+
+
+def item_named(title: str, turn: TurnFacts) -> bool:
+    """Whether the whole title of a vault item stands in the order: what is spoken of elsewhere opens nothing."""
+    words = content_words(title)
+    return words <= turn.ordering.words if words else turn.ordering.verbatim(title)
+
+
+def _opens_items(call: CallFacts) -> bool:
+    return call.traits.source == "vault" and bool(call.traits.of)
+
+
+def _title_of(value: str, turn: TurnFacts) -> str:
+    """The title in `op://vault/item/field`, or the one that the vault itself lists for an id."""
+    _, reference, way = value.partition("://")
+    item = way.split("/")[1] if reference and "/" in way else value
+    kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
+    return next((text for thing in kept if thing.fields.get("id") == item for text in thing.texts("title")), item)
+
+
 def _said(value: str, turn: TurnFacts) -> bool:
     """Whether it was named: by itself, or as the thing its id stands for."""
     if _another_file(value, turn):
         return False
-    _, reference, way = value.partition("://")
-    if reference and not turn.said.page(value):
-        # `op://vault/item/field`: what is kept there goes by the name of the item, not by that of the field.
-        return content_words(way.partition("/")[2].partition("/")[0] or way) <= turn.said.words
     if turn.said.path(value) or content_words(value) <= turn.said.words:
         return True
     return any(turn.seen.best_named(thing, turn.said.words) for thing in turn.seen.of_id(value))

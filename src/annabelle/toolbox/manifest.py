@@ -39,7 +39,7 @@ class Manifest(BaseModel):
     env: tuple[VariableName, ...] = ()
     scan: Scan = Scan()
     provenance: bool = False
-    takes_secrets: bool = False
+    takes_secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

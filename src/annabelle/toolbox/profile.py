@@ -27,8 +27,8 @@ class ServerProfile:
     provenance: bool = False
     """It is told where the content of a call may come from, and says how far its results may be trusted. Only a
     manifest can ask for it: the word of an external server counts for nothing."""
-    takes_secrets: bool = False
-    """Its tools get the value where a call names the handle of a secret. Again only a manifest can ask for it."""
+    takes_secrets: tuple[str, ...] = ()
+    """The tools that get the value where a call names the handle of a secret. Again only a manifest can ask for it."""
     vouched: bool = False
     """The owner wrote `trusted` into the entry of an external server: it is believed when it says what an id is."""
 

@@ -70,6 +70,15 @@ async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
     assert "control" in decision.classes
 
 
+@pytest.mark.req("POL-06")
+async def test_an_item_of_the_vault_must_be_named_also_where_nothing_foreign_was_seen(house: House) -> None:
+    judge = TrustJudge(JudgeParts(house.hub.database, NoRules(), _reviewed))
+    message = await house.says("Log in with my Netflix password")
+    named = await judge.judge(spec("onepassword_get_item"), {"item": "Netflix"}, context(message))
+    other = await judge.judge(spec("onepassword_get_item"), {"item": "Bank"}, context(message))
+    assert (named.verdict, other.verdict) == ("allow", "ask")
+
+
 @pytest.mark.req("TRU-03")
 async def test_taint_outlives_turns_the_session_and_the_hub(house: House, build: Build) -> None:
     first = await house.says("What is at http://x.example?")

@@ -115,8 +115,24 @@ async def test_a_secret_is_read_as_a_handle_that_says_what_it_is(vault: ToolServ
     answer = result.model_dump()
     assert (answer["item"], answer["field"]) == ("Bank", "password")
     assert PASSWORD not in str(answer) + result.text()  # type: ignore[attr-defined]
-    assert op.calls == [["read", "--no-newline", "op://Private/Bank/password"]]
+    assert op.calls == [
+        ["item", "get", "Bank", "--vault=Private", "--format=json"],
+        ["read", "--no-newline", "op://Private/Bank/password"],
+    ]
     assert await revealed(vault, answer["handle"]) == PASSWORD
+
+
+@pytest.mark.req("POL-06")
+async def test_a_handle_is_bound_to_its_item_and_to_the_sites_of_it(vault: ToolServer, op: StandIn):
+    op.know(secrets={"op://vp/i1/password": PASSWORD, "op://Private/Visa/number": CARD})
+    bank = await ask(vault, "read_secret", reference="op://vp/i1/password")
+    assert (bank["item"], bank["urls"]) == ("Bank", ["https://bank.example/login"])
+    shown = await ask(vault, "get_item", item="Bank", vault="Private")
+    card = await ask(vault, "read_secret", reference="op://Private/Visa/number")
+    enter_call(Call(agent_id="annabelle", user_id="owner", caller="hub"))
+    for handle in (bank["handle"], shown["fields"][1]["handle"]):  # type: ignore[index]
+        assert (await ask(vault, "reveal", handle=handle))["sites"] == ["https://bank.example/login"]
+    assert (await ask(vault, "reveal", handle=card["handle"]))["sites"] == []
 
 
 @pytest.mark.req("POL-06")

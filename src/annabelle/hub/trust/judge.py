@@ -51,8 +51,10 @@ class TrustJudge:
         message_id = context.message_id
         if message_id is None:
             return decide(call, TurnFacts(), rules)
-        # Before foreign content was seen, reading depends on nothing: the rest of the facts is not loaded.
-        if not rules and set(call.classes) <= _READING and not await self._tainted(message_id):
+        # Before foreign content was seen, reading depends on nothing: the rest of the facts is not loaded. But an item
+        # of the vault must be named even then.
+        reads = set(call.classes) <= _READING and not call.traits.of
+        if not rules and reads and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
         book = parts.book if _reaches_people(call) else None

@@ -11,6 +11,7 @@ from annabelle.policy.facts import CallFacts, TurnFacts
 from annabelle.policy.grounds.sending import says_nothing, unnamed_files
 from annabelle.policy.grounds.why import short
 from annabelle.policy.naming import host_of
+from annabelle.policy.pointing import item_named
 from annabelle.policy.provenance import backed
 from annabelle.policy.rules.rule import texts_of
 from annabelle.policy.tools.nouns import mentions
@@ -48,9 +49,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
             yield f"you did not speak of “{short(label or ref)}”"
     for text, ref in _typed(call):
         if text.startswith(_SECRET):
-            # A comment is no place for a password, whatever the page says of it.
-            if not (mentions(turn.own_words, ("vault",)) and _takes_secrets(ref, turn)):
-                yield "a secret would be typed into the page"
+            yield from _doubts_of_secret(text, ref, turn)
         elif not (_KEYS.fullmatch(text) or says_nothing(text) or backed([text], turn.given)):
             yield f"“{short(text)}” is not what you said"
     yield from unnamed_files(call, turn)
@@ -58,6 +57,23 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "something in it looks like an attempt to give orders"
     if turn.pried:
         yield "private data was read that you did not speak of"
+
+
+def _doubts_of_secret(handle: str, ref: str, turn: TurnFacts) -> Iterator[str]:
+    """Its item must be named, and be kept for some site: for which, the browser checks when it types."""
+    # A comment is no place for a password, whatever the page says of it.
+    if not (mentions(turn.own_words, ("vault",)) and _takes_secrets(ref, turn)):
+        yield "a secret would be typed into the page"
+    kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
+    item = next((one for one in kept if handle in one.texts("handle", "fields") and one.texts("title", "item")), None)
+    if item is None:
+        yield "it is not known what the secret is"
+        return
+    title = item.texts("title", "item")[0]
+    if not item_named(title, turn):
+        yield f"you did not name “{short(title)}” of your vault"
+    if not item.texts("urls"):
+        yield f"“{short(title)}” of your vault is kept for no site"
 
 
 def _typed(call: CallFacts) -> Iterator[tuple[str, str]]:

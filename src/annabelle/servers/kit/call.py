@@ -41,6 +41,8 @@ class Call:
     """Tools whose untrusted output had been seen by then."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values among the arguments that must not be written down; the kit masks them in this process's log."""
+    secret_sites: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], repr=False)
+    """By such a value: the web addresses of the vault item it is of. It is for no other site."""
     _progress: Progress = _nobody_listens
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
@@ -71,10 +73,9 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         return value if isinstance(value, str) and value else None
 
     def texts(name: str) -> tuple[str, ...]:
-        values = facts.get(name)
-        listed = cast("list[object]", values) if isinstance(values, list) else []
-        return tuple(value for value in listed if isinstance(value, str))
+        return _texts(facts.get(name))
 
+    sites = facts.get("secret_sites")
     caller, trust = facts.get("caller"), facts.get("trust")
     return Call(
         trace_id=text("trace_id"),
@@ -90,5 +91,13 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         trust=None if trust is None else "trusted" if trust == "trusted" else "untrusted",
         origins=texts("origins"),
         secrets=texts("secrets"),
+        secret_sites={value: _texts(of) for value, of in cast("dict[str, object]", sites).items()}
+        if isinstance(sites, dict)
+        else {},
         _progress=progress,
     )
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    listed = cast("list[object]", values) if isinstance(values, list) else []
+    return tuple(value for value in listed if isinstance(value, str))

@@ -26,12 +26,14 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """What a handle stands for: a value, or a reference to read anew, as one-time codes need."""
+    """What a handle stands for: a value, or a reference to read anew, as one-time codes need. `sites` are the web
+    addresses of its item."""
 
     item: str
     label: str
     value: str | None = field(default=None, repr=False)
     reference: str | None = None
+    sites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

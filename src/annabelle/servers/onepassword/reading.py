@@ -43,6 +43,7 @@ class SecretShown(Result):
     handle: str = Field(description="Stands for the value; a tool that takes secrets gets the value in its place")
     item: str
     field: str
+    urls: list[str] = Field(description="The only sites it may be typed into")
     good_for_seconds: int
 
     def text(self) -> str:
@@ -54,6 +55,7 @@ class SecretShown(Result):
 
 class Revealed(Result):
     value: str = Field(repr=False)
+    sites: list[str] = Field(default_factory=list, description="The only sites it is for, if its item names any")
 
     def text(self) -> str:
         return "The value is in the structured part."
@@ -85,16 +87,19 @@ class Reading:
     ) -> SecretShown:
         """Get a handle for one secret. Pass the handle to a tool that takes secrets, such as the browser's typing."""
         checked = checked_reference(reference)
+        vault, name, *_, label = checked.removeprefix("op://").partition("?")[0].split("/")
+        arguments = ["item", "get", checked_name(name, "reference"), f"--vault={checked_name(vault, 'reference')}"]
+        item = await self._command.json(ITEM, *arguments)
         value = await self._command.text("read", "--no-newline", checked)
         if not value:
             raise NotFound("This field is empty.")
-        parts = checked.removeprefix("op://").partition("?")[0].split("/")
         again = checked if checked.endswith((_ONE_TIME, "?attribute=totp")) else None
-        secret = Secret(parts[1], parts[-1], None if again else value, again)
+        secret = Secret(item.title, label, None if again else value, again, _sites(item))
         return SecretShown(
             handle=self._handles.keep(secret, _holder()),
             item=secret.item,
             field=secret.label,
+            urls=list(secret.sites),
             good_for_seconds=int(self._handles.seconds),
         )
 
@@ -104,9 +109,10 @@ class Reading:
         if current_call().caller != "hub":
             raise NotAllowed("Only the hub may see a secret.")
         secret = self._handles.find(handle, _holder())
+        value = secret.value or ""
         if secret.reference is not None:
-            return Revealed(value=await self._command.text("read", "--no-newline", secret.reference))
-        return Revealed(value=secret.value or "")
+            value = await self._command.text("read", "--no-newline", secret.reference)
+        return Revealed(value=value, sites=list(secret.sites))
 
     def _shown(self, item: OpItem) -> ItemShown:
         concealed = {index: field for index, field in enumerate(item.fields) if is_concealed(field, item.category)}
@@ -135,7 +141,7 @@ class Reading:
             title=plain(item.title),
             category=item.category,
             vault=item.vault.name if item.vault else None,
-            urls=[plain(address) for url in item.urls if (address := shown_address(url.href))],
+            urls=[plain(address) for address in _sites(item)],
             tags=[plain(tag) for tag in item.tags[:20]],
             files=[plain(file.name) for file in item.files[:20]],
             fields=fields,
@@ -145,13 +151,17 @@ class Reading:
         again = None
         if field.type == "OTP" and item.vault is not None:
             again = f"op://{item.vault.id}/{item.id}/{field.id}{_ONE_TIME}"
-        secret = Secret(item.title, field.name, None if again else field.value, again)
+        secret = Secret(item.title, field.name, None if again else field.value, again, _sites(item))
         return self._handles.keep(secret, _holder())
 
 
 def _harmless(field: OpField) -> str:
     value = field.value or ""
     return shown_address(value) if field.type == "URL" else value
+
+
+def _sites(item: OpItem) -> tuple[str, ...]:
+    return tuple(address for url in item.urls if (address := shown_address(url.href)))
 
 
 def _holder() -> Holder:

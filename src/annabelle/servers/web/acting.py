@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from annabelle.core.errors import RetryByModel
 from annabelle.servers.kit import tool
 from annabelle.servers.web.house import House
 from annabelle.servers.web.results import Done
+from annabelle.servers.web.secret_fields import checked_field, holds_secret
 from annabelle.servers.web.tab import DialogOpened
 from annabelle.servers.web.wording import shown_line
 
@@ -88,6 +90,10 @@ class Acting:
         async with self._house.use() as session:
             tab = await session.tab()
             target = await tab.target(ref)
+            if slowly and holds_secret(text):
+                # Key by key, another frame could take the focus on the way.
+                raise RetryByModel("A secret is typed at once.", hint="Call again without slowly.")
+            entry = await checked_field(tab, target, text)
             seconds = session.patience.action
             did = f"Typed into {_named(element, ref)}"
             try:
@@ -100,9 +106,9 @@ class Acting:
                             f"Typed only the first {_SLOW_CHARS} of {len(text)} characters into {_named(element, ref)}"
                         )
                 else:
-                    await tab.perform("Typing", target.fill(text, timeout=seconds * 1000))
+                    await tab.perform("Typing", entry.fill(text, timeout=seconds * 1000))
                 if submit:
-                    await tab.perform("Pressing Enter", target.press("Enter", timeout=seconds * 1000))
+                    await tab.perform("Pressing Enter", entry.press("Enter", timeout=seconds * 1000))
                     did += " and pressed Enter"
             except DialogOpened:
                 did += "; a dialog opened meanwhile"

@@ -1,4 +1,4 @@
-"""Which addresses are opened: http and https, and the empty page."""
+"""Which addresses are opened: http and https, and the empty page; and which are of the same site."""
 
 from __future__ import annotations
 
@@ -33,3 +33,27 @@ def readable(url: str) -> str:
     if "@" in parts.netloc:
         raise InvalidArguments("Addresses with a name or password in them are not opened.", field="url")
     return address
+
+
+def same_site(page: str, site: str) -> bool:
+    """Whether a page is of a site as a vault item names it: the same host, apart from `www.`, and the same port. A
+    subdomain may be somebody else's. What is kept for https is not given away over http."""
+    try:
+        here, there = urlsplit(page), urlsplit(site if "://" in site else f"//{site}")
+        ports = here.port, there.port
+    except ValueError:
+        return False
+    if here.scheme not in ("http", "https") or (there.scheme == "https" and here.scheme == "http"):
+        return False
+    host = _host(here.hostname)
+    usual = {"http": 80, "https": 443}
+    same_port = (ports[0] or usual[here.scheme]) == (ports[1] or usual[here.scheme])
+    return bool(host) and host == _host(there.hostname) and same_port
+
+
+def _host(name: str | None) -> str:
+    try:
+        ascii_name = (name or "").encode("idna").decode()  # as browsers spell it
+    except UnicodeError:
+        return ""
+    return ascii_name.lower().rstrip(".").removeprefix("www.")

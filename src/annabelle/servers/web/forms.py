@@ -14,11 +14,12 @@ from annabelle.servers.kit import tool
 from annabelle.servers.web.acting import Element, Ref
 from annabelle.servers.web.house import House
 from annabelle.servers.web.results import Done
+from annabelle.servers.web.secret_fields import checked_field
 from annabelle.servers.web.tab import DialogOpened, Tab
 from annabelle.servers.web.wording import shown_line
 
 if TYPE_CHECKING:
-    from playwright.async_api import FilePayload, Locator
+    from playwright.async_api import ElementHandle, FilePayload, Locator
 
 MAX_UPLOAD_BYTES = 45_000_000
 """Of all files together; the browser takes no more than 50 MB this way."""
@@ -62,10 +63,12 @@ class Forms:
         async with self._house.use() as session:
             tab = await session.tab()
             targets = [await tab.target(field.ref) for field in fields]  # all are there before the first is changed
+            pairs = list(zip(fields, targets, strict=True))
+            entries = [await checked_field(tab, target, field.value) for field, target in pairs]
             filled = 0
             try:
-                for field, target in zip(fields, targets, strict=True):
-                    await _fill(tab, field, target)
+                for (field, target), entry in zip(pairs, entries, strict=True):
+                    await _fill(tab, field, target, entry)
                     filled += 1
             except DialogOpened:
                 pass
@@ -141,7 +144,7 @@ class Forms:
         return files
 
 
-async def _fill(tab: Tab, field: FormField, target: Locator) -> None:
+async def _fill(tab: Tab, field: FormField, target: Locator, entry: Locator | ElementHandle) -> None:
     milliseconds = tab.patience.action * 1000
     if field.type == "checkbox":
         wanted = field.value.strip().lower()
@@ -153,7 +156,7 @@ async def _fill(tab: Tab, field: FormField, target: Locator) -> None:
     elif field.type == "combobox" and await _options(tab, target) is not None:
         await _select(tab, target, [field.value])
     else:
-        await tab.perform("Filling the field", target.fill(field.value, timeout=milliseconds))
+        await tab.perform("Filling the field", entry.fill(field.value, timeout=milliseconds))
 
 
 async def _options(tab: Tab, target: Locator) -> list[list[str]] | None:

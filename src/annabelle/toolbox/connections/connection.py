@@ -85,4 +85,5 @@ def call_meta(context: CallContext, *, ours: bool) -> JsonObject:
         facts |= {"trust": context.provenance.trust, "origins": list(context.provenance.origins)}
     if ours and context.secrets:
         facts["secrets"] = list(context.secrets)
+        facts["secret_sites"] = {value: list(sites) for value, sites in context.secret_sites.items()}
     return {"annabelle": {key: value for key, value in facts.items() if value is not None}}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import cast
+
 from annabelle.core.errors import RetryByModel, Unavailable, UnknownTool
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.catalogue import Catalogue
@@ -11,6 +14,14 @@ _REVEAL = "reveal"
 _MOST = 200
 _UNMISTAKABLE = 8
 """Characters from which on a value is looked for in the answers of every server."""
+
+
+@dataclass(frozen=True, slots=True)
+class VaultSecret:
+    """A value, and the web addresses of the item it is of; none where it is bound to no site."""
+
+    value: str = field(repr=False)
+    sites: tuple[str, ...] = ()
 
 
 class Vaults:
@@ -26,7 +37,7 @@ class Vaults:
         self._told: dict[tuple[str | None, str], str] = {}
         self._scrubbers: dict[str, Scrubber | None] = {}
 
-    async def value(self, handle: str, vault: str, context: CallContext) -> str:
+    async def secret(self, handle: str, vault: str, context: CallContext) -> VaultSecret:
         """What the handle stands for, for this caller."""
         try:
             offer = self._catalogue.find(f"{vault}_{_REVEAL}", None, "hub")
@@ -37,13 +48,15 @@ class Vaults:
             raise RetryByModel("There is no vault this handle could come from.", hint="Read the secret again.")
         asking = context.model_copy(update={"caller": "hub", "call_id": None, "provenance": None})
         answer = await offer.client.call(offer.spec, {"handle": handle}, asking)
-        value = (answer.structured or {}).get("value")
+        told = answer.structured or {}
+        value, sites = told.get("value"), told.get("sites")
         if answer.error is not None:
             kind = RetryByModel if answer.error.code == RetryByModel.code else Unavailable
             raise kind(answer.error.message, hint=answer.error.hint)
         if answer.is_error or not isinstance(value, str) or not value:
             raise Unavailable("The value of the secret could not be had.", hint="Read the secret again.")
-        return value
+        listed = cast("list[object]", sites) if isinstance(sites, list) else []
+        return VaultSecret(value, tuple(str(site) for site in listed))
 
     def tell(self, server: str, handles_by_value: dict[str, str]) -> None:
         """From now on this server knows these values."""

@@ -151,7 +151,7 @@ class Supervisor:
                     server,
                     profile.timeout_seconds,
                     provenance=profile.provenance,
-                    takes_secrets=profile.takes_secrets,
+                    takes_secrets=spec.original_name in profile.takes_secrets,
                     scan=profile.scan,
                     vouched=profile.vouched,
                 )

@@ -30,10 +30,11 @@ class Revealed:
                 hint="Handles of secrets are for tools that use them at once, as the browser's typing does.",
             )
         if handles:
-            values = {handle: await self.vaults.value(handle, vault, context) for handle, vault in handles.items()}
-            self.vaults.tell(tool.server, {value: handle for handle, value in values.items()})
-            arguments = with_values(arguments, values)
-            context = context.model_copy(update={"secrets": tuple(values.values())})
+            found = {handle: await self.vaults.secret(handle, vault, context) for handle, vault in handles.items()}
+            self.vaults.tell(tool.server, {secret.value: handle for handle, secret in found.items()})
+            arguments = with_values(arguments, {handle: secret.value for handle, secret in found.items()})
+            sites = {secret.value: secret.sites for secret in found.values()}
+            context = context.model_copy(update={"secrets": tuple(sites), "secret_sites": sites})
         scrubber = self.vaults.scrubber(tool.server)
         if scrubber is None:
             return await self.inner.call(tool, arguments, context)
