@@ -1,6 +1,6 @@
 """How well the guardian tells attacks from ordinary content, and how long it takes.
 
-    .venv/bin/python bench/injection.py --data DIR [--packaged PYTHON] [--unseen] [--misses]
+    .venv/bin/python bench/injection.py --data DIR [--packaged PYTHON] [--unseen] [--cost] [--misses]
 
 DIR holds injection*.jsonl or .jsonl.gz. Detection is measured where 1 % of the ordinary tool output is flagged, by
 subset and by channel, beside plain patterns and, with --packaged, the classifier installed for that interpreter, which
@@ -25,6 +25,7 @@ from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.document import read_document
 from annabelle.servers.guardian.embedded import EmbeddedScanner
 from injection_baselines import packaged_scores, plain_score
+from injection_hostile import measure_hostile
 from injection_unseen import measure_unseen
 from injection_unusual import measure_unusual
 from measure import Report
@@ -127,6 +128,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--packaged", help="interpreter that has the packaged classifier")
     parser.add_argument("--unseen", action="store_true", help="also train without each family and kind")
+    parser.add_argument("--cost", action="store_true", help="also measure what hostile text costs beside ordinary text")
     parser.add_argument("--misses", action="store_true", help="show what is missed and what is flagged wrongly")
     given = parser.parse_args()
     rows, report, scanner, config = read_rows(given.data), Report("injection"), EmbeddedScanner(), GuardianConfig()
@@ -143,6 +145,8 @@ def main() -> None:
     )
     measure_unusual(report, scanner, config)
     timing(report, scanner, rows)
+    if given.cost:
+        measure_hostile(report, scanner)
     if given.misses:
         for row, score in zip(rows, scores, strict=True):
             if row.attack != (score >= config.block_score):

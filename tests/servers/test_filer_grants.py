@@ -374,3 +374,30 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
         with pytest.raises(ConfigMistake) as caught:
             FilesConfig.from_environment()
         assert caught.value.field == "TEMP_CLEANUP_DAYS"
+
+
+async def test_a_grant_of_the_whole_home_opens_no_hidden_file(
+    call: CallTool, config: FilesConfig, grant: WriteGrants
+) -> None:
+    person = config.user_home
+    for name in (".ssh/id", ".netrc", ".mozilla/cookies", "project/.env", "project/main.py"):
+        (person / name).parent.mkdir(parents=True, exist_ok=True)
+        (person / name).write_text("needle")
+    for granted in (person, person.parent):
+        grant({granted: "read-write"})
+        assert (await call("read_file", path=f"{person}/project/main.py")).content == "needle"
+        for name in (".ssh/id", ".netrc", ".mozilla/cookies", "project/.env"):
+            with pytest.raises(NotAllowed):
+                await call("read_file", path=f"{person}/{name}")
+            with pytest.raises(NotAllowed):
+                await call("copy_file", source=f"{person}/{name}", destination="mine.txt")
+        with pytest.raises(NotAllowed):
+            await call("create_file", path=f"{person}/.bashrc", content="x")
+        with pytest.raises(NotAllowed):  # a folder takes what is hidden in it along
+            await call("move_file", source=f"{person}/project", destination="project")
+        listed = await call("list_files", path=str(person), recursive=True)
+        assert not [entry.path for entry in listed.entries if "/." in entry.path.removeprefix(str(person.parent))]
+        found = await call("search_files", query="needle", search_in="granted", search_type="content")
+        assert not [one for one in found.matches if "/." in one.path.removeprefix(str(person.parent))]
+    grant({person: "read", person / "project": "read"})
+    assert (await call("read_file", path=f"{person}/project/.env")).content == "needle"  # granted by itself

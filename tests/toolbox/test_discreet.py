@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,8 @@ from annabelle.core.errors import NotAllowed, ServerDown
 from annabelle.core.redact import MASK, Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.external.entry_secrets import argument_secrets
+from annabelle.toolbox.external.entries import read_entries
+from annabelle.toolbox.external.entry_secrets import argument_secrets, entry_secrets, entry_values
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.processes.overheard import Overheard
 from annabelle.toolbox.wrappers.discreet import Masked, Unspoken
@@ -116,3 +118,23 @@ def test_an_argument_is_a_secret_by_the_name_it_is_given(arguments: tuple[str, .
     known = Redactor(argument_secrets(arguments))
     assert not any(secret in known(" ".join(arguments)) for secret in secrets)
     assert secrets or set(argument_secrets(arguments)) == set()
+
+
+@pytest.mark.req("TRC-03", "POL-06")
+@pytest.mark.parametrize("part", ["env", "headers"])
+async def test_every_value_of_an_entry_is_masked_where_something_is_written_down_whatever_its_name(part: str) -> None:
+    way = {"command": "x"} if part == "env" else {"url": "http://127.0.0.1:1/mcp"}
+    entry = {**way, part: {"REGION": KEY, "SERVER_URL": "https://hooks.example/T0-9917", "DEBUG": "true"}}
+    server = read_entries(json.dumps({"mcpServers": {"a": entry}}), {}, frozenset(), 5).servers["a"]
+    redact = Redactor(entry_secrets(server))
+    redact.learn(entry_values(server), spoken=False)
+    assert redact(f"{KEY} at https://hooks.example/T0-9917 is true") == f"{MASK} at {MASK} is true"
+    assert redact.data({"region": [KEY]}) == {"region": [MASK]}
+    with pytest.raises(ServerDown) as down:
+        await Masked(Server(), redact).call(tool(read_only=True), {}, AGENT)
+    assert KEY not in f"{down.value.message} {down.value.hint} {down.value}"
+    failed = ToolResult(text=f"no {KEY}", is_error=True)
+    assert (await Masked(Server(failed), redact).call(tool(read_only=True), {}, AGENT)).text == f"no {MASK}"
+    # A folder or an address named in an entry may be what a tool is asked about.
+    named = ToolResult(text="ok https://hooks.example/T0-9917")
+    assert await Unspoken(Masked(Server(named), redact), redact).call(tool(read_only=True), {"q": KEY}, AGENT) == named

@@ -53,6 +53,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: set[str] = set()
+        self._unsaid: set[str] = set()
         self._all, self._telling = Forms(()), Forms(())
         self.learn(secrets)
 
@@ -60,12 +61,17 @@ class Redactor:
     def from_environment(cls) -> Redactor:
         return cls(environment_secrets(os.environ))
 
-    def learn(self, secrets: Iterable[str]) -> None:
-        """Mask these values from now on. Short ones would mask ordinary words, so they are left out."""
-        new = {value for value in secrets if len(value) >= _LEAST} - self._values
+    def learn(self, secrets: Iterable[str], *, spoken: bool = True) -> None:
+        """Mask these values from now on. Short ones would mask ordinary words, so they are left out.
+
+        With `spoken=False` they are masked where something is written down, and left alone where people, models and
+        tools speak to each other: a folder or an address that may hold a secret, or may be what the talk is about.
+        """
+        known = self._values if spoken else self._unsaid
+        new = {value for value in secrets if len(value) >= _LEAST} - known
         if new:
-            self._values |= new
-            self._all = Forms(self._values)
+            known |= new
+            self._all = Forms(self._values | self._unsaid)
             self._telling = Forms(filter(_unmistakable, self._values))
 
     def __call__(self, text: str) -> str:
@@ -87,6 +93,11 @@ class Redactor:
         if isinstance(value, list | tuple):
             return [self.data(item) for item in cast("list[object]", value)]
         return value
+
+    @property
+    def written(self) -> Forms:
+        """Every value that is masked in logs, traces and errors."""
+        return self._all
 
     @property
     def known(self) -> Forms:

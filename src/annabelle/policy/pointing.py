@@ -97,7 +97,7 @@ def _pointed(value: str, turn: TurnFacts) -> bool:
     if _another_file(value, turn):
         return False
     new = content_words(value) - turn.said.words
-    if not any(word in turn.seen.foreign for word in new):
+    if not any(map(turn.seen.others_wrote, new)):
         return True
     # Who was told of a mail may look for it again by what it goes by.
     return any(new <= thing.words and thing_pointed_at(thing, turn) for thing in turn.seen.things if thing.sender)

@@ -32,7 +32,6 @@ _KINDS: Final = (
     "name",
 )
 _SAME: Final = 0.9
-_DEEPEST: Final = 12
 _MOST: Final = 3_000
 
 
@@ -98,7 +97,8 @@ class Thing:
 
 @dataclass(frozen=True)
 class SeenResult:
-    """One result of a tool. `this_turn`: it came back since the person's last message."""
+    """One result of a tool. `this_turn`: it came back since the person's last message. `cut`: its content was too much
+    to be loaded."""
 
     tool: str
     source: Source | None = None
@@ -109,6 +109,7 @@ class SeenResult:
     structured: JsonObject | None = None
     this_turn: bool = True
     failed: bool = False
+    cut: bool = False
 
     @cached_property
     def things(self) -> tuple[Thing, ...]:
@@ -117,6 +118,11 @@ class SeenResult:
         if self.source == "external" and "vouched" not in self.labels:
             return ()
         return tuple(Thing(self.tool, fields) for fields in islice(_objects(self.structured), _MOST))
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether there is more in it than is looked at: that may be anything."""
+        return self.cut or next(islice(_objects(self.structured), _MOST, None), None) is not None
 
     @cached_property
     def whole(self) -> str:
@@ -138,6 +144,24 @@ class Seen:
     @cached_property
     def things(self) -> tuple[Thing, ...]:
         return tuple(islice((thing for result in self.results for thing in result.things), _MOST))
+
+    @cached_property
+    def hides_private(self) -> bool:
+        """Whether there is private content that is not looked at, so that any text may be of it (TRU-03)."""
+        return any(result.is_partial for result in self.results if result.private)
+
+    @cached_property
+    def hides_some_now(self) -> bool:
+        """Whether something came back since the person's last message that is not looked at."""
+        return any(result.is_partial for result in self.results if result.this_turn)
+
+    def others_wrote(self, text: str) -> bool:
+        """Whether a text may stand in what others wrote."""
+        return self._hides_foreign or text in self.foreign
+
+    @cached_property
+    def _hides_foreign(self) -> bool:
+        return any(result.is_partial for result in self.results if not result.trusted)
 
     @cached_property
     def foreign(self) -> str:
@@ -204,28 +228,22 @@ def _headers(value: object) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else ()
 
 
-def _objects(value: object, depth: int = 0) -> Iterator[JsonObject]:
-    if depth > _DEEPEST:
-        return
-    if isinstance(value, dict):
-        fields = cast("JsonObject", value)
-        yield fields
-        for one in fields.values():
-            yield from _objects(one, depth + 1)
-    elif isinstance(value, list):
-        for one in cast("list[object]", value)[:_MOST]:
-            yield from _objects(one, depth + 1)
+def _objects(value: object) -> Iterator[JsonObject]:
+    return (cast("JsonObject", one) for one in _walk(value) if isinstance(one, dict))
 
 
-def _texts(value: object, depth: int = 0) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    if isinstance(value, bool) or value is None or depth > _DEEPEST:
-        return ()
-    if isinstance(value, (int, float)):
-        return (str(value),)
-    if isinstance(value, dict):
-        return tuple(text for one in cast("JsonObject", value).values() for text in _texts(one, depth + 1))
-    if isinstance(value, list):
-        return tuple(text for one in cast("list[object]", value) for text in _texts(one, depth + 1))
-    return ()
+def _texts(value: object) -> tuple[str, ...]:
+    found = (one for one in _walk(value) if isinstance(one, (str, int, float)) and not isinstance(one, bool))
+    return tuple(map(str, found))
+
+
+def _walk(value: object) -> Iterator[object]:
+    """A value and all that is inside of it, in order and however deep."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if isinstance(one, dict):
+            waiting.extend(reversed(cast("JsonObject", one).values()))
+        elif isinstance(one, list):
+            waiting.extend(reversed(cast("list[object]", one)))

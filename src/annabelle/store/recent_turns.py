@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from sqlalchemy import Connection, RowMapping, bindparam, select
+from sqlalchemy import Connection, RowMapping, bindparam, case, select
 
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
@@ -23,7 +23,7 @@ WARNED_TURNS = 50
 """Turns whose warnings make policy more careful: more than anybody waits for, but not all of a chat of years."""
 _EARLIER = 2
 _RESULTS = 80
-_RESULT_CHARS = 200_000
+_RESULT_CHARS = 1_000_000
 
 _this = messages.alias("this")
 _before = (
@@ -53,20 +53,28 @@ _untrusted = (
 _any_untrusted = (
     select(tool_calls.c.call_id).select_from(_seen_there).where(*_in_the_thread, tool_calls.c.trust == "untrusted")
 ).limit(1)
-_results = (
-    select(
-        tool_calls.c.tool, tool_calls.c.result, tool_calls.c.trust, tool_calls.c.labels, tool_calls.c.message_id,
-        messages.c.position,
-    )
+_finished = (
+    select(tool_calls)
     .select_from(_seen_there)
-    .where(*_in_the_thread, tool_calls.c.state == "finished")
+    .where(*_in_the_thread, tool_calls.c.state == "finished", tool_calls.c.result.is_not(None))
     .order_by(messages.c.position.desc(), tool_calls.c.finished_at.desc())
-    .limit(_RESULTS)
-)  # fmt: skip
+)
+_results = _finished.limit(_RESULTS)
+_older = _finished.offset(_RESULTS).subquery()
+_in_this_turn = _older.c.message_id.in_(bindparam("turn", expanding=True))
+# Calls of this turn one by one, for they are counted; of those before it, one of each sort.
+_left_out = select(
+    _older.c.tool,
+    _older.c.trust,
+    _older.c.labels,
+    _in_this_turn.label("this_turn"),
+    case((_in_this_turn, _older.c.call_id), else_="").label("call"),
+).distinct()
 _warned = select(tool_calls.c.labels).where(
     tool_calls.c.message_id.in_(bindparam("messages", expanding=True)), tool_calls.c.labels.is_not(None)
 )
 _insert = InsertNew(tool_calls, ["call_id"])
+_BESIDE_CONTENT = frozenset({"source", "is_error"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +89,15 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class KeptResult:
-    """A result as the journal has it. `this_turn`: it came back since the person's last message."""
+    """A result as the journal has it. `this_turn`: it came back since the person's last message. `cut`: there is more
+    in it than is looked at, so nothing can be said about what does not stand in it."""
 
     tool: str
     result: JsonObject
     trusted: bool
     labels: tuple[str, ...]
     this_turn: bool
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +152,24 @@ def _heeded(connection: Connection, message_id: str, turns: int) -> list[RowMapp
 
 
 def _kept(connection: Connection, message_id: str, recent: Sequence[RowMapping], root: str) -> tuple[KeptResult, ...]:
-    """The newest results, as many as are looked at."""
+    """All results, the newest first: with their content while there is room for it, then with what is known of it."""
     turn = {message_id, root} | {str(row["id"]) for row in recent if _root(row) == root}
     kept: list[KeptResult] = []
     left = _RESULT_CHARS
     for row in connection.execute(_results, {"message_id": message_id}).mappings():
-        labels = _labels(row["labels"])
-        result = cast("JsonObject", row["result"] or {})
-        left -= len(str(result))
-        if left > 0 and result:
-            kept.append(KeptResult(row["tool"], result, row["trust"] == "trusted", labels, row["message_id"] in turn))
+        result = cast("JsonObject", row["result"])
+        size = len(str(result))
+        cut = size > left
+        left -= 0 if cut else size
+        content = {key: value for key, value in result.items() if key in _BESIDE_CONTENT} if cut else result
+        kept.append(_result(row, content, this_turn=row["message_id"] in turn, cut=cut))
+    for row in connection.execute(_left_out, {"message_id": message_id, "turn": sorted(turn)}).mappings():
+        kept.append(_result(row, {}, this_turn=bool(row["this_turn"]), cut=True))
     return tuple(kept)
+
+
+def _result(row: RowMapping, content: JsonObject, *, this_turn: bool, cut: bool) -> KeptResult:
+    return KeptResult(row["tool"], content, row["trust"] == "trusted", _labels(row["labels"]), this_turn, cut)
 
 
 def _root(row: RowMapping) -> str:

@@ -47,6 +47,7 @@ class House:
     client: httpx.AsyncClient
     done: list[tuple[str, JsonObject]] = field(default_factory=list[tuple[str, JsonObject]])
     running: list[str] = field(default_factory=list[str])
+    answers: dict[str, JsonObject] = field(default_factory=lambda: dict(ANSWERS))
 
     async def says(self, text: str, chat_id: str = "main") -> str:
         """A message of the person whose turn begins; the turn before it in the chat is over."""
@@ -120,7 +121,7 @@ def _tools(house: House) -> list[NativeTool]:
     def tool(name: str, annotations: ToolAnnotations) -> NativeTool:
         async def act(arguments: JsonObject, _context: CallContext) -> ToolResult:
             house.done.append((name, arguments))
-            answer = ANSWERS.get(name)
+            answer = house.answers.get(name)
             if answer is None:
                 return ToolResult(text="done", structured={"ok": True})
             return ToolResult(text=str(answer), structured=answer, trust="untrusted")

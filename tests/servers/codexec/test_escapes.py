@@ -102,12 +102,33 @@ for family, address in ((socket.AF_INET, ('127.0.0.1', {tcp.getsockname()[1]})),
             print('reached', address)
     except OSError as error:
         print(type(error).__name__)
-print([name for _, name in socket.if_nameindex()])
+print([line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line])
 """
     with tcp, abstract:
         result = await call("execute_code", language="python", code=code)
     assert "reached" not in result.stdout
     assert result.stdout.splitlines()[-1] == "['lo']"
+
+
+FAMILIES = """
+import ctypes, errno, json
+libc = ctypes.CDLL(None, use_errno=True)
+made = {}
+for family in range(64):
+    for name, call in (('socket', lambda: libc.socket(family, 1, 0)), ('raw', lambda: libc.socket(family, 3, 0)),
+                       ('datagram', lambda: libc.socket(family, 2, 0)),
+                       ('pair', lambda: libc.socketpair(family, 1, 0, (ctypes.c_int * 2)()))):
+        ctypes.set_errno(0)
+        if call() >= 0 or ctypes.get_errno() != errno.EAFNOSUPPORT:
+            made.setdefault(family, []).append(name)
+print(json.dumps(sorted(made)))
+"""
+
+
+async def test_no_socket_leads_to_the_host_of_the_machine_or_deep_into_the_kernel(call: CallTool) -> None:
+    """AF_VSOCK (40) is in no namespace: it reaches whoever runs the virtual machine."""
+    result = await call("execute_code", language="python", code=FAMILIES)
+    assert json.loads(result.stdout) == [socket.AF_UNIX]
 
 
 async def test_other_processes_are_neither_seen_nor_reached(call: CallTool) -> None:

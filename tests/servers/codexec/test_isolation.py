@@ -124,6 +124,38 @@ def test_the_kernel_counts_only_where_it_counts_the_cell_alone(tmp_path: Path, m
     assert limit not in Bubblewrap(is_root=False).command(cell_of())
 
 
+def _verdict(program: bytes, number: int, family: int, architecture: int) -> int:
+    """What the kernel would answer: the few steps a filter is made of, done one by one."""
+    steps = [struct.unpack_from("=HBBI", program, start) for start in range(0, len(program), 8)]
+    data, at, held = {0: number, 4: architecture, 16: family}, 0, 0
+    while True:
+        code, if_true, if_false, value = steps[at]
+        at += 1
+        if code == 0x06:
+            return value
+        if code == 0x20:
+            held = data[value]
+        else:
+            hit = {0x15: held == value, 0x35: held >= value, 0x45: bool(held & value)}[code]
+            at += if_true if hit else if_false
+
+
+@pytest.mark.req("SRV-EXE")
+@pytest.mark.parametrize(("machine", "architecture", "calls"), [
+    ("x86_64", 0xC000003E, (41, 53)), ("aarch64", 0xC00000B7, (198, 199)),
+])  # fmt: skip
+@pytest.mark.parametrize(("network", "allowed"), [(False, {1}), (True, {1, 2, 10, 16})])
+def test_only_local_sockets_and_those_of_an_allowed_network_are_made(
+    machine: str, architecture: int, calls: tuple[int, int], network: bool, allowed: set[int]
+) -> None:
+    program = call_filter(machine, network=network)
+    assert program is not None
+    for number in calls:
+        made = {one for one in range(64) if _verdict(program, number, one, architecture) == 0x7FFF0000}
+        assert made == allowed
+    assert _verdict(program, 1, 40, architecture) == 0x7FFF0000  # another call with the same first argument
+
+
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_jumps_only_to_its_own_steps(machine: str) -> None:
     program = call_filter(machine)

@@ -44,4 +44,5 @@ def _seen(kept: KeptResult) -> SeenResult:
         structured=cast("JsonObject", structured) if isinstance(structured, dict) else None,
         this_turn=kept.this_turn,
         failed=kept.result.get("is_error") is True,
+        cut=kept.cut,
     )

@@ -96,6 +96,8 @@ def _takes_secrets(ref: str, turn: TurnFacts) -> bool:
 def _current_page(turn: TurnFacts) -> str | None:
     for result in turn.seen.results:
         if result.tool.startswith("web_") and not result.failed:
+            if result.cut:
+                return None
             for thing in result.things:
                 url = next(iter(thing.texts("url")), None)
                 if url:

@@ -30,7 +30,7 @@ def doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
         yield "this would run code that you did not write"
         return
     given = plain(turn.words)
-    if any(len(line) >= _TELLING and (line in turn.seen.foreign or line in given) for line in lines):
+    if any(len(line) >= _TELLING and (turn.seen.others_wrote(line) or line in given) for line in lines):
         yield "the code stands in that content"
 
 

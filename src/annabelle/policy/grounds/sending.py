@@ -85,7 +85,9 @@ def taken_along(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if _tells_of_the_vault(payload, call, turn):
         yield "it tells what is in your vault"
     kinds = call.traits.wants
-    if carries(payload, not_pointed_at(turn, kinds), [turn.said.text, *pointed_at(turn, kinds)]):
+    if turn.seen.hides_private and not backed(payload, turn.given):
+        yield "more private data was read than the text can be held against"
+    elif carries(payload, not_pointed_at(turn, kinds), [turn.said.text, *pointed_at(turn, kinds)]):
         yield "the text holds private data that you did not speak of"
 
 

@@ -91,7 +91,7 @@ def thing_named(thing: Thing, turn: TurnFacts) -> bool:
 
 def is_newest(thing: Thing, turn: TurnFacts) -> bool:
     """Whether the newest is meant, and this is the first in the list that was looked at."""
-    if not _NEWEST.search(turn.own_words.casefold()):
+    if turn.seen.hides_some_now or not _NEWEST.search(turn.own_words.casefold()):
         return False
     # The oldest result, for what it says may have others listed.
     lists = (result.things for result in reversed(turn.seen.results) if result.this_turn)
@@ -101,7 +101,7 @@ def is_newest(thing: Thing, turn: TurnFacts) -> bool:
 
 def is_it(value: str, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
     """`Read Bob's mail and archive it`: the order points back, and of its kind this alone was opened, or listed."""
-    if not any(_IT.search(order.words) for order in turn.orders_of(kinds)):
+    if turn.seen.hides_some_now or not any(_IT.search(order.words) for order in turn.orders_of(kinds)):
         return False
     results = [result for result in turn.seen.results if result.this_turn and "pried" not in result.labels]
     opened = [result for result in results if _OPENING.search(result.tool)]

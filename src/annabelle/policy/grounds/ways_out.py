@@ -108,7 +108,7 @@ def _tells(query: str, call: CallFacts, turn: TurnFacts) -> bool:
     """Whether words of private content go along that the person did not say."""
     new = content_words(query) - turn.said.words
     private = turn.seen.private
-    if turn.pried or (private and len(query) > _LONGEST):
+    if turn.pried or turn.seen.hides_private or (private and len(query) > _LONGEST):
         return bool(new)
     if not private:
         return False

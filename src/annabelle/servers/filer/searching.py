@@ -16,7 +16,7 @@ from annabelle.servers.filer.survey import Survey
 from annabelle.servers.kit import Result, StopSign, current_call, tool
 from annabelle.servers.kit.files.descend import Walker
 from annabelle.servers.kit.files.parts import chunks_of
-from annabelle.servers.kit.files.places import Root, Spot
+from annabelle.servers.kit.files.places import Spot
 
 MAX_MATCHES = 200
 MAX_CONTENT_BYTES = 1_000_000
@@ -113,7 +113,7 @@ class Searching:
             places = self._desk.places
             roots = [places.workspace] if search_in != "granted" else []
             if search_in != "workspace":
-                roots += [Root(grant.real, writable=False, workspace=False) for grant in places.grants.current()]
+                roots += map(places.root_of, places.grants.current())
             return [Spot(root, ()) for root in roots]
 
         return begin

@@ -163,9 +163,9 @@ AIMS: Final[tuple[Pattern, ...]] = (
         r"['\"]\s?(?:or|and)\s+['\"]?\d+['\"]?\s?=\s?['\"]?\d|\bunion\s+(?:all\s+)?select\b|;\s?(?:drop|delete|"
         r"truncate|shutdown|exec)\s+"
         r"(?:table|from|database)?|\bxp_cmdshell\b|\bwaitfor delay\b|information_schema",
-        r"\{\{.{0,80}(?:config|self|request|\d\s?\*\s?\d|__|cycler|lipsum|import).{0,80}\}\}|\$\{.{0,40}(?:jndi|"
+        r"\{\{[^{}]{0,80}(?:config|self|request|\d\s?\*\s?\d|__|cycler|lipsum|import).{0,80}\}\}|\$\{[^{]{0,40}(?:jndi|"
         r"runtime|process).{0,60}\}|"
-        r"\{%.{0,60}(?:import|for|set).{0,80}%\}",
+        r"\{%[^{]{0,60}(?:import|for|set).{0,80}%\}",
         r"\b(?:powershell|cmd(?:\.exe)?)\b.{0,40}(?:-enc|-e |-nop|/c |bypass|iex)|\bcat\s+/etc/(?:passwd|shadow)|"
         r"/etc/shadow",
         r"\b(?:run|execute|paste|type)\b.{0,40}\b(?:in|into|on|from) (?:your|the|a) (?:terminal|shell|console|command "

@@ -24,7 +24,7 @@ _MARKS: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1df
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})")
 _ESCAPED: Final = (("\\n", "\n"), ("\\t", " "), ('\\"', '"'), ("\\'", "'"), ("\\\\", "\\"))
 _SPACE: Final = re.compile(r"[^\S\n]{2,}")
-_LINES: Final = re.compile(r"\s*\n\s*")
+_LINES: Final = re.compile(r"[^\S\n]?\n\s*")
 _LOOKALIKES: Final = re.compile("[Ͱ-ϿЀ-ԯ԰-֏Ꭰ-Ᏼɑɡıℓǃʀꓲꓳ]")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _SPACED: Final = re.compile(r"(?:(?<!\w)\w[ .\-_*|/·,\n]{1,3}){8,}\w(?!\w)")
@@ -41,10 +41,8 @@ def as_seen(text: str) -> str:
         text = _unescaped(_unescaped(text))
     if not text.isascii():
         text = _as_seen(text)
-    text = _SPACED.sub(_joined_letters, text)
-    if "\n" in text:
-        text = _LINES.sub("\n", text)
-    return _SPACE.sub(" ", text)
+    text = _SPACE.sub(" ", _SPACED.sub(_joined_letters, text))
+    return _LINES.sub("\n", text) if "\n" in text else text
 
 
 def _unescaped(text: str) -> str:

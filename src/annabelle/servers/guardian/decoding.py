@@ -10,6 +10,7 @@ import quopri
 import re
 import string
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Final
 from urllib.parse import unquote
 
@@ -17,6 +18,9 @@ _MOST_RUNS: Final = 40
 _LONGEST_RUN: Final = 20_000
 _SEARCHED: Final = 100_000
 _READABLE: Final = 0.9
+_SHORT: Final = 4_000
+_AROUND: Final = 400
+_RETOLD_PART: Final = 32
 
 TELLING: Final = frozenset(
     [
@@ -56,7 +60,7 @@ _PERCENT: Final = re.compile(r"(?:%[0-9a-fA-F]{2}[^\s%]{0,12}){4,}")
 _ENTITIES: Final = re.compile(r"(?:&#x?[0-9a-fA-F]{2,6};?){4,}")
 _QUOTED: Final = re.compile(r"(?:=[0-9A-F]{2}){5,}")
 _MORSE: Final = re.compile(r"(?:[.\-]{1,6}[ /|]{1,3}){8,}[.\-]{1,6}")
-_LEET: Final = re.compile(r"\b(?=\w*[a-zA-Z])(?=[\w@$!|]*[013457@$!|])[\w@$!|]{4,20}")
+_LEET: Final = re.compile(r"\b(?=\w{0,19}[a-zA-Z])(?=[\w@$!|]{0,19}[013457@$!|])[\w@$!|]{4,20}")
 _WORD: Final = re.compile(r"[A-Za-z]{4,20}")
 _FROM_LEET: Final = str.maketrans("013457@$!|", "oieastasil")
 _ATBASH: Final = str.maketrans(string.ascii_letters, string.ascii_lowercase[::-1] + string.ascii_uppercase[::-1])
@@ -93,16 +97,26 @@ def _without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def retold(text: str) -> Iterator[str]:
-    """The whole text with a cipher undone, for each cipher under which telling words come out."""
-    words = {word.lower() for word in _WORD.findall(text[:_SEARCHED])}
-    if words & _ROT13:
-        yield codecs.decode(text, "rot13")
-    if words & _BACKWARDS:
-        yield text[::-1]
-    if words & _MIRRORED:
-        yield text.translate(_ATBASH)
-    if TELLING & {word.translate(_FROM_LEET).lower() for word in _LEET.findall(text[:_SEARCHED])}:
-        yield text.translate(_FROM_LEET)
+    """The text with a cipher undone, for each cipher under which telling words come out: a short one whole, of a long
+    one what stands around these words, so that decoys can not have everything read over and over."""
+    words = [(one.start(), one.group().lower()) for one in _WORD.finditer(text[:_SEARCHED])]
+    for telling, undo in _CIPHERS:
+        places = [place for place, word in words if word in telling]
+        if places:
+            yield undo(_around(text, places))
+    leet = ((one.start(), one.group()) for one in _LEET.finditer(text[:_SEARCHED]))
+    places = [place for place, word in leet if word.translate(_FROM_LEET).lower() in TELLING]
+    if places:
+        yield _around(text, places).translate(_FROM_LEET)
+
+
+def _around(text: str, places: list[int]) -> str:
+    if len(text) <= _SHORT:
+        return text
+    most = max(_SHORT, len(text) // _RETOLD_PART) // _AROUND
+    apart = [place for before, place in pairwise((-_AROUND, *places)) if place // _AROUND > before // _AROUND]
+    chosen = apart[:: -(-len(apart) // most)]  # from all over the text
+    return "\n".join(text[max(0, place // _AROUND * _AROUND - _AROUND) : place + _AROUND] for place in chosen)
 
 
 def readable(text: str) -> bool:
@@ -181,3 +195,8 @@ _RUNS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], str | None]], ...
 _ROT13: Final = frozenset(codecs.encode(word, "rot13") for word in TELLING)
 _BACKWARDS: Final = frozenset(word[::-1] for word in TELLING)
 _MIRRORED: Final = frozenset(word.translate(_ATBASH) for word in TELLING)
+_CIPHERS: Final[tuple[tuple[frozenset[str], Callable[[str], str]], ...]] = (
+    (_ROT13, lambda text: codecs.decode(text, "rot13")),
+    (_BACKWARDS, lambda text: text[::-1]),
+    (_MIRRORED, lambda text: text.translate(_ATBASH)),
+)

@@ -23,6 +23,9 @@ MOST_ASIDES: Final = 200
 LONGEST_JSON: Final = 2_000_000
 """A longer text is not parsed as JSON: its objects would take many times its size. It is read as it stands."""
 
+SHORTEST_HIDING: Final = 16
+"""A shorter text hides nothing that is worth a word: no code, no comment, no attribute."""
+
 AsideKind = Literal["hidden", "decoded"]
 
 
@@ -118,7 +121,7 @@ def _joined(paths: list[str], kept: Excerpt) -> Document:
     for whole in kept.texts:
         starts.append(position)
         text = as_seen(whole)
-        if len(text) > 7:
+        if len(text) >= SHORTEST_HIDING:
             asides += [Aside("hidden", position, piece) for piece in unseen_pieces(text)]
             pieces, text = decoded(text)
             asides += [Aside("decoded", position, as_seen(piece)) for piece in pieces]

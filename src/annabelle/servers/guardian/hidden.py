@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 _TAG: Final = re.compile(r"<[!/?a-zA-Z][^<>]{0,2000}>")
 _MANY_TAGS: Final = 4
-_COMMENT: Final = re.compile(r"<!--(.{8,4000}?)-->", re.DOTALL)
 _MARKDOWN_COMMENT: Final = re.compile(r"^\s*\[[^\]\n]{1,60}\]:\s*(?:#|<>)\s*[(\"'](.{8,2000}?)[)\"']\s*$", re.MULTILINE)
-_CODE_COMMENT: Final = re.compile(r"/\*(.{12,2000}?)\*/", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(
-    r"\b(?:alt|title|aria-label|aria-description|placeholder|content|summary|data-[\w-]{1,40}|value)"
+    r"\b(?:alt|title|aria-label|aria-description|placeholder|content|summary|data-[\w-]{1,40}+|value)"
     r"\s*=\s*(?:\"([^\"]{12,2000})\"|'([^']{12,2000})')",
     re.IGNORECASE,
 )
-_IMAGE_TEXT: Final = re.compile(r"!\[([^\]\n]{12,2000})\]\(")
-_LINK_TITLE: Final = re.compile(r"\]\([^\s)]{1,500}\s+[\"']([^\"'\n]{12,1000})[\"']\)")
-_UNSEEN: Final = re.compile(
-    r"<(\w{1,20})\b[^<>]{0,500}?(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em|"
-    r"%)?\s*[;\"']|"
+_LINK_TITLE: Final = re.compile(r"\]\([^\s()]{1,500}+\s+[\"']([^\"'\n]{12,1000}+)[\"']\)")
+_ENCLOSED: Final = (("<!--", "-->", 4000), ("/*", "*/", 2000), ("![", "](", 2000))
+"""Where hidden text begins and ends, and how much of it is read."""
+_OPENING: Final = re.compile(r"<(\w{1,20})\b([^<>]{1,1000})>")
+_CLOSING: Final = re.compile(r"</(\w{1,20})")
+_HIDING: Final = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em|%)?\s*[;\"']|"
     r"opacity\s*:\s*0(?:\.0\d*)?\s*[;\"']|color\s*:\s*(?:white|#fff(?:fff)?|transparent)\b|"
-    r"(?:left|top|text-indent)\s*:\s*-\d{3,}|\bhidden\b|max-height\s*:\s*0)[^<>]{0,500}>(.{8,4000}?)</\1",
-    re.IGNORECASE | re.DOTALL,
+    r"(?:left|top|text-indent)\s*:\s*-\d{3,}|\bhidden\b|max-height\s*:\s*0",
+    re.IGNORECASE,
 )
+_LONGEST_ELEMENT: Final = 4000
 _RUNNING: Final = re.compile(r"^<(?:script|iframe|object|embed)\b|javascript:|\bon\w{3,20}\s*=", re.IGNORECASE)
 _WITHIN_WORDS: Final = re.compile(r"</?(?:b|i|u|em|s|a|font|span|strong|small|wbr|mark)\b", re.IGNORECASE)
-_STYLE: Final = re.compile(r"<style\b.{0,20000}?</style\s*>", re.IGNORECASE | re.DOTALL)
-_MARKED: Final = (("](", _IMAGE_TEXT), ("](", _LINK_TITLE), ("]:", _MARKDOWN_COMMENT), ("/*", _CODE_COMMENT))
+_STYLE: Final = re.compile(r"<style\b(?:[^<]++|<(?!/?style\b))*+</style\s*>", re.IGNORECASE)
 _MOST: Final = 60
+_SHORTEST: Final = 8
+_READ_TWICE: Final = 4
+_ALWAYS_READ: Final = 4000
 
 
 def looks_like_markup(text: str) -> bool:
@@ -50,24 +56,57 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def unseen_pieces(text: str) -> list[str]:
-    """Hidden texts of more than a word; at most a bounded number of each sort."""
-    found: list[str] = []
-    if "<" in text:
-        if "<!--" in text:
-            found += [one.group(1) for one in _some(_COMMENT, text)]
-        if "=" in text:
-            found += [one.group(1) or one.group(2) for one in _some(_ATTRIBUTE, text)]
-            found += [_TAG.sub(" ", one.group(2)) for one in _some(_UNSEEN, text)]
-    for sign, expression in _MARKED:
-        if sign in text:
-            found += [one.group(1) for one in _some(expression, text)]
-    return [piece for piece in found if " " in piece.strip()]
+    """Hidden texts of more than a word; at most a bounded number of each sort.
 
-
-def _some(expression: re.Pattern[str], text: str) -> list[re.Match[str]]:
-    found: list[re.Match[str]] = []
-    for one in expression.finditer(text):
-        found.append(one)
-        if len(found) == _MOST:
+    All of it is read a second time, so together they are no more than a part of the text: the shortest come first.
+    """
+    found = sorted((piece for piece in _pieces(text) if " " in piece.strip()), key=len)
+    left, kept = max(_ALWAYS_READ, len(text) // _READ_TWICE), list[str]()
+    for piece in found:
+        left -= len(piece)
+        if left < 0:
             break
-    return found
+        kept.append(piece)
+    return kept
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for begin, end, longest in _ENCLOSED:
+        yield from islice(_enclosed(text, begin, end, longest), _MOST)
+    if "<" in text and "=" in text:
+        yield from (one.group(1) or one.group(2) for one in islice(_ATTRIBUTE.finditer(text), _MOST))
+    if "<" in text and "</" in text:
+        yield from (_TAG.sub(" ", piece) for piece in islice(_hidden_elements(text), _MOST))
+    if "](" in text:
+        yield from (one.group(1) for one in islice(_LINK_TITLE.finditer(text), _MOST))
+    if "]:" in text:
+        yield from (one.group(1) for one in islice(_MARKDOWN_COMMENT.finditer(text), _MOST))
+
+
+def _enclosed(text: str, begin: str, end: str, longest: int) -> Iterator[str]:
+    """What stands between two signs. Each character is looked at once, whatever is left open."""
+    start = text.find(begin)
+    while start >= 0:
+        start += len(begin)
+        stop = text.find(end, start)
+        if stop < 0:
+            return
+        if stop - start >= _SHORTEST:
+            yield text[start : min(stop, start + longest)]
+        start = text.find(begin, stop)
+
+
+def _hidden_elements(text: str) -> Iterator[str]:
+    """What stands in elements that are not shown. The ends are looked up in a list made once."""
+    ends: dict[str, list[int]] = {}
+    for one in _CLOSING.finditer(text):
+        ends.setdefault(one.group(1).lower(), []).append(one.start())
+    done = 0
+    for one in _OPENING.finditer(text):
+        places = ends.get(one.group(1).lower())
+        if places is None or one.start() < done or not _HIDING.search(one.group(2)):
+            continue
+        next_end = bisect_left(places, one.end() + _SHORTEST)
+        if next_end < len(places) and places[next_end] <= one.end() + _LONGEST_ELEMENT:
+            done = places[next_end]
+            yield text[one.end() : done]

@@ -44,10 +44,11 @@ SERVING: Final[tuple[Pattern, ...]] = (
         "filled_link",
         "data_exfiltration",
         "http|](|src=",
-        r"(?:!\[[^\]\n]{0,80}\]\(|src=[\"']?)\s?https?://[^\s\"']{2,160}[?&/=][^\s\"')]{0,40}(?:[{<\[$]|%7b)",
-        r"https?://[^\s\"'<>)]{2,120}[?&=/](?:[{<\[]|%7b)[^\n}>\]]{0,40}\b(?:secret|password|token|key|mail|message|"
-        r"chat|conversation|history|data|content|contents|name|prompt|summary|code|card|address|text)\b",
-        r"https?://\S{2,160}[^.!?\n]{0,40}\b(?:followed by|with \w+ (?:replaced|swapped|filled in)|url-?encoded|"
+        r"(?:!\[[^\]\n]{0,80}\]\(|src=[\"']?)\s?https?://[^\s\"'?&/=]{1,80}+[?&/=][^\s\"')]{0,160}?(?:[{<\[$]|%7b)",
+        r"https?://[^\s\"'<>){\[]{2,120}(?<=[?&=/])(?:[{<\[]|%7b)[^\n}>\]]{0,40}\b(?:secret|password|token|key|"
+        r"mail|message|chat|conversation|history|data|content|contents|name|prompt|summary|code|card|address|text)\b",
+        r"https?://(?:\S{2,160}+[^.!?\n]{0,40}?|\S{2,160}?)\b(?:followed by|with \w+ (?:replaced|"
+        r"swapped|filled in)|url-?encoded|"
         r"appended|(?:plus|and then) (?:the|your|all|everything))",
         r"\b(?:swap|replace|fill|substitute)\b[^.!?\n]{0,40}\b(?:placeholder|address|link|url|image)\b[^.!?\n]{0,40}"
         r"\b(?:with|by|from)\b[^.!?\n]{0,40}\b(?:user|owner|chat|conversation|secret|password|token|key|mail|history)",

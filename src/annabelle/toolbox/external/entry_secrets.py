@@ -31,6 +31,13 @@ def entry_secrets(server: External) -> Iterator[str]:
     yield from argument_secrets(server.argv)
 
 
+def entry_values(server: External) -> Iterator[str]:
+    """Every value of the environment and the headers: only its owner knows which of them is a secret."""
+    for _name, value in (*server.env, *server.headers):
+        yield value
+        yield value.rpartition(" ")[2]
+
+
 def argument_secrets(arguments: Sequence[str]) -> Iterator[str]:
     """What a command line names a secret, in one argument or in two (`--token …`), and passwords in its addresses."""
     for argument in arguments:

@@ -16,7 +16,7 @@ from annabelle.toolbox.connections.http import http_connect
 from annabelle.toolbox.connections.stdio import Manners, stdio_connect
 from annabelle.toolbox.environment import builtin_environment, external_environment
 from annabelle.toolbox.external.entries import External
-from annabelle.toolbox.external.entry_secrets import entry_secrets
+from annabelle.toolbox.external.entry_secrets import entry_secrets, entry_values
 from annabelle.toolbox.external.likeness import Likeness
 from annabelle.toolbox.external.pinning import Hold, Pinning
 from annabelle.toolbox.manifest import Builtin
@@ -79,6 +79,7 @@ class Supervisor:
             return
         # What the user wrote into the entry itself is in no variable of the hub's.
         self._redact.learn(entry_secrets(server))
+        self._redact.learn(entry_values(server), spoken=False)
         hold = self._pinning.may_start(server)
         if hold is not None:
             self._idle[name] = _idle(server, hold.state, hold.sentence)

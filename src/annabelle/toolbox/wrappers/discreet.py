@@ -58,10 +58,12 @@ class Masked:
         try:
             result = await self.inner.call(tool, arguments, context)
         except AnnabelleError as error:
-            if not known.within([error.message, error.hint, error.field]):
+            written = self.redact.written
+            if not written.within([error.message, error.hint, error.field]):
                 raise
-            raise _unsaid(error, known) from None
+            raise _unsaid(error, written) from None
         error = result.error
+        known = self.redact.written if result.is_error else known
         if not known.within((result.text, result.structured, None if error is None else error.model_dump())):
             return result
         if error is not None:

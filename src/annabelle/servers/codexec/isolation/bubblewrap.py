@@ -66,8 +66,8 @@ class Bubblewrap:
     def environment(self, cell: Cell) -> dict[str, str]:
         return dict(cell.env)
 
-    def call_filter(self) -> bytes | None:
-        return call_filter()
+    def call_filter(self, cell: Cell) -> bytes | None:
+        return call_filter(network=cell.network)
 
     def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
         scratch = str(max(cell.limits.memory_bytes // _SCRATCH_SHARE, 1_048_576))

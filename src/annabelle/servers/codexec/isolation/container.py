@@ -46,7 +46,7 @@ class Container:
         own = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
         return {**own, **{name: value for name, value in cell.env.items() if name not in own}}
 
-    def call_filter(self) -> bytes | None:
+    def call_filter(self, cell: Cell) -> bytes | None:
         return None  # the engine brings its own
 
     def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:

@@ -82,7 +82,7 @@ class Layer(Protocol):
         """Where a mount is seen from inside."""
         ...
 
-    def call_filter(self) -> bytes | None:
+    def call_filter(self, cell: Cell) -> bytes | None:
         """System calls to refuse, as a program for the kernel; None where the layer has no use for one."""
         ...
 

@@ -49,7 +49,7 @@ class Seatbelt:
     def environment(self, cell: Cell) -> dict[str, str]:
         return dict(cell.env)
 
-    def call_filter(self) -> bytes | None:
+    def call_filter(self, cell: Cell) -> bytes | None:
         return None  # the profile decides
 
     def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:

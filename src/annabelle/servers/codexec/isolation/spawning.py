@@ -15,7 +15,7 @@ _STREAM_LIMIT = 1 << 16
 
 async def spawn(layer: Layer, cell: Cell, *, stdin: int, stdout: int, stderr: int) -> Process:
     """The command, with the cell's environment and nothing of the server's own. Raises OSError."""
-    with handed_over(layer.call_filter()) as descriptor:
+    with handed_over(layer.call_filter(cell)) as descriptor:
         return await asyncio.create_subprocess_exec(
             *layer.command(cell, descriptor),
             env=layer.environment(cell),

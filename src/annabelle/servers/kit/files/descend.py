@@ -75,7 +75,7 @@ class Walker:
 
     def child(self, folder: int, spot: Spot) -> os.stat_result:
         """The status of something found while listing; its name was not looked at before."""
-        if self._places.forbidden.is_place(spot.path):
+        if self._places.forbids(spot):
             raise NotAllowed(f"{spot.shown} is a protected place.", hint="No grant can open it.")
         return self.status(folder, spot)[1]
 

@@ -10,7 +10,7 @@ from typing import Literal
 from annabelle.core.errors import InvalidArguments, NotAllowed
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.forbidden import below, fold
-from annabelle.servers.kit.files.grants import Grants
+from annabelle.servers.kit.files.grants import Grant, Grants
 from annabelle.servers.kit.files.spelling import spell
 
 Need = Literal["read", "write"]
@@ -18,11 +18,13 @@ Need = Literal["read", "write"]
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder (or one granted file) that may be used, by its real path."""
+    """A folder (or one granted file) that may be used, by its real path. `dotless`: it holds the user's whole home, of
+    which nobody means the hidden files: keys, settings and what programs keep for themselves."""
 
     path: Path
     writable: bool
     workspace: bool
+    dotless: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,17 @@ class Places:
             for written in (grant.path, grant.real):
                 inside = below(full, written)
                 if inside is not None:
-                    root = Root(grant.real, writable=grant.permission == "read-write", workspace=False)
-                    return self._allowed(Spot(root, inside), field)
+                    return self._allowed(Spot(self.root_of(grant), inside), field)
         return NotAllowed(
             f"{full} is outside the workspace and not granted.",
             hint="Use a path in the workspace, or filer_request_grant to learn what the user has to allow.",
             field=field,
         )
+
+    def root_of(self, grant: Grant) -> Root:
+        homes = (self._user_home, Path(os.path.realpath(self._user_home)))
+        dotless = any(fold(home)[: len(grant.real.parts)] == fold(grant.real) for home in homes)
+        return Root(grant.real, grant.permission == "read-write", workspace=False, dotless=dotless)
 
     def full(self, path: str) -> str:
         """An absolute path as it would stand in a grant."""
@@ -111,6 +117,8 @@ class Places:
 
     def forbids(self, spot: Spot) -> bool:
         """Whether a spot is a forbidden place. The workspace may lie inside one (the home), and is then exempt."""
+        if spot.root.dotless and any(name.startswith(".") for name in spot.names):
+            return True
         if not spot.root.workspace:
             return self.forbidden.covers(spot.path)
         steps = range(1, len(spot.names) + 1)
@@ -120,7 +128,12 @@ class Places:
         """Whether moving this spot would move a forbidden place, the workspace or a granted folder with it."""
         folded = fold(spot.path)
         roots = [self.workspace.path, *(grant.real for grant in self.grants.current())]
-        return self.forbidden.below(spot.path) or any(fold(root)[: len(folded)] == folded for root in roots)
+        # What is hidden in a folder would no longer be so under another root.
+        return (
+            spot.root.dotless
+            or self.forbidden.below(spot.path)
+            or any(fold(root)[: len(folded)] == folded for root in roots)
+        )
 
     def _allowed(self, spot: Spot, field: str) -> Spot | NotAllowed:
         return _forbidden(spot.shown, field) if self.forbids(spot) else spot
@@ -134,6 +147,6 @@ class Places:
 def _forbidden(shown: str, field: str) -> NotAllowed:
     return NotAllowed(
         f"{shown} is in a protected place (keys, settings, the system or Annabelle's own data).",
-        hint="No grant can open it.",
+        hint="A grant of the whole home opens no hidden file, and none opens keys or the system.",
         field=field,
     )

@@ -113,10 +113,12 @@ class Workspace:
 
         def work(walker: Walker, stop: StopSign) -> Path:
             spot = self._places.find(path, need, field)
-            if self._places.forbidden.below(spot.path):
+            if spot.root.dotless or self._places.forbidden.below(spot.path):
                 raise NotAllowed(
                     f"{spot.shown} has a protected place in it (keys, settings or Annabelle's own data).",
-                    hint="Use a folder further down.",
+                    hint="Use a folder further down that is granted by itself, not with the whole home."
+                    if spot.root.dotless
+                    else "Use a folder further down.",
                     field=field,
                 )
             with walker.folder(spot, make=make):
