@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import sys
 import tempfile
@@ -20,13 +21,15 @@ from unittest.mock import MagicMock
 import server_docs
 import sqlalchemy as sa
 from source_names import SourceNames
+from stored_models import MODELS
 
 import annabelle
 from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
+from annabelle.cli.service_unit import ServicePlan
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.events import EventType
-from annabelle.core.home import Home
+from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolSpec
 from annabelle.hub.app import make_app
@@ -239,6 +242,23 @@ def home_files() -> list[str]:
     return sorted([*places, str(home.agent("ID").relative_to(home.root))])
 
 
+def stored() -> Json:
+    """The fields of what is kept as JSON in files and columns, under the names they are written with."""
+    return {name: fields(model.model_json_schema(by_alias=True), {}) for name, model in MODELS.items()}
+
+
+def entry_points() -> Json:
+    """How it is started: by the command, and by what stands in the units of service managers."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    plan = ServicePlan("python", Path("/home"), "", 1)
+    return {
+        "scripts": sorted(project["scripts"]),
+        "service": " ".join(plan.argv),
+        "runs": importlib.util.find_spec(f"{plan.argv[-1]}.__main__") is not None,
+        "variable": HOME_VARIABLE,
+    }
+
+
 def events() -> list[str]:
     return sorted(get_args(EventType))
 
@@ -333,6 +353,8 @@ PARTS: dict[str, Callable[[], object]] = {
     "tools": tools,
     "tables": tables,
     "home": home_files,
+    "stored": stored,
+    "entry_points": entry_points,
     "durable": durable,
     "events": events,
     "errors": errors,
