@@ -39,6 +39,13 @@ SETTINGS = {
     "THINKER_SESSION_COMPACTION_KEEP_RECENT": "1",
     "THINKER_SESSION_COMPACTION_COOLDOWN_SECONDS": "0",
 }
+# As a person writes it, with nothing of this machine in it.
+EXTERNAL = {"command": "${OLD_HOME_PYTHON}", "args": ["${OLD_HOME_TESTS}/support/servers/unchanging.py"]}
+MACHINE = {
+    "OLD_HOME_PYTHON": sys.executable,
+    "OLD_HOME_TESTS": str(ROOT / "tests"),
+    "EXTERNAL_SERVERS_NEED_YES": "true",
+}
 SUMMED_UP = "They planned the garden; the roses come first."
 ABOUT = "They spoke about the harbour of Lisbon."
 TALK = "and then we spoke of roses and of rain; " * 15
@@ -80,6 +87,13 @@ class Story:
         self._tool("memory_store_fact", fact="Prefers tea to coffee", category="preference")
         self._tool("memory_update_profile", updates={"persona": {"style": "Short answers, please."}})
         wait_for(lambda: self._states("/tasks", "tasks") == ["done"], "the end of the task", WAIT)
+
+    def accept_a_server_and_stop_an_agent(self) -> None:
+        self._hub.http.post("/servers/unchanging/accept", timeout=WAIT).raise_for_status()
+        wait_for(lambda: self._tools("unchanging"), "the tools of the external server", WAIT)
+        self._tool("unchanging_greet", name="Ada")
+        wait_for(self._hub.home.pins_file.exists, "the pin", WAIT)
+        self._hub.http.post("/stop", json={"target": "scout"}).raise_for_status()
 
     def let_ben_in(self) -> None:
         """Another person, with a token and a chat of their own."""
@@ -133,12 +147,15 @@ class Story:
         text = self._text(words, calls, say)
         return str(self._hub.say(text, wait=0, chatId=chat, channel="terminal")["messageId"])
 
-    def _tool(self, name: str, **arguments: object) -> None:
-        answer = self._hub.http.post("/tools/call", json={"name": name, "arguments": arguments}, timeout=WAIT)
+    def _tool(self, tool: str, /, **arguments: object) -> None:
+        answer = self._hub.http.post("/tools/call", json={"name": tool, "arguments": arguments}, timeout=WAIT)
         assert not answer.raise_for_status().json()["is_error"], answer.text
 
     def _get(self, path: str) -> Json:
         return self._hub.http.get(path).raise_for_status().json()
+
+    def _tools(self, server: str) -> list[str]:
+        return [tool["name"] for tool in self._get("/tools/list")["tools"] if tool["server"] == server]
 
     def _states(self, path: str, key: str) -> list[str]:
         return [one["state"] for one in self._get(path)[key]]
@@ -170,11 +187,13 @@ def write(kill: bool) -> tuple[Home, Json]:
     home.settings_file.write_text("APPROVAL_HOURS=720\n")
     agents = [{"agentId": "annabelle", "thinking": {"workspace": True}}, {"agentId": "scout"}]
     home.agents_file.write_text(json.dumps({"agents": agents}))
+    (home.config / "external-mcps.json").write_text(json.dumps({"mcpServers": {"unchanging": EXTERNAL}}))
     with ScriptedServer(MODEL) as model:
-        hub = HubProcess(home, model.openai_url, **SERVERS, **SETTINGS)
+        hub = HubProcess(home, model.openai_url, **SERVERS, **SETTINGS, **MACHINE)
         with running(hub):
             story = Story(hub, model)
             story.let_ben_in()
+            story.accept_a_server_and_stop_an_agent()
             story.talk()
             story.sum_up()
             story.rule_and_ask()
@@ -193,7 +212,7 @@ def clean(home: Home) -> None:
     for folder in (home.embedding_cache, home.run, home.backups, home.models, home.browser_profiles):
         shutil.rmtree(folder, ignore_errors=True)
     for file in home.logs.iterdir():
-        if not file.name.startswith("audit"):
+        if not file.name.startswith("audit") and file != home.traces_file:
             shutil.rmtree(file) if file.is_dir() else file.unlink()
     for database in home.root.rglob("*.db"):
         with closing(sqlite3.connect(database)) as connection:

@@ -14,21 +14,30 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annabelle.core.home import Home
+from annabelle.core.messages import now
 from hub.hubs import HubProcess, wait_for
 from support.few_servers import only
 from support.scripted_model import Recorded, ScriptedServer, plan_text
+from support.toolbox import TESTS
 
 HOMES = Path(__file__).with_name("homes")
 NAMES = sorted(file.name.removesuffix(".tar.xz") for file in HOMES.glob("*.tar.xz"))
 ANNABELLE = Path(sys.executable).parent / "annabelle"
 WAIT = 180.0
-SETTINGS = {"FACT_EXTRACTION_ENABLED": "false", "AGENT_SESSION_TIMEOUT": "100000000"}
+SETTINGS = {
+    "FACT_EXTRACTION_ENABLED": "false",
+    "AGENT_SESSION_TIMEOUT": "100000000",
+    "EXTERNAL_SERVERS_NEED_YES": "true",
+    "OLD_HOME_PYTHON": sys.executable,
+    "OLD_HOME_TESTS": str(TESTS),
+}
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.timeout(600)
@@ -84,7 +93,7 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     with tarfile.open(HOMES / f"{request.param}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     home = Home(folder / "home")
-    _keep_questions_open(home)
+    _make_recent(home)
     token = home.token_file.read_text().strip()
     facts = json.loads((HOMES / f"{request.param}.json").read_text())
     with ScriptedServer() as model:
@@ -95,20 +104,21 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             hub.end()
 
 
-def _keep_questions_open(home: Home) -> None:
-    """A question waits for days only, and the home may be years old."""
+def _make_recent(home: Home) -> None:
+    """A question waits for days only, and a subagent's task has minutes; the home may be years old."""
     with closing(sqlite3.connect(home.database_file)) as connection, connection:
-        connection.execute("UPDATE approvals SET expires_at = '2999-01-01T00:00:00.000000+00:00'")
+        connection.execute("UPDATE approvals SET expires_at = ?", (_moment(now() + timedelta(days=1)),))
+        connection.execute("UPDATE tasks SET created_at = ? WHERE state != 'done'", (_moment(now()),))
+
+
+def _moment(at: datetime) -> str:
+    return at.isoformat(timespec="microseconds")
 
 
 def test_the_hub_starts_on_it_and_is_well(old: OldHome):
     status = old.get("/status")
     assert status["status"] == "ready"
-    assert {server["name"]: server["available"] for server in status["servers"] if server["available"]} == {
-        "filer": True,
-        "memory": True,
-        "notes": True,
-    }
+    assert {server["name"] for server in status["servers"] if server["available"]} >= {"filer", "memory", "notes"}
     assert {agent["agentId"] for agent in status["agents"]} >= {"annabelle", "scout"}
     assert not any("damaged" in str(notice) for notice in status["notices"])
     assert old.hub.token == old.token, "whoever had the token gets in"
@@ -192,6 +202,23 @@ def test_rules_are_listed_and_held(old: OldHome):
     answer = old.say("held", f"Delete the file Documents/harbour.txt\n{delete}")
     assert "Your rule says: Always ask before deleting files." in answer["reply"]["text"]
     assert (old.hub.home.workspace / "Documents" / "harbour.txt").exists()
+
+
+def test_a_server_that_was_accepted_runs_without_another_yes(old: OldHome):
+    wait_for(lambda: old.get("/servers/unchanging")["held"] is None, "the server to be let in", WAIT)
+    body = {"name": "unchanging_greet", "arguments": {"name": "Ada"}}
+    assert "Hello, Ada." in old.hub.http.post("/tools/call", json=body, timeout=WAIT).raise_for_status().text
+
+
+def test_an_agent_that_was_stopped_stays_stopped(old: OldHome):
+    refused = old.hub.http.post("/message", json={"text": "Go on.", "agentId": "scout"}, params={"wait": WAIT}).text
+    assert "stopped" in refused
+    assert "annabelle resume" in refused
+
+
+def test_a_turn_of_then_can_still_be_explained(old: OldHome):
+    first = old.get(f"/threads/{old.facts['main']}/messages")["messages"][0]
+    assert "memory_store_fact" in old.run("trace", first["traceId"])
 
 
 def test_what_was_spent_is_still_counted(old: OldHome):
