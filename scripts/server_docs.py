@@ -100,8 +100,9 @@ def _facts(manifest: Json, count: int) -> list[str]:
     ]
     if manifest.get("sensitive"):
         lines.append("- its results hold private data")
-    if manifest.get("takes_secrets"):
-        lines.append("- takes [secrets](../vault.md): a handle in a call is replaced by its value")
+    if takes := manifest.get("takes_secrets"):
+        tools = " and ".join(f"`{name}`" for name in takes)
+        lines.append(f"- {tools} take [secrets](../vault.md): a handle in a call is replaced by its value")
     lines.append(f"- gets these [settings](../settings.md): {', '.join(settings) or 'none'}")
     return lines
 

@@ -23,4 +23,4 @@ async def test_a_secret_is_read_over_stdio_and_only_the_hub_learns_its_value(as_
         assert PASSWORD not in refused.model_dump_json()
         meta["annabelle"]["caller"] = "hub"
         shown = await client.call_tool("reveal", {"handle": handle}, meta=meta)
-        assert shown.structured_content == {"value": PASSWORD}
+        assert shown.structured_content == {"value": PASSWORD, "sites": ["https://bank.example/login"]}
