@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from annabelle.core.tools import ToolAnnotations, ToolSpec
+from annabelle.core.tools import JsonObject, ToolAnnotations, ToolSpec
 from annabelle.core.visible import without_unseen
 from annabelle.llm.legible import legible
 from annabelle.llm.types import ModelRequest
@@ -50,7 +50,7 @@ def test_what_belongs_to_the_writing_stays(text: str) -> None:
 def test_every_text_of_a_request_is_read_as_it_is_seen() -> None:
     said = f"a{ORDER}b"
     hints = ToolAnnotations(read_only=True)
-    schema = {"properties": {"x": {"description": said}}}
+    schema: JsonObject = {"properties": {"x": {"description": said}}}
     tool = ToolSpec(name="a_b", server="a", original_name="b", description=said, input_schema=schema, annotations=hints)
     messages = [
         Asked(parts=[SystemPromptPart(content=said), UserPromptPart(content=[said])]),

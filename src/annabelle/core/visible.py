@@ -36,8 +36,8 @@ def _spelled(char: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-# What is kept of unseen signs because the text would read otherwise without it. Each alternative is whole: a flag made of
-# tags, the joiner within an emoji, the choice between an emoji and its plain form, joiners within words that need them.
+# What is kept of unseen signs, for the text would read otherwise without it: a flag made of tags, the joiner within an
+# emoji, the choice between an emoji and its plain form, and joiners within words that need them.
 _MEANT: Final = (
     "(?P<meant>\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
     "|(?<=[\u00a9-\u3299\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
@@ -72,9 +72,9 @@ def data_without_unseen(value: object) -> tuple[object, int]:
             for key, one in cast("dict[object, object]", value).items()
         ]
         return {key[0]: one[0] for key, one in pairs}, sum(key[1] + one[1] for key, one in pairs)
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, list | tuple):
         items = [data_without_unseen(one) for one in cast("list[object]", value)]
-        return type(value)(one for one, _ in items), sum(count for _, count in items)
+        return [one for one, _ in items], sum(count for _, count in items)
     return value, 0
 
 
