@@ -23,6 +23,7 @@ from annabelle.llm.choose import Chooser, Selection
 from annabelle.llm.discretion import discreet
 from annabelle.llm.fallback import BrokenOff, Candidates, FallbackChain
 from annabelle.llm.health import Health, ProviderHealth
+from annabelle.llm.legible import legible
 from annabelle.llm.types import Completed, FellBack, ModelChoice, ModelEvent, ModelRequest, Purpose
 
 _log = logging.getLogger(__name__)
@@ -70,6 +71,9 @@ class ModelService:
         Close it (`contextlib.aclosing`) when you stop reading early: that ends the call at the provider and books it
         as cancelled.
         """
+        request, unseen = legible(request)
+        if unseen:
+            self._tell_unseen(request, unseen)
         bounded = replace(request, max_tokens=request.max_tokens or self._settings.llm_max_output_tokens)
         chain = FallbackChain(self._caller, self._health, self._broken_off)
         async with (
@@ -114,6 +118,12 @@ class ModelService:
                 self._selected[purpose] = self._chooser.for_purpose(self._selected["chat"], purpose)
             chosen = self._selected[purpose]
         return self._caller.as_known(chosen)
+
+    def _tell_unseen(self, request: ModelRequest, count: int) -> None:
+        _log.warning("%d signs that nobody sees were taken out of what the model reads", count)
+        if self._trace is not None:
+            data: JsonObject = {"call_id": request.call_id, "signs": count}
+            self._trace.write("model.unseen_removed", data, trace_id=request.trace_id)
 
     def _tell_fallback(self, request: ModelRequest, event: FellBack) -> None:
         _log.warning("%s", event.sentence)

@@ -113,7 +113,7 @@ def retold(text: str) -> Iterator[str]:
 def _around(text: str, places: list[int]) -> str:
     if len(text) <= _SHORT:
         return text
-    most = max(_SHORT, len(text) // _RETOLD_PART) // _AROUND
+    most = max(_SHORT, len(text) // _RETOLD_PART) // (3 * _AROUND)
     apart = [place for before, place in pairwise((-_AROUND, *places)) if place // _AROUND > before // _AROUND]
     chosen = apart[:: -(-len(apart) // most)]  # from all over the text
     return "\n".join(text[max(0, place // _AROUND * _AROUND - _AROUND) : place + _AROUND] for place in chosen)
