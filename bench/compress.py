@@ -17,11 +17,11 @@ from pathlib import Path
 from pydantic_ai.messages import ModelMessage, ModelRequest
 
 import compress_baselines
-from annabelle.llm.estimate import estimated_tokens
-from annabelle.thinker.compress.judge import Moment, lost, moments, valid
-from annabelle.thinker.compress.strategies import STRATEGIES, Gauge
-from annabelle.thinker.compress.texts import text_of_block
-from annabelle.thinker.compress.trajectories import Trajectory, read_trajectories
+from annabelle.llm.token_estimate import estimate_tokens
+from annabelle.thinker.compression.comparison import Trajectory, read_trajectories
+from annabelle.thinker.compression.context_loss import CallMoment, find_lost_values, is_valid_chain, iterate_moments
+from annabelle.thinker.compression.message_text import render_messages
+from annabelle.thinker.compression.strategies import STRATEGIES, CompressionMeasures
 from measure import Report, percentile
 
 Way = Callable[[list[ModelMessage], ModelRequest, int], list[ModelMessage]]
@@ -42,18 +42,18 @@ class Tally:
     without_first: int = 0
     examples: list[str] = field(default_factory=list)
 
-    def add(self, way: Way, moment: Moment, later: frozenset[str], budget: int) -> None:
+    def add(self, way: Way, moment: CallMoment, later: frozenset[str], budget: int) -> None:
         began = time.process_time()
         after = way(moment.before, moment.goal, budget)
         self.milliseconds.append((time.process_time() - began) * 1000)
-        self.before.append(estimated_tokens(moment.before))
-        self.after.append(estimated_tokens(after))
-        missing = lost(moment.needed, after)
+        self.before.append(estimate_tokens(moment.before))
+        self.after.append(estimate_tokens(after))
+        missing = find_lost_values(moment.needed, after)
         self.needed += len(moment.needed)
         self.lost += len(missing)
         self.later_needed += len(later)
-        self.later_lost += len(lost(later, after))
-        self.invalid += not valid(after)
+        self.later_lost += len(find_lost_values(later, after))
+        self.invalid += not is_valid_chain(after)
         self.without_first += not _has_first(moment.before, after)
         self.examples += sorted(missing)
 
@@ -68,17 +68,17 @@ class Tally:
 
 def _has_first(before: list[ModelMessage], after: list[ModelMessage]) -> bool:
     first = next(one for one in before if any(part.part_kind == "user-prompt" for part in one.parts))
-    return text_of_block([first]) in text_of_block(after)
+    return render_messages([first]) in render_messages(after)
 
 
-def _cases(trajectory: Trajectory, budget: int) -> list[tuple[Moment, frozenset[str]]]:
+def _cases(trajectory: Trajectory, budget: int) -> list[tuple[CallMoment, frozenset[str]]]:
     """The moments above the budget, each with what all calls from there on take out of what was before."""
-    every = list(moments(trajectory.messages))
-    cases: list[tuple[Moment, frozenset[str]]] = []
+    every = list(iterate_moments(trajectory.messages))
+    cases: list[tuple[CallMoment, frozenset[str]]] = []
     for place, moment in enumerate(every):
-        if estimated_tokens(moment.before) > budget:
+        if estimate_tokens(moment.before) > budget:
             later = frozenset(value for one in every[place:] for value in one.needed)
-            cases.append((moment, later - lost(later, moment.before)))
+            cases.append((moment, later - find_lost_values(later, moment.before)))
     return cases
 
 
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--lost", action="store_true", help="show what was lost")
     given = parser.parse_args()
     ways: dict[str, Way] = {
-        name: lambda messages, goal, budget, way=strategy: way.compress(messages, goal, budget, Gauge())
+        name: lambda messages, goal, budget, way=strategy: way.compress(messages, goal, budget, CompressionMeasures())
         for name, strategy in STRATEGIES.items()
     }
     ways |= {"latest that fit": compress_baselines.latest, "old results cut": compress_baselines.old_results_cut}
@@ -117,7 +117,7 @@ def main() -> None:
         if given.lost:
             print("    ", ", ".join(tally.examples[:40]))
     judged = tallies[given.judged]
-    report.figures["moments"] = len(judged.after)
+    report.figures["iterate_moments"] = len(judged.after)
     report.within("invalid chains", judged.invalid, 0)
     report.within("conversations without the user's first message", judged.without_first, 0)
     report.within("tokens after, on average", report.figures[f"{given.judged}_tokens"], 2_300)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.document import read_document
-from annabelle.servers.guardian.embedded import EmbeddedScanner
+from annabelle.servers.guardian.judges import EmbeddedScanner
 from injection_baselines import packaged_scores, plain_score
 from injection_hostile import measure_hostile
 from injection_unseen import measure_unseen

@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from annabelle.servers.guardian.document import read_document
-from annabelle.servers.guardian.embedded import EmbeddedScanner
+from annabelle.servers.guardian.judges import EmbeddedScanner
 from measure import Report
 
 LENGTH: Final = 100_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from annabelle.servers.guardian.config import GuardianConfig
 from annabelle.servers.guardian.document import read_document
-from annabelle.servers.guardian.embedded import EmbeddedScanner
+from annabelle.servers.guardian.judges import EmbeddedScanner
 from measure import Report
 
 

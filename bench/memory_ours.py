@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 from annabelle.core.home import Home
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.keeping import keep
-from annabelle.servers.memory.library import Library
-from annabelle.servers.memory.search import Found
+from annabelle.servers.memory.fact_writer import store_fact
+from annabelle.servers.memory.open_memory import OpenMemory
+from annabelle.servers.memory.search import SearchHits
 from annabelle.store.memory import facts
-from annabelle.store.memory.facts import Embedded, NewFact
+from annabelle.store.memory.facts import FactVector, NewFact
 from annabelle.store.memory.owner import Owner
 
 OWNER = Owner("owner", "annabelle")
 BATCH = 1000
 
 
-async def opened(folder: Path) -> Library:
+async def opened(folder: Path) -> OpenMemory:
     home = Home(folder)
-    return await Library.open(
+    return await OpenMemory.open(
         MemoryConfig(
             file=home.memory_file,
             backups=home.backups,
@@ -44,10 +44,10 @@ async def fill(folder: Path, texts: list[str], vectors: Path) -> None:
     model, dimension = str(library.embedder.model), made.shape[1]
     for start in range(0, len(texts), BATCH):
         rows = [
-            NewFact(text, "background", vector=Embedded(model, dimension, made[start + n].tobytes()))
+            NewFact(text, "background", vector=FactVector(model, dimension, made[start + n].tobytes()))
             for n, text in enumerate(texts[start : start + BATCH])
         ]
-        await library.database.write(lambda c, rows=rows: [facts.add(c, OWNER, row) for row in rows])
+        await library.database.write(lambda c, rows=rows: [facts.add_fact(c, OWNER, row) for row in rows])
     await library.close()
 
 
@@ -55,10 +55,10 @@ async def embedded(texts: list[str]) -> NDArray[np.float32]:
     return await make_embedder(EmbeddingConfig(), None).embed(texts)
 
 
-async def search(library: Library, question: str) -> Found:
-    return await library.search.facts(OWNER, question, 10)
+async def search(library: OpenMemory, question: str) -> SearchHits:
+    return await library.search.search_facts(OWNER, question, 10)
 
 
-async def insert(library: Library, text: str) -> None:
+async def insert(library: OpenMemory, text: str) -> None:
     """As store_fact does it: compared with what is known, indexed, committed."""
-    await keep(library, OWNER, NewFact(text, "background"))
+    await store_fact(library, OWNER, NewFact(text, "background"))

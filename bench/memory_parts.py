@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 
 import memory_ours as ours
-from annabelle.store.driver import driver
+from annabelle.store.engine import driver
 from measure import percentile
 from memory_rows import Rows
 

@@ -17,7 +17,7 @@ from measure import ROOT, Report
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from annabelle.llm.openai_protocol.messages import wire_tools
+from annabelle.llm.openai_format import format_tools
 from prompt_house import FULL, USUAL, House, house, house_tools, weight
 from prompt_talk import Exchange, said
 
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--data", help="Taken for the sake of the other benchmarks; nothing is read from it")
     last = parser.parse_args().turns
     report = Report("prompt")
-    everything = wire_tools(house_tools())
+    everything = format_tools(house_tools())
     report.figures["tools_there"] = len(everything)
     for name, furniture in (("", USUAL), ("full_", FULL)):
         with tempfile.TemporaryDirectory() as folder, house(Path(folder), furniture) as home:

@@ -14,7 +14,7 @@ from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.core.tools import ToolAnnotations, ToolResult, ToolSpec
-from annabelle.skills.seeding import seed_playbooks
+from annabelle.skills.playbook_folder import seed_playbooks
 from prompt_specs import catalogue
 from prompt_talk import LISTING, QUESTION, Exchange, memory
 from support.scripted_model import Call, Reply, Rule, ScriptedServer

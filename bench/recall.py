@@ -20,8 +20,7 @@ from pathlib import Path
 from annabelle.core.home import Home
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.library import Library
-from annabelle.servers.memory.turn_keeping import keep_turn
+from annabelle.servers.memory.open_memory import OpenMemory, store_turn
 from annabelle.store.memory.conversations import NewTurn
 from annabelle.store.memory.owner import Owner
 from conversation_data import Dialogue, read_folder
@@ -81,11 +80,11 @@ async def measure(dialogue: Dialogue, provider: str, recall: Recall, times: Time
     owner = Owner("bench", "annabelle")
     baselines = Baselines([doc.text for doc in dialogue.docs], [doc.id for doc in dialogue.docs])
     with tempfile.TemporaryDirectory() as folder:
-        library = await Library.open(config_in(Path(folder), provider))
+        library = await OpenMemory.open(config_in(Path(folder), provider))
         try:
             ids: dict[int, str] = {}
             for doc in dialogue.docs:
-                turn, _ = await keep_turn(
+                turn, _ = await store_turn(
                     library, owner, NewTurn(doc.session, doc.text, "", doc.said_at, speaker=doc.speaker)
                 )
                 ids[turn.id] = doc.id
@@ -93,7 +92,7 @@ async def measure(dialogue: Dialogue, provider: str, recall: Recall, times: Time
                 groups = (f"{dialogue.file}", f"{dialogue.file}/{dialogue.pool}", f"{dialogue.file}: {query.category}")
                 groups = tuple(dict.fromkeys(("all", *groups)))
                 with times:
-                    found = await library.search.conversations(owner, query.text, max(AT))
+                    found = await library.search.search_conversations(owner, query.text, max(AT))
                 recall.add(groups, OURS, [ids[hit.row_id] for hit in found.hits], query.gold)
                 for method, order in (await baselines.ask(query.text, max(AT))).items():
                     recall.add(groups, method, order, query.gold)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annabelle.embeddings import EmbeddingConfig
-from annabelle.embeddings.make import make_embedder
-from annabelle.store.driver import driver
+from annabelle.embeddings.factory import make_embedder
+from annabelle.store.engine import driver
 
 _WORD = re.compile(r"\w+")
 

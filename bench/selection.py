@@ -24,8 +24,8 @@ from annabelle.core.ids import new_id
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolSpec
 from annabelle.embeddings import EmbeddingConfig, make_embedder
-from annabelle.thinker.select.hybrid import HybridSelector
-from annabelle.thinker.select.selector import SelectionAsk
+from annabelle.thinker.selection.hybrid_selector import HybridSelector
+from annabelle.thinker.selection.selection import SelectionRequest
 from measure import Report, data_arguments, percentile
 from recall_baselines import Baselines
 
@@ -99,13 +99,13 @@ async def measure(name: str, row: dict[str, Any], provider: str, shares: Shares,
     sent: list[int] = []
     for warm in range(2):
         # The first rounds make the index and the vectors of the tools, which a turn finds ready.
-        await selector.select(SelectionAsk(brief("warm up"), f"what is ready {warm}", tools))
+        await selector.select(SelectionRequest(brief("warm up"), f"what is ready {warm}", tools))
         await asyncio.sleep(1)
     for query in row["queries"]:
         gold = known.intersection(query["gold"])
         if not gold:
             continue
-        ask = SelectionAsk(brief(query["query"]), query["query"], tools)
+        ask = SelectionRequest(brief(query["query"]), query["query"], tools)
         began = time.perf_counter(), time.process_time()
         selection = await selector.select(ask)
         wall.append((time.perf_counter() - began[0]) * 1000)

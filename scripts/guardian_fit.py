@@ -10,11 +10,10 @@ import numpy as np
 from guardian_attacks import Sample
 from numpy.typing import NDArray
 
-from annabelle.servers.guardian.characters import as_seen
-from annabelle.servers.guardian.cues import CUES, read_cues
-from annabelle.servers.guardian.document import read_document
-from annabelle.servers.guardian.features import SIZE, Features, read_features
-from annabelle.servers.guardian.windows import windows_of
+from annabelle.servers.guardian.attack_cues import CUES, find_cues
+from annabelle.servers.guardian.classifier import SIZE, Features, read_features
+from annabelle.servers.guardian.document import read_document, split_into_windows
+from annabelle.servers.guardian.visible_text import normalise_characters
 
 DENSE = len(CUES) + 2
 MOST_WINDOWS = 20
@@ -48,11 +47,11 @@ def read_example(sample: Sample, kinds: NDArray[np.uint16], chance: np.random.Ge
     """The windows of a sample, as the guardian would cut them; of very many, some."""
     document = read_document(sample.text)
     parts = [("", document.text), *((aside.kind, aside.text) for aside in document.asides)]
-    attack = as_seen(sample.attack)[:2000] if sample.attack else None
+    attack = normalise_characters(sample.attack)[:2000] if sample.attack else None
     windows: list[Window] = []
     for kind, text in parts:
         features = read_features(text, kinds)
-        spans = windows_of(0, len(text))
+        spans = split_into_windows(0, len(text))
         if len(spans) > MOST_WINDOWS:
             spans = [spans[place] for place in sorted(chance.choice(len(spans), MOST_WINDOWS, replace=False))]
         for start, end in spans:
@@ -70,7 +69,7 @@ def _window(text: str, features: Features, span: tuple[int, int], kind: str, att
     first, last = np.searchsorted(features.starts, [start, end])
     slices = [pieces[start:end] for pieces in features.pieces] + [words[first:last] for words in features.words]
     dense = np.zeros(DENSE, dtype=np.float32)
-    for cue in read_cues(text[start:end]):
+    for cue in find_cues(text[start:end]):
         dense[cue.family] = CUE
     dense[len(CUES)] = CUE * (kind == "hidden")
     dense[len(CUES) + 1] = CUE * (kind == "decoded")

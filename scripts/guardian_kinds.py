@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from annabelle.embeddings.config import EmbeddingConfig
-from annabelle.embeddings.weights import load
-from annabelle.servers.guardian.features import KIND_TABLE_BITS, word_slot
+from annabelle.embeddings.embedded_model import load_weights
+from annabelle.servers.guardian.classifier import KIND_TABLE_BITS, find_word_slot
 
 KINDS = 500
 _ROUNDS = 12
@@ -15,14 +15,14 @@ _ROUNDS = 12
 
 def make_kinds(seed: int) -> NDArray[np.uint16]:
     """For the slot of each known word the number of its kind, from 1; 0 for words nobody knows."""
-    weights = load(EmbeddingConfig.from_environment().model)
+    weights = load_weights(EmbeddingConfig.from_environment().model)
     words = sorted({word.lstrip("Ġ▁").lower() for word in weights.tokenizer.get_vocab() if word.lstrip("Ġ▁").isalpha()})
     words = [word for word in words if 2 <= len(word) <= 20]
     vectors = np.stack([weights.vector(word) for word in words])
     groups = _grouped(vectors, seed)
     table = np.zeros(1 << KIND_TABLE_BITS, dtype=np.uint16)
     for word, group in zip(words, groups, strict=True):
-        table[word_slot(word)] = group + 1
+        table[find_word_slot(word)] = group + 1
     return table
 
 

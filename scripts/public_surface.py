@@ -26,21 +26,21 @@ from stored_models import MODELS
 import annabelle
 from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
-from annabelle.cli.service_unit import ServicePlan
+from annabelle.cli.service_manager import ServicePlan
 from annabelle.core.errors import AnnabelleError
-from annabelle.core.events import EventType
 from annabelle.core.home import HOME_VARIABLE, Home
+from annabelle.core.messages import EventType
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolSpec
 from annabelle.hub.app import make_app
 from annabelle.hub.memory.service import HubMemory
-from annabelle.hub.tools.offering import offer_native_tools
-from annabelle.servers.kit.listing import Listing, read_listing
+from annabelle.hub.tools.registry import register_native_tools
+from annabelle.servers.kit.tool_list_cache import ToolListing, read_listing
 from annabelle.store.engine import make_engine, sqlite_url
-from annabelle.store.memory.schema import PLAN as MEMORY
-from annabelle.store.migrate import HUB, Plan
-from annabelle.thinker.compress.workspace_tool import SPEC as UPDATE_WORKSPACE
-from annabelle.thinker.session.history_tool import HistoryTool
+from annabelle.store.memory.tables import MEMORY_PLAN as MEMORY
+from annabelle.store.schema_migration import HUB_PLAN, MigrationPlan
+from annabelle.thinker.compression.workspace import SPEC as UPDATE_WORKSPACE
+from annabelle.thinker.session.archive_search import HistoryTool
 
 ROOT = Path(__file__).resolve().parent.parent
 FILE = ROOT / "tests" / "project" / "public_surface.json"
@@ -142,7 +142,7 @@ def tools() -> Json:
     """Every tool: of the servers, of the hub itself, and those a thinker serves in its own process."""
     found: Json = {}
     for name in server_docs.names():
-        listing = read_listing(f"annabelle.servers.{name}") or Listing.of(server_docs.build(name))
+        listing = read_listing(f"annabelle.servers.{name}") or ToolListing.from_server(server_docs.build(name))
         for tool in listing.result()["tools"]:
             found[f"{name}_{tool['name']}"] = _listed(tool)
     own = HistoryTool.spec.fget(None)  # pyright: ignore[reportOptionalCall]  a constant behind a property
@@ -193,7 +193,7 @@ def _native_tools() -> list[ToolSpec]:
     hub.memory.native_tools.return_value = HubMemory.native_tools(MagicMock())
 
     async def offer() -> None:
-        offer_native_tools(hub, MagicMock())
+        register_native_tools(hub, MagicMock())
         for tell in offered.changed:
             tell("")
         await asyncio.sleep(0)  # some are offered with the next turn of the loop
@@ -204,10 +204,10 @@ def _native_tools() -> list[ToolSpec]:
 
 def tables() -> Json:
     """The tables and columns of both databases, as SQLite has them."""
-    return {"hub": _tables(HUB), "memory": _tables(MEMORY)}
+    return {"hub": _tables(HUB_PLAN), "memory": _tables(MEMORY)}
 
 
-def _tables(plan: Plan) -> Json:
+def _tables(plan: MigrationPlan) -> Json:
     assert plan.create is not None
     with tempfile.TemporaryDirectory() as folder:
         engine = make_engine(sqlite_url(Path(folder) / "tables.db"))

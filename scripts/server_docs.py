@@ -13,7 +13,7 @@ from typing import Any
 
 import annabelle
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.kit.declare import DeclaredTool
+from annabelle.servers.kit.tools import DeclaredTool
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SERVERS = Path(annabelle.__file__).parent / "servers"

@@ -4,65 +4,65 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
-from annabelle.core import connections, contract, memory, tools
+from annabelle.core import connections, contract, tools, trust
 from annabelle.hub.agents import config as agents
-from annabelle.hub.flows import learn_facts
-from annabelle.hub.forgetting import marker
+from annabelle.hub.agents import halts
+from annabelle.hub.forgetting import forget_journal
+from annabelle.hub.memory import fact_extraction
 from annabelle.hub.security import users_file
-from annabelle.hub.stopping import halts
-from annabelle.hub.subagents import brief
+from annabelle.hub.tasks import subagents
 from annabelle.policy.rules import rule
-from annabelle.servers.codexec.scripts import script
-from annabelle.servers.everyday import feed_shelf, places, rates
-from annabelle.servers.filer import audit as filer_audit
-from annabelle.servers.gmail.mail import local_filters, seen
-from annabelle.servers.kit.files import grants
-from annabelle.servers.telegram import subscriptions
-from annabelle.thinker.compress import desk, notes
-from annabelle.thinker.loop import parking
+from annabelle.servers.codexec import script_library
+from annabelle.servers.everyday import currency, feeds, forecasts
+from annabelle.servers.filer import operations as filer_audit
+from annabelle.servers.kit.files import paths
+from annabelle.servers.mail_calendar.mail import imap_filters, read
+from annabelle.servers.telegram import new_messages
+from annabelle.thinker.compression import model_notes, workspace
+from annabelle.thinker.loop import parked_turn
 from annabelle.thinker.session import records
 from annabelle.toolbox.external import entries, pins
 
 # pyright: reportPrivateUsage=false
 MODELS: dict[str, type[BaseModel]] = {
     "config/agents.json": agents.AgentsConfig,
-    "config/external-mcps.json, a server": entries.Entry,
-    "config/filer-grants.json": grants.GrantsFile,
-    "config/users.json": users_file.Users,
+    "config/external-mcps.json, a server": entries.ExternalEntry,
+    "config/filer-grants.json": paths.GrantsFile,
+    "config/users.json": users_file.UserList,
     "connections/google.json": connections.KINDS["google"],
     "connections/mail.json": connections.KINDS["mail"],
     "connections/telegram.json": connections.KINDS["telegram"],
-    "data/forgetting.json": marker.Pending,
-    "data/pinned-servers.json, a pin": pins.Pin,
-    "data/stopped.json": halts._Written,
-    "codexec: a script": script.Script,
-    "everyday: feeds": feed_shelf.Shelf,
-    "everyday: places": places.Place,
-    "everyday: rates": rates._Kept,
-    "gmail: filters": local_filters._File,
-    "gmail: seen mail": seen._File,
-    "telegram: subscriptions": subscriptions._Kept,
+    "data/forgetting.json": forget_journal.ForgetRequest,
+    "data/pinned-servers.json, a pin": pins.ServerPin,
+    "data/stopped.json": halts._HaltsFile,
+    "codexec: a script": script_library.Script,
+    "everyday: feeds": feeds.FeedFile,
+    "everyday: places": forecasts.GeoPlace,
+    "everyday: rates": currency._RatesFile,
+    "gmail: filters": imap_filters._FilterFile,
+    "gmail: seen mail": read._CursorFile,
+    "telegram: subscriptions": new_messages._SubscriptionFile,
     "logs/filer-audit.jsonl, a line": filer_audit.AuditEntry,
-    "sessions, header": records.Header,
-    "sessions, turn": records.TurnRecord,
+    "sessions, header": records.SessionHeader,
+    "sessions, turn": records.SessionTurn,
     "sessions, compaction": records.Compaction,
     "sessions, archive": records.Archive,
-    "agents/ID/workspaces, a thread": desk.Desk,
+    "agents/ID/workspaces, a thread": workspace.WorkspaceState,
     "parked_turns.turn": contract.ParkedTurn,
-    "parked_turns.turn, progress": parking.Counters,
-    "rules.match": rule.Match,
+    "parked_turns.turn, progress": parked_turn.ParkedCounters,
+    "rules.match": rule.RuleMatch,
     "tool_calls.result": tools.ToolResult,
     "tasks.request, context": tools.CallContext,
-    "tasks.request of a subagent": brief.SubagentAsk,
-    "memory, origin": memory.Provenance,
+    "tasks.request of a subagent": subagents.SubagentRequest,
+    "memory, origin": trust.Provenance,
     "workflow turn, input": contract.TurnBrief,
     "workflow turn, output": contract.TurnResult,
-    "workflow turn, step think": notes.Notes,
+    "workflow turn, step think": model_notes.CompressionNotes,
     "workflow extract-facts, input": contract.ExtractBrief,
     "workflow extract-facts, output": contract.ExtractResult,
     "workflow tidy-facts, input": contract.TidyBrief,
-    "workflow tidy-facts, output": contract.TidyResult,
-    "workflow learn_facts, input": learn_facts.ToLearn,
-    "workflow learn_facts, output": learn_facts.Learnt,
-    "workflow learn_facts, step store": learn_facts.KeptFact,
+    "workflow tidy-facts, output": contract.TidyFactsResult,
+    "workflow learn_facts, input": fact_extraction.ExtractionRequest,
+    "workflow learn_facts, output": fact_extraction.ExtractionOutcome,
+    "workflow learn_facts, step store": fact_extraction.ExtractedFactRecord,
 }

@@ -22,7 +22,7 @@ from guardian_kinds import make_kinds
 from numpy.typing import NDArray
 
 import annabelle.servers.guardian as package
-from annabelle.servers.guardian.classifier import WEIGHTS_FILE, Head, Model, doublings, save_model
+from annabelle.servers.guardian.classifier import WEIGHTS_FILE, ClassifierHead, ClassifierModel, doublings, save_model
 
 SEED = 7
 MADE = 9_000
@@ -80,7 +80,7 @@ def unseen_scores(examples: list[Example], rules: Rules) -> list[tuple[Example, 
     return scored
 
 
-def calibrated(fitted: Fit, scored: list[tuple[Example, float]], channel: Channel) -> Head:
+def calibrated(fitted: Fit, scored: list[tuple[Example, float]], channel: Channel) -> ClassifierHead:
     """How sums become scores: each kind of ordinary text counts the same, so the rare ones are not sacrificed."""
     per_doubling = growth([one for one, _ in scored], fitted)
     corrected = np.array([score - per_doubling * doublings(len(one.windows)) for one, score in scored])
@@ -90,7 +90,7 @@ def calibrated(fitted: Fit, scored: list[tuple[Example, float]], channel: Channe
     weights = np.array([1 / np.sqrt(sizes[one.sample.family]) for one, _ in scored])
     block, label = (_quantile(corrected, weights, share) for share in _QUANTILES[channel])
     slope = float(np.log(_AT_BLOCK / (1 - _AT_BLOCK)) / max(0.3, block - label))
-    return Head(fitted.weights, fitted.dense * CUE, fitted.bias, slope, label, per_doubling)
+    return ClassifierHead(fitted.weights, fitted.dense * CUE, fitted.bias, slope, label, per_doubling)
 
 
 def growth(examples: list[Example], fitted: Fit) -> float:
@@ -122,11 +122,11 @@ def _some(found: list[Sample]) -> list[Sample]:
     return [one for group in kinds.values() for one in group[:: max(1, len(group) // MOST_OF_A_KIND)]]
 
 
-def train(sources: Sources, rules: Rules, kinds: NDArray[np.uint16], say: bool = True) -> Model:
+def train(sources: Sources, rules: Rules, kinds: NDArray[np.uint16], say: bool = True) -> ClassifierModel:
     """The whole model. `kinds` tells which words are of a kind."""
     chance = np.random.default_rng(SEED)
     examples = [read_example(one, kinds, chance) for one in samples(sources)]
-    heads: dict[Channel, Head] = {}
+    heads: dict[Channel, ClassifierHead] = {}
     channels: tuple[Channel, ...] = ("output", "message")
     for channel in channels:
         chosen = for_channel(examples, channel)
@@ -137,7 +137,7 @@ def train(sources: Sources, rules: Rules, kinds: NDArray[np.uint16], say: bool =
                 f"{channel}: {len(chosen)} texts, {head.slope:.2f} × (sum - {head.middle:.2f}), "
                 f"{head.per_doubling:.2f} a doubling"
             )
-    return Model(kinds, heads["output"], heads["message"])
+    return ClassifierModel(kinds, heads["output"], heads["message"])
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from annabelle.core.home import HOME_VARIABLE, Home
-from annabelle.core.redact import is_secret_name
+from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
 from support import network
 from support.few_servers import FEW_SERVERS

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.cli.answering import Asker
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.approval_prompt import ApprovalPrompter
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.core.home import Home
 from cli.stand_in_hub import StandInHub, asked
 
@@ -41,13 +41,13 @@ def hub(home: Home) -> Iterator[Callable[..., StandInHub]]:
 
 
 @pytest.fixture
-def asker(home: Home) -> Iterator[Callable[[Person], Asker]]:
+def asker(home: Home) -> Iterator[Callable[[Person], ApprovalPrompter]]:
     with asyncio.Runner() as runner:
-        clients: list[HubClient] = []
+        clients: list[CliHubClient] = []
 
-        def made(person: Person) -> Asker:
-            clients.append(HubClient.of(home))
-            return Asker(runner, clients[-1], person)
+        def made(person: Person) -> ApprovalPrompter:
+            clients.append(CliHubClient.for_home(home))
+            return ApprovalPrompter(runner, clients[-1], person)
 
         yield made
         for client in clients:
@@ -55,7 +55,7 @@ def asker(home: Home) -> Iterator[Callable[[Person], Asker]]:
 
 
 Hub = Callable[..., StandInHub]
-Make = Callable[[Person], Asker]
+Make = Callable[[Person], ApprovalPrompter]
 
 
 @pytest.mark.req("POL-03", "UX-01")

@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from annabelle.cli.connect.google_access import (
+from annabelle.cli.connect.google_oauth import (
     MAIL_SCOPE,
     SCOPES,
-    Attempt,
-    GoogleAddresses,
-    Granted,
+    GoogleOAuthUrls,
+    OAuthAttempt,
     OAuthClient,
+    OAuthGrant,
     exchange,
+    open_redirect_server,
 )
-from annabelle.cli.connect.redirect import waiting_redirect
 from annabelle.core.connections import GoogleAccount, connection_file, read_connection
 from annabelle.core.home import Home
 from cli.sign_ins import ACCESS, REFRESH, Browser, Google, GoogleHandler, serving
@@ -116,7 +116,7 @@ def test_an_answer_with_another_state_is_turned_away_and_the_right_one_still_cou
 
 
 async def test_an_answer_that_comes_before_a_sign_in_waits_is_turned_away() -> None:
-    async with asyncio.timeout(10), waiting_redirect() as redirect:
+    async with asyncio.timeout(10), open_redirect_server() as redirect:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(redirect.address).port)
         writer.write(b"GET /?code=stolen HTTP/1.1\r\n\r\n")
         answer = await reader.read()
@@ -126,7 +126,7 @@ async def test_an_answer_that_comes_before_a_sign_in_waits_is_turned_away() -> N
 
 
 def test_no_sign_in_can_be_guessed_from_another() -> None:
-    attempts = [Attempt("http://127.0.0.1:1/") for _ in range(20)]
+    attempts = [OAuthAttempt("http://127.0.0.1:1/") for _ in range(20)]
     for secrets in ({one.state for one in attempts}, {one.verifier for one in attempts}):
         assert len(secrets) == len(attempts)
         assert min(map(len, secrets)) >= 32
@@ -226,8 +226,10 @@ def test_a_google_that_can_not_be_reached_is_a_sentence(
     known = {"GOOGLE_API_URL": google.url, "GOOGLE_CLIENT_ID": "client-1", "GOOGLE_CLIENT_SECRET": google.secret}
     typed = Keyboard(known, monkeypatch)
 
-    async def unplugged(_addresses: GoogleAddresses, client: OAuthClient, attempt: Attempt, code: str) -> Granted:
-        return await exchange(GoogleAddresses.at("http://127.0.0.1:9"), client, attempt, code)
+    async def unplugged(
+        _addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAuthAttempt, code: str
+    ) -> OAuthGrant:
+        return await exchange(GoogleOAuthUrls.from_base("http://127.0.0.1:9"), client, attempt, code)
 
     monkeypatch.setattr("annabelle.cli.connect.google.exchange", unplugged)
     browser()

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from annabelle.cli.connect.mail import PROVIDERS, find_provider, parse_mail_server
 from annabelle.cli.connect.mail_check import check_caldav
-from annabelle.cli.connect.mail_doors import door_of
-from annabelle.cli.connect.mail_providers import PROVIDERS, provider_of
 from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection, write_connection
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
@@ -200,7 +199,7 @@ def test_a_calendar_that_does_not_open_is_said(
 def test_a_calendar_that_was_only_guessed_does_not_keep_the_mail_away(
     typed: Keyboard, house: House, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provider = provider_of("example.org")
+    provider = find_provider("example.org")
     monkeypatch.setitem(PROVIDERS, "example.org", type(provider)(provider.imap, provider.smtp, "http://127.0.0.1:9/"))
     options = ("connect", "mail", ADDRESS, *house.options, "--security", "none", "--password-stdin")
     done = typed(*options, stdin=f"{PASSWORD}\n")
@@ -294,16 +293,16 @@ def test_what_is_wrong_is_said_before_anything_is_tried(
 
 
 def test_doors_are_read_as_people_write_them() -> None:
-    assert door_of("imap", "[::1]:143", "none").host == "::1"
-    assert door_of("imap", "mail.example.org", None).model_dump() == {
+    assert parse_mail_server("imap", "[::1]:143", "none").host == "::1"
+    assert parse_mail_server("imap", "mail.example.org", None).model_dump() == {
         "host": "mail.example.org", "port": 993, "security": "tls",
     }  # fmt: skip
-    assert door_of("smtp", "mail.example.org:587", None).security == "starttls"
-    assert door_of("smtp", "mail.example.org", "starttls").port == 587
-    assert door_of("imap", "mail.example.org", "starttls").port == 143
-    assert door_of("smtp", "mail.example.org:465", None).security == "tls"
+    assert parse_mail_server("smtp", "mail.example.org:587", None).security == "starttls"
+    assert parse_mail_server("smtp", "mail.example.org", "starttls").port == 587
+    assert parse_mail_server("imap", "mail.example.org", "starttls").port == 143
+    assert parse_mail_server("smtp", "mail.example.org:465", None).security == "tls"
     with pytest.raises(CallerMistake):
-        door_of("imap", "127.0.0.1.example.org:143", "none")
+        parse_mail_server("imap", "127.0.0.1.example.org:143", "none")
 
 
 def test_well_known_providers_need_an_address_only() -> None:
@@ -317,11 +316,11 @@ def test_well_known_providers_need_an_address_only() -> None:
         "posteo.de",
         "mailbox.org",
     ):
-        provider = provider_of(domain.upper())
+        provider = find_provider(domain.upper())
         assert provider.known
         assert provider.imap.security == "tls"
         assert provider.smtp.security in ("tls", "starttls")
-    assert (provider_of("bücher.example").imap.host, provider_of("x.org").known) == ("imap.bücher.example", False)
+    assert (find_provider("bücher.example").imap.host, find_provider("x.org").known) == ("imap.bücher.example", False)
 
 
 @pytest.mark.req("UX-01")

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from telethon import TelegramClient, errors
 from telethon.tl import types
 
-from annabelle.cli.connect import telegram_leaving, telegram_login
-from annabelle.cli.connect.telegram_asking import Application
+from annabelle.cli.connect import telegram_session
+from annabelle.cli.connect.telegram import TelegramApplication
 from annabelle.core.connections import TelegramAccount, connection_file, read_connection, write_connection
 from annabelle.core.home import Home
 from cli.terminal import environment, run
@@ -37,7 +37,7 @@ class LoginDouble:
         self.password, self.failure = password, failure
         self.phone = ""
         self.code_given = self.signed_in = self.connected = False
-        self.made_for: Application | None = None
+        self.made_for: TelegramApplication | None = None
         self.session = Session(self)
 
     async def connect(self) -> None:
@@ -77,11 +77,11 @@ def login(monkeypatch: pytest.MonkeyPatch) -> Login:
     def make(**options: object) -> LoginDouble:
         double = LoginDouble(**options)  # pyright: ignore
 
-        def client(application: Application) -> LoginDouble:
+        def client(application: TelegramApplication) -> LoginDouble:
             double.made_for = application
             return double
 
-        monkeypatch.setattr(telegram_login, "make_client", client)
+        monkeypatch.setattr(telegram_session, "make_login_client", client)
         return double
 
     return make
@@ -190,7 +190,7 @@ def test_without_an_application_it_says_where_to_make_one(home: Home, monkeypatc
 
 def test_the_client_is_telethons_and_touches_no_network_by_itself() -> None:
     async def made() -> object:
-        return await telegram_login._made(Application(1, SecretStr("hash")))
+        return await telegram_session._make_client(TelegramApplication(1, SecretStr("hash")))
 
     client = asyncio.run(made())
     assert isinstance(client, TelegramClient)
@@ -259,7 +259,7 @@ def test_removing_the_account_ends_its_session_at_telegram_or_says_how_to(
     account = TelegramAccount(api_id=42, api_hash=SecretStr(HASH), session=SecretStr(SESSION), phone="+49151")
     write_connection(home.prepare(), "telegram", account)
     double = LeavingDouble(failure)
-    monkeypatch.setattr(telegram_leaving, "make_client", lambda account: double)
+    monkeypatch.setattr(telegram_session, "make_logout_client", lambda account: double)
     done = typed("connect", "remove", "telegram", "--yes")
     assert done.code == 0
     assert said in " ".join(done.out.split())

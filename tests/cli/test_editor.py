@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.cli.editor import edited
+from annabelle.cli.terminal_input import edit_text
 from annabelle.core.errors import CallerMistake
 
 
@@ -25,4 +25,4 @@ def test_an_editor_that_can_not_be_used_is_told_in_a_sentence(
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.setenv("EDITOR", editor.format(folder=tmp_path))
     with pytest.raises(CallerMistake, match=sentence):
-        edited("words")
+        edit_text("words")

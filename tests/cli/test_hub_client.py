@@ -9,10 +9,9 @@ import httpx2 as httpx
 import pytest
 
 from annabelle.cli import conversation
-from annabelle.cli.conversation import Answer, Conversation
-from annabelle.cli.hub_client import HubAddress, HubClient, error_from, find_hub
-from annabelle.cli.sse import ServerEvent
-from annabelle.cli.turn_view import Ended, Failed, Sent
+from annabelle.cli.conversation import Conversation, ConversationAnswer
+from annabelle.cli.hub_client import CliHubClient, HubAddress, ServerEvent, error_from, find_hub
+from annabelle.cli.turn_view import ReplySent, TurnViewEnded, TurnViewFailed
 from annabelle.core import errors
 from annabelle.core.errors import AnnabelleError, HubUnreachable, Unavailable
 from annabelle.core.home import Home
@@ -33,13 +32,13 @@ def test_an_unknown_error_is_still_a_sentence():
     assert error_from(errors.ErrorBody(code="from_the_future", message="Odd.")).message == "Odd."
 
 
-def client(answer: httpx.Response | Exception) -> HubClient:
+def client(answer: httpx.Response | Exception) -> CliHubClient:
     def handle(_request: httpx.Request) -> httpx.Response:
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    made = HubClient(HubAddress("http://127.0.0.1:9", "t"))
+    made = CliHubClient(HubAddress("http://127.0.0.1:9", "t"))
     made._http = httpx.AsyncClient(base_url="http://127.0.0.1:9", transport=httpx.MockTransport(handle))
     return made
 
@@ -75,7 +74,7 @@ def test_a_missing_token_is_named(home: Home):
         find_hub(home)
 
 
-class Silent(HubClient):
+class Silent(CliHubClient):
     """A hub whose event stream says nothing, so that only the stored message tells of the end."""
 
     def __init__(self, outcome: JsonObject) -> None:
@@ -100,22 +99,22 @@ def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_stored_reply_is_told_when_the_stream_stays_silent():
     async with Silent({"state": "done", "replies": [{"text": "Hello."}, {"text": "Again."}]}) as hub:
         told = [change async for change in Conversation(hub, "chat").say("hi")]
-        assert told == [Sent("Hello."), Sent("Again."), Ended()]
-        assert await Conversation(hub, "chat").answer("hi") == Answer("Hello.\nAgain.")
+        assert told == [ReplySent("Hello."), ReplySent("Again."), TurnViewEnded()]
+        assert await Conversation(hub, "chat").answer("hi") == ConversationAnswer("Hello.\nAgain.")
 
 
 @pytest.mark.req("POL-03")
 async def test_the_questions_of_a_stored_reply_are_told_when_the_stream_stays_silent():
     reply = {"text": "May I?", "metadata": {"approvals": ["apr_1", "apr_2"]}}
     async with Silent({"state": "done", "replies": [reply]}) as hub:
-        assert await Conversation(hub, "chat").answer("hi") == Answer("May I?", ("apr_1", "apr_2"))
+        assert await Conversation(hub, "chat").answer("hi") == ConversationAnswer("May I?", ("apr_1", "apr_2"))
 
 
 async def test_the_stored_error_is_told_when_the_stream_stays_silent():
     error = {"code": "provider_refused", "message": "The key is wrong.", "hint": "Set it."}
     async with Silent({"state": "failed", "replies": [{"text": "x", "metadata": {"error": error}}]}) as hub:
         (failed,) = [change async for change in Conversation(hub, "chat").say("hi")]
-        assert isinstance(failed, Failed)
+        assert isinstance(failed, TurnViewFailed)
         assert failed.error.message == "The key is wrong."
         with pytest.raises(errors.ProviderRefused):
             await Conversation(hub, "chat").answer("hi")

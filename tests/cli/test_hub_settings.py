@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from annabelle.cli.hub_client import HubFile
-from annabelle.cli.hub_settings import hub_settings
+from annabelle.cli.settings_file import read_hub_settings
 from annabelle.core.home import Home
 
 
@@ -33,7 +33,7 @@ def test_the_environment_of_the_hub_counts_and_this_one_does_not(
 ):
     monkeypatch.setenv("GROQ_MODEL", "of-the-terminal")
     monkeypatch.setenv("GROQ_API_KEY", "gsk_of_the_terminal")
-    found = hub_settings(home, hub)
+    found = read_hub_settings(home, hub)
     assert found is not None
     assert (found.groq_model, found.groq_api_key, found.max_concurrent_turns) == ("of-the-hub", None, 9)
 
@@ -42,7 +42,7 @@ def test_the_file_in_the_home_counts_after_the_environment(hub: HubFile, home: H
     home.settings_file.write_text("GROQ_MODEL=of-the-file\nUSER_NAME=Ada\nLLM_SUMMARY_MODEL=small\n")
     old = (datetime.now(UTC) - timedelta(hours=1)).timestamp()
     os.utime(home.settings_file, (old, old))
-    found = hub_settings(home, hub)
+    found = read_hub_settings(home, hub)
     assert found is not None
     assert (found.groq_model, found.user_name) == ("of-the-hub", "Ada")
 
@@ -51,11 +51,11 @@ def test_a_file_that_changed_since_the_start_makes_it_unknown(hub: HubFile, home
     home.settings_file.write_text("USER_NAME=Ada\n")
     late = (datetime.now(UTC) + timedelta(seconds=5)).timestamp()
     os.utime(home.settings_file, (late, late))
-    assert hub_settings(home, hub) is None
+    assert read_hub_settings(home, hub) is None
 
 
 def test_a_hub_that_is_gone_or_has_a_bad_value_is_unknown(hub: HubFile, home: Home):
     home.settings_file.write_text("ANNABELLE_PORT=many\n")
     os.utime(home.settings_file, (0, 0))
-    assert hub_settings(home, hub) is None
-    assert hub_settings(home, hub.model_copy(update={"pid": 2**22 + 1})) is None
+    assert read_hub_settings(home, hub) is None
+    assert read_hub_settings(home, hub.model_copy(update={"pid": 2**22 + 1})) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from annabelle.cli.log_follower import LogFollower
+from annabelle.cli.logs import LogFollower
 
 
 def test_only_whole_new_lines_are_given_once(tmp_path: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.cli.memory import answers
+from annabelle.cli.memory import client
 from annabelle.core.home import Home
 from cli.terminal import json_only, wait_until
 from cli.typed import Keyboard, Typed
@@ -212,10 +212,10 @@ def test_each_agent_has_a_memory_of_its_own_in_every_command(keyboard: Keyboard,
 
 def test_times_are_told_where_the_user_lives(home: Home, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("USER_TIMEZONE", "Asia/Tokyo")
-    answers._zone.cache_clear()
-    assert answers.moment("2026-01-31T20:00:00Z") == "2026-02-01 05:00"
-    assert (answers.day("2026-01-31T20:00:00+00:00"), answers.moment(None)) == ("2026-02-01", "")
-    answers._zone.cache_clear()
+    client._load_zone.cache_clear()
+    assert client.format_moment("2026-01-31T20:00:00Z") == "2026-02-01 05:00"
+    assert (client.format_day("2026-01-31T20:00:00+00:00"), client.format_moment(None)) == ("2026-02-01", "")
+    client._load_zone.cache_clear()
 
 
 @pytest.mark.incident("I-30")

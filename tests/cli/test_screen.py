@@ -13,33 +13,53 @@ import termios
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.cli.screen import Screen, clean
-from annabelle.cli.turn_view import Added, Ended, Failed, Noticed, Replaced, Sent, Thinking, ToolFinished, ToolStarted
+from annabelle.cli.output import ChatScreen, clean
+from annabelle.cli.turn_view import (
+    NoticeAdded,
+    ReasoningAdded,
+    ReplySent,
+    TextAdded,
+    TextReplaced,
+    ToolFinished,
+    ToolStarted,
+    TurnViewEnded,
+    TurnViewFailed,
+)
 from annabelle.core.errors import ErrorBody
 
 
-def shown(*changes: Added | Ended | Failed | Noticed | Replaced | Sent | Thinking | ToolFinished | ToolStarted) -> str:
+def shown(
+    *changes: TextAdded
+    | TurnViewEnded
+    | TurnViewFailed
+    | NoticeAdded
+    | TextReplaced
+    | ReplySent
+    | ReasoningAdded
+    | ToolFinished
+    | ToolStarted,
+) -> str:
     out = io.StringIO()
-    screen = Screen(out, colour=False)
+    screen = ChatScreen(out, colour=False)
     for change in changes:
         screen.show(change)
     return out.getvalue()
 
 
 def test_a_streamed_answer_is_not_repeated_when_it_is_delivered():
-    assert shown(Added("Hello "), Added("you"), Sent("Hello you"), Ended()) == "Hello you\n"
+    assert shown(TextAdded("Hello "), TextAdded("you"), ReplySent("Hello you"), TurnViewEnded()) == "Hello you\n"
 
 
 def test_an_answer_that_was_not_streamed_is_shown_when_it_is_delivered():
-    assert shown(Sent("Hello"), Ended()) == "Hello\n"
+    assert shown(ReplySent("Hello"), TurnViewEnded()) == "Hello\n"
 
 
 def test_tool_activity_stands_between_the_steps():
     started = ToolStarted("c", "filer_read", {"path": "a.txt"})
     finished = ToolFinished("c", "filer_read", True, "", 12.3)
-    assert shown(Added("Let me see."), started, finished, Added("It says hi."), Sent("It says hi."), Ended()) == (
-        'Let me see.\n⚙ filer_read path="a.txt"\n✓ filer_read 12 ms\nIt says hi.\n'
-    )
+    assert shown(
+        TextAdded("Let me see."), started, finished, TextAdded("It says hi."), ReplySent("It says hi."), TurnViewEnded()
+    ) == ('Let me see.\n⚙ filer_read path="a.txt"\n✓ filer_read 12 ms\nIt says hi.\n')
 
 
 def test_a_failed_tool_says_why():
@@ -47,18 +67,18 @@ def test_a_failed_tool_says_why():
 
 
 def test_an_error_is_a_sentence_and_a_hint():
-    assert shown(Failed(ErrorBody(code="x", message="The key is wrong.", hint="Set it."))) == (
+    assert shown(TurnViewFailed(ErrorBody(code="x", message="The key is wrong.", hint="Set it."))) == (
         "The key is wrong.\nSet it.\n"
     )
 
 
 def test_without_a_terminal_to_erase_on_a_new_attempt_says_so():
-    assert shown(Added("Half"), Replaced("Whole"), Ended()) == "Half\n(once more)\nWhole\n"
+    assert shown(TextAdded("Half"), TextReplaced("Whole"), TurnViewEnded()) == "Half\n(once more)\nWhole\n"
 
 
 @given(st.text())
 def test_no_control_sequence_of_a_model_reaches_the_terminal(text: str):
-    painted = shown(Added(text + "\x1b]0;title\x07\x9b31m"), Sent(text), Noticed(text), Ended())
+    painted = shown(TextAdded(text + "\x1b]0;title\x07\x9b31m"), ReplySent(text), NoticeAdded(text), TurnViewEnded())
     assert not {char for char in painted if (char < " " and char not in "\n\t") or "\x7f" <= char <= "\x9f"}
 
 
@@ -70,9 +90,9 @@ def test_on_a_terminal_a_new_attempt_takes_the_place_of_the_old_one():
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 10, 0, 0))
     with os.fdopen(slave, "w") as out:
-        screen = Screen(out, colour=False)
-        screen.show(Added("Half a sentence\nand more"))  # two rows and one row of ten columns
-        screen.show(Replaced("Whole"))
+        screen = ChatScreen(out, colour=False)
+        screen.show(TextAdded("Half a sentence\nand more"))  # two rows and one row of ten columns
+        screen.show(TextReplaced("Whole"))
     painted = b""
     with contextlib.suppress(OSError):  # the end, once the other side is closed
         while piece := os.read(master, 4096):

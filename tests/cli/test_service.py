@@ -235,13 +235,13 @@ def test_a_system_without_either_is_told(monkeypatch: pytest.MonkeyPatch):
 
 def test_launchd_is_given_the_job_of_this_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(service_manager, "said", lambda _argv: "")
+    monkeypatch.setattr(service_manager, "read_command", lambda _argv: "")
     monkeypatch.setattr(os, "getuid", lambda: 501)
     job = str(tmp_path / "Library" / "LaunchAgents" / "local.annabelle.hub.plist")
     agent = Launchd(system=False)
     assert agent.enable() == [["launchctl", "bootstrap", "gui/501", job]]
     assert agent.start() == [["launchctl", "kickstart", "gui/501/local.annabelle.hub"]]
     assert agent.disable() == []
-    monkeypatch.setattr(Launchd, "state", lambda _self: "active")
+    monkeypatch.setattr(Launchd, "read_state", lambda _self: "active")
     assert agent.disable() == [["launchctl", "bootout", "gui/501/local.annabelle.hub"]]
     assert agent.enable()[0] == agent.disable()[0]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.cli.service_unit import ServicePlan, home_of_job, home_of_unit, launchd_job, systemd_unit
+from annabelle.cli.service_manager import ServicePlan, home_of_job, home_of_unit, launchd_job, systemd_unit
 from annabelle.core.errors import CallerMistake
 
 PATHS = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S", "Zs"]), max_size=20).filter(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.cli import sse
-from annabelle.cli.sse import ServerEvent, follow, parse
+from annabelle.cli import hub_client
+from annabelle.cli.hub_client import ServerEvent, follow_events, parse_events
 from annabelle.core.errors import HubUnreachable
 
 
@@ -21,7 +21,7 @@ async def lines(text: str) -> AsyncIterator[str]:
 
 
 async def read(text: str) -> list[ServerEvent]:
-    return [event async for event in parse(lines(text))]
+    return [event async for event in parse_events(lines(text))]
 
 
 async def test_an_event_has_a_name_an_id_and_its_data():
@@ -61,7 +61,7 @@ class Line:
 
 async def take(line: Line, count: int, last_id: str | None = None) -> list[str]:
     seen: list[str] = []
-    async with aclosing(follow(line.connect, last_id)) as events:
+    async with aclosing(follow_events(line.connect, last_id)) as events:
         async for event in events:
             seen.append(event.data)
             if len(seen) == count:
@@ -71,7 +71,7 @@ async def take(line: Line, count: int, last_id: str | None = None) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "RECONNECT_SECONDS", 0.001)
+    monkeypatch.setattr(hub_client, "RECONNECT_SECONDS", 0.001)
 
 
 async def test_a_broken_connection_goes_on_after_the_last_event_that_was_seen():
@@ -81,13 +81,13 @@ async def test_a_broken_connection_goes_on_after_the_last_event_that_was_seen():
 
 
 async def test_a_hub_that_stays_away_is_given_up_on(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sse, "PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(hub_client, "PATIENCE_SECONDS", 0.01)
     with pytest.raises(HubUnreachable, match="was lost"):
         await take(Line(), 1)
 
 
 async def test_a_connection_that_was_quiet_for_long_is_made_again_like_any_other(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sse, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(hub_client, "PATIENCE_SECONDS", 0.0)
     assert await take(Line(": still here\n\n", "data: a\n\n"), 1) == ["a"]
     quiet = Line("data: a\n\n")
     whole = quiet.connect

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.cli.trace import BAR_WIDTH, bar
+from annabelle.cli.trace import BAR_WIDTH, render_bar
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.trace import TraceFile
 from cli.terminal import environment, run
 
 
 @given(begin=st.floats(0, 1), length=st.floats(0, 1))
 def test_a_bar_is_always_visible_and_never_wider_than_its_place(begin: float, length: float):
-    drawn = bar(begin, length)
+    drawn = render_bar(begin, length)
     assert len(drawn) == BAR_WIDTH
     assert "█" in drawn
 

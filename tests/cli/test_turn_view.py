@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.cli.turn_view import (
-    Added,
-    Asked,
-    Change,
-    Ended,
-    Failed,
-    Noticed,
-    Replaced,
-    Sent,
+    ApprovalAsked,
+    NoticeAdded,
+    ReplySent,
+    TextAdded,
+    TextReplaced,
     ToolFinished,
     ToolStarted,
+    TurnChange,
     TurnView,
+    TurnViewEnded,
+    TurnViewFailed,
 )
-from annabelle.core.events import EventType, TurnEvent
+from annabelle.core.messages import EventType, TurnEvent
 
 MESSAGE = "msg_1"
 
@@ -36,7 +36,7 @@ def final(text: str, step: int = 1, attempt: int = 0) -> TurnEvent:
     return event("text", f"{step}:text", step, attempt, text=text, final=True)
 
 
-def changes(*events: TurnEvent) -> list[Change]:
+def changes(*events: TurnEvent) -> list[TurnChange]:
     view = TurnView(MESSAGE)
     return [change for one in events for change in view.apply(one)]
 
@@ -48,23 +48,30 @@ def painted(*events: TurnEvent) -> list[str]:
         for change in view.apply(one):
             if one.type == "text" and one.step != speaking:
                 steps, speaking = [*steps, ""], one.step
-            if isinstance(change, Added):
+            if isinstance(change, TextAdded):
                 steps[-1] += change.text
-            elif isinstance(change, Replaced):
+            elif isinstance(change, TextReplaced):
                 steps[-1] = change.text
     return steps
 
 
 def test_pieces_are_added_and_the_finished_text_adds_only_what_is_missing():
-    assert changes(delta("Hel", 1), delta("lo", 2), final("Hello!")) == [Added("Hel"), Added("lo"), Added("!")]
+    assert changes(delta("Hel", 1), delta("lo", 2), final("Hello!")) == [
+        TextAdded("Hel"),
+        TextAdded("lo"),
+        TextAdded("!"),
+    ]
 
 
 def test_a_newer_attempt_takes_back_what_the_older_one_said():
-    assert changes(delta("Half a sen", 1), delta("Whole", 1, attempt=100)) == [Added("Half a sen"), Replaced("Whole")]
+    assert changes(delta("Half a sen", 1), delta("Whole", 1, attempt=100)) == [
+        TextAdded("Half a sen"),
+        TextReplaced("Whole"),
+    ]
 
 
 def test_an_older_attempt_that_comes_late_is_passed_over():
-    assert changes(delta("new", 1, attempt=100), delta("old", 9)) == [Added("new")]
+    assert changes(delta("new", 1, attempt=100), delta("old", 9)) == [TextAdded("new")]
 
 
 def test_the_finished_text_counts_whichever_attempt_it_came_from():
@@ -72,7 +79,7 @@ def test_the_finished_text_counts_whichever_attempt_it_came_from():
 
 
 def test_the_same_event_after_a_reconnect_is_told_once():
-    assert changes(delta("a", 1), delta("a", 1), final("a"), final("a")) == [Added("a")]
+    assert changes(delta("a", 1), delta("a", 1), final("a"), final("a")) == [TextAdded("a")]
 
 
 def test_events_of_other_messages_are_passed_over():
@@ -108,9 +115,9 @@ def test_tools_notices_messages_and_the_end_are_told():
     ) == [
         ToolStarted("c", "filer_read", {"path": "a"}),
         ToolFinished("c", "filer_read", True, "", 3.0),
-        Noticed("Careful."),
-        Sent("Hi"),
-        Ended(),
+        NoticeAdded("Careful."),
+        ReplySent("Hi"),
+        TurnViewEnded(),
     ]
 
 
@@ -125,7 +132,7 @@ def test_tools_notices_messages_and_the_end_are_told():
 )  # fmt: skip
 def test_a_failure_says_what_is_known_of_it(data: dict[str, object], message: str, hint: str | None):
     (failed,) = changes(event("error", "error", **data))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, TurnViewFailed)
     assert (failed.error.message, failed.error.hint) == (message, hint)
 
 
@@ -135,4 +142,7 @@ def test_a_call_that_waits_is_told_as_the_question_and_as_no_outcome():
         "tool_complete", "1:tool:0:complete", name="send", call_id="c", status="waiting", approval_id="apr_1"
     )
     asked = event("approval", "approval:apr_1", approval_id="apr_1", tool="send", arguments={})
-    assert changes(waiting, asked, event("message", "message", text="May I?")) == [Asked("apr_1"), Sent("May I?")]
+    assert changes(waiting, asked, event("message", "message", text="May I?")) == [
+        ApprovalAsked("apr_1"),
+        ReplySent("May I?"),
+    ]

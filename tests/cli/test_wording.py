@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from annabelle.cli import patience, status
+from annabelle.cli import spinner, status
 from annabelle.cli.output import print_table
-from annabelle.cli.patience import Patience
+from annabelle.cli.spinner import Spinner
 from annabelle.cli.tools import first_sentence
 from annabelle.core.home import Home
 
@@ -30,7 +30,7 @@ AGENT = {"agentId": "annabelle", "enabled": True, "paused": False, "state": "sto
 def test_the_state_of_an_agent_is_told_in_words(
     news: dict[str, object], words: str, home: Home, capsys: pytest.CaptureFixture[str]
 ):
-    status.draw(home, {"agents": [AGENT | news]})
+    status.print_status(home, {"agents": [AGENT | news]})
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("annabelle"))
     assert f"  {words}  " in line
 
@@ -38,7 +38,7 @@ def test_the_state_of_an_agent_is_told_in_words(
 @pytest.mark.parametrize(("seconds", "words"), [(0.4, ""), (1, "1 second"), (150, "2 minutes"), (90000, "1 day")])
 def test_the_age_of_the_hub_is_told(seconds: float, words: str, home: Home, capsys: pytest.CaptureFixture[str]):
     home.hub_file.write_text('{"pid": 1, "url": "http://127.0.0.1:9", "version": "0"}')
-    status.draw(home, {"uptimeSeconds": seconds})
+    status.print_status(home, {"uptimeSeconds": seconds})
     assert capsys.readouterr().out.splitlines()[0].endswith(f", for {words}." if words else "(process 1).")
 
 
@@ -70,15 +70,15 @@ def test_what_takes_long_is_said_at_once_and_taken_away_at_the_end(monkeypatch: 
     out = Watched()
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setattr(sys, "argv", ["annabelle"])
-    with Patience("Starting"):
+    with Spinner("Starting"):
         assert out.getvalue() == "\r\x1b[KStarting …"
     assert out.getvalue().endswith("\r\x1b[K")
 
 
 def test_a_machine_hears_no_such_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    with Patience("Starting"):
+    with Spinner("Starting"):
         pass
     monkeypatch.setattr(sys, "stderr", Watched())
     monkeypatch.setattr(sys, "argv", ["annabelle", "up", "--json"])
-    assert not patience.watched()
+    assert not spinner.is_watched()
     assert capsys.readouterr().err == ""

@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from annabelle.core.connections import (
-    Door,
     MailAccount,
+    MailServerAddress,
     TelegramAccount,
     connection_file,
     read_connection,
@@ -23,8 +23,8 @@ MAIL = MailAccount(
     address="ada@example.org",
     username="ada",
     password=SecretStr("påss"),
-    imap=Door(host="::1", port=143, security="none"),
-    smtp=Door(host="smtp.example.org", port=465),
+    imap=MailServerAddress(host="::1", port=143, security="none"),
+    smtp=MailServerAddress(host="smtp.example.org", port=465),
     caldav_url="https://dav.example.org/",
     caldav_password=SecretStr("other"),
 )

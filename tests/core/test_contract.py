@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from annabelle.core.contract import ModelCall, Reserve, ThinkerBoot, ToolCall, Usage
+from annabelle.core.contract import ModelCall, Reserve, ThinkerBoot, TokenUsage, ToolCall
 from annabelle.core.errors import ErrorBody
 from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import ToolAnnotations, ToolResult
 
 COSTS = st.one_of(st.none(), st.integers(0, 1000).map(lambda cents: cents / 4))
-USAGES = st.builds(Usage, input_tokens=st.integers(0, 9999), output_tokens=st.integers(0, 9999), cost_usd=COSTS)
+USAGES = st.builds(TokenUsage, input_tokens=st.integers(0, 9999), output_tokens=st.integers(0, 9999), cost_usd=COSTS)
 
 
 @given(USAGES, USAGES, USAGES)
-def test_usage_adds_up_in_any_order_and_an_unknown_cost_is_not_zero(a: Usage, b: Usage, c: Usage):
+def test_usage_adds_up_in_any_order_and_an_unknown_cost_is_not_zero(a: TokenUsage, b: TokenUsage, c: TokenUsage):
     assert (a + b) + c == a + (b + c)
     assert a + b == b + a
     assert (a + b).cost_usd is None or not (a.cost_usd is None and b.cost_usd is None)
@@ -29,7 +29,7 @@ def test_what_is_settled_is_the_call_that_was_reserved():
         call_id="c1", agent_id="guardian", user_id="owner", message_id="m1", purpose="guardian", provider="groq",
         model="safe", estimated_input_tokens=7,
     )  # fmt: skip
-    settled = ModelCall.of(asked, Usage(input_tokens=5), 0.25, "error")
+    settled = ModelCall.from_reservation(asked, TokenUsage(input_tokens=5), 0.25, "error")
     shared = ModelCall.model_fields.keys() & Reserve.model_fields.keys()
     assert settled.model_dump(include=shared) == asked.model_dump(include=shared)
     assert (settled.usage.input_tokens, settled.duration_ms, settled.outcome) == (5, 250.0, "error")

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.core.logs import configure_logging
-from annabelle.core.redact import MASK, Redactor
-from annabelle.core.trace import traced
+from annabelle.core.secrets.redactor import MASK, Redactor
+from annabelle.core.trace import configure_logging, use_trace
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +29,7 @@ def _own_root_logger() -> Iterator[None]:
 @pytest.mark.req("TRC-01", "TRC-03")
 def test_a_line_goes_into_the_components_file_with_its_trace(tmp_path: Path):
     configure_logging("hub", tmp_path, "info", Redactor())
-    with traced("tr_mine"):
+    with use_trace("tr_mine"):
         logging.getLogger("annabelle.hub").info("hello")
     logging.getLogger("annabelle.hub").info("outside")
     first, second = (tmp_path / "hub.log").read_text().splitlines()

@@ -6,53 +6,57 @@ import json
 
 import pytest
 
-from annabelle.core.masking import MASK, masked, masked_json, pruned
-from annabelle.core.needle import Needle
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher, mask_json, mask_value, prune_value
 
-NEEDLE = Needle(["canary"])
+NEEDLE = ForgetMatcher(["canary"])
 
 
 @pytest.mark.req("TRU-09")
 def test_each_string_that_holds_it_is_replaced_and_nothing_else():
     record = {"user": "the Canary sings", "n": 3, "deep": [{"text": "no"}, ["canary", None, True]], "canary": "key"}
-    assert masked(NEEDLE, record) == {"user": MASK, "n": 3, "deep": [{"text": "no"}, [MASK, None, True]], MASK: "key"}
+    assert mask_value(NEEDLE, record) == {
+        "user": FORGOTTEN_MASK,
+        "n": 3,
+        "deep": [{"text": "no"}, [FORGOTTEN_MASK, None, True]],
+        FORGOTTEN_MASK: "key",
+    }
 
 
 def test_json_inside_a_string_stays_json():
     record = {"part_kind": "tool-call", "args": json.dumps({"fact": "canary", "category": "pattern"})}
-    new = masked(NEEDLE, record)
+    new = mask_value(NEEDLE, record)
     assert isinstance(new, dict)
-    assert json.loads(str(new["args"])) == {"fact": MASK, "category": "pattern"}
+    assert json.loads(str(new["args"])) == {"fact": FORGOTTEN_MASK, "category": "pattern"}
 
 
 def test_what_holds_a_record_together_stays_but_not_in_what_a_tool_was_given():
-    needle = Needle(["text"])
-    assert masked(needle, {"type": "text", "text": "my text"}) == {"type": "text", MASK: MASK}
-    assert masked(NEEDLE, {"status": "canary", "arguments": {"status": "canary", "id": "canary-1"}}) == {
+    needle = ForgetMatcher(["text"])
+    assert mask_value(needle, {"type": "text", "text": "my text"}) == {"type": "text", FORGOTTEN_MASK: FORGOTTEN_MASK}
+    assert mask_value(NEEDLE, {"status": "canary", "arguments": {"status": "canary", "id": "canary-1"}}) == {
         "status": "canary",
-        "arguments": {"status": MASK, "id": MASK},
+        "arguments": {"status": FORGOTTEN_MASK, "id": FORGOTTEN_MASK},
     }
-    assert masked(NEEDLE, {"status": "a canary in a sentence"}) == {"status": MASK}
+    assert mask_value(NEEDLE, {"status": "a canary in a sentence"}) == {"status": FORGOTTEN_MASK}
 
 
 def test_long_numbers_are_text_too():
-    needle = Needle(["49170123"])
-    assert masked(needle, {"arguments": {"phone": 49170123456, "n": 49, "on": True}}) == {
+    needle = ForgetMatcher(["49170123"])
+    assert mask_value(needle, {"arguments": {"phone": 49170123456, "n": 49, "on": True}}) == {
         "arguments": {"phone": 0, "n": 49, "on": True}
     }
 
 
 def test_stored_json_is_left_alone_when_it_does_not_hold_it():
     text = '{"a": "nothing",  "b":1}'
-    assert masked_json(NEEDLE, text) == text
-    assert masked_json(NEEDLE, "half a {canary") == MASK
-    assert json.loads(masked_json(NEEDLE, '{"a":"\\u0063anary"}')) == {"a": MASK}
+    assert mask_json(NEEDLE, text) == text
+    assert mask_json(NEEDLE, "half a {canary") == FORGOTTEN_MASK
+    assert json.loads(mask_json(NEEDLE, '{"a":"\\u0063anary"}')) == {"a": FORGOTTEN_MASK}
 
 
 def test_a_profile_loses_the_entries_and_keeps_the_rest():
     profile = {"name": "Ada", "pets": ["canary", "cat"], "canary": {"age": 3}, "home": {"city": "canary", "none": None}}
-    assert pruned(NEEDLE, profile) == {"name": "Ada", "pets": ["cat"], "home": {"none": None}}
-    assert pruned(NEEDLE, {"pets": ["canary"], "list": [{"id": 1, "note": "a canary"}, {"id": 2}]}) == {
+    assert prune_value(NEEDLE, profile) == {"name": "Ada", "pets": ["cat"], "home": {"none": None}}
+    assert prune_value(NEEDLE, {"pets": ["canary"], "list": [{"id": 1, "note": "a canary"}, {"id": 2}]}) == {
         "list": [{"id": 2}]
     }
-    assert pruned(NEEDLE, {"pets": ["canary"]}) is None
+    assert prune_value(NEEDLE, {"pets": ["canary"]}) is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.needle import Needle, fold, folds
+from annabelle.core.secrets.forget_mask import ForgetMatcher, fold_spelling, fold_unescaped
 
 SECRET = "Zürich Vault 4711"
 
@@ -39,19 +39,19 @@ SECRET = "Zürich Vault 4711"
     ],
 )
 def test_it_is_found_however_it_is_spelt(held: str):
-    assert Needle([SECRET]).within(held)
+    assert ForgetMatcher([SECRET]).found_in(held)
 
 
 def test_it_is_found_in_the_bytes_of_any_file():
-    needle = Needle([SECRET])
-    assert needle.within_bytes(b"\x00\xff" + SECRET.encode("utf-16-le") + b"\x00")
-    assert needle.within_bytes(b"\x80" + SECRET.upper().encode("utf-16-be"))
-    assert needle.within_bytes(b"\xff\xfe rows " + SECRET.encode())
-    assert not needle.within_bytes(SECRET[:-1].encode())
+    needle = ForgetMatcher([SECRET])
+    assert needle.found_in_bytes(b"\x00\xff" + SECRET.encode("utf-16-le") + b"\x00")
+    assert needle.found_in_bytes(b"\x80" + SECRET.upper().encode("utf-16-be"))
+    assert needle.found_in_bytes(b"\xff\xfe rows " + SECRET.encode())
+    assert not needle.found_in_bytes(SECRET[:-1].encode())
 
 
 def test_what_is_not_it_is_not_found():
-    needle = Needle([SECRET])
+    needle = ForgetMatcher([SECRET])
     for other in (
         "",
         "Zürich",
@@ -60,33 +60,33 @@ def test_what_is_not_it_is_not_found():
         "zurich vault 4711",
         base64.b64encode(b"Z").decode(),
     ):
-        assert not needle.within(other)
+        assert not needle.found_in(other)
 
 
 def test_one_of_several_texts_is_enough_and_nothing_finds_nothing():
-    assert Needle(["nowhere", "abc def"]).within("ABC   DEF")
-    assert not Needle([]).within("anything")
-    assert not Needle(["  "]).within("any thing")
+    assert ForgetMatcher(["nowhere", "abc def"]).found_in("ABC   DEF")
+    assert not ForgetMatcher([]).found_in("anything")
+    assert not ForgetMatcher(["  "]).found_in("any thing")
 
 
 def test_text_with_backslashes_is_found_as_it_stands_and_escaped():
-    needle = Needle(["C:\\temp\\new"])
-    assert needle.within("at C:\\temp\\new now")
-    assert needle.within(json.dumps("C:\\temp\\new"))
+    needle = ForgetMatcher(["C:\\temp\\new"])
+    assert needle.found_in("at C:\\temp\\new now")
+    assert needle.found_in(json.dumps("C:\\temp\\new"))
 
 
-@given(st.text(min_size=3, max_size=30).filter(lambda text: len(fold(text)) >= 3), st.text(max_size=20))
+@given(st.text(min_size=3, max_size=30).filter(lambda text: len(fold_spelling(text)) >= 3), st.text(max_size=20))
 def test_whatever_is_written_as_json_is_found_again(text: str, around: str):
-    needle = Needle([text])
-    assert needle.within(f"{around} {text} {around}")
+    needle = ForgetMatcher([text])
+    assert needle.found_in(f"{around} {text} {around}")
     encodable = text.encode(errors="replace").decode()
-    assert Needle([encodable]).within_bytes(f"{around} {encodable}".encode(errors="replace"))
+    assert ForgetMatcher([encodable]).found_in_bytes(f"{around} {encodable}".encode(errors="replace"))
 
 
 @given(st.lists(st.text(alphabet=st.characters(blacklist_categories=["Cs"]), min_size=3), max_size=5))
 def test_folding_twice_is_folding_once(texts: list[str]):
     for text in texts:
-        assert fold(fold(text)) == fold(text)
+        assert fold_spelling(fold_spelling(text)) == fold_spelling(text)
 
 
 @pytest.mark.req("TRU-09")
@@ -96,10 +96,10 @@ def test_of_a_file_full_of_vectors_only_what_may_be_text_is_taken_apart(monkeypa
 
     def counted(text: str) -> tuple[str, ...]:
         taken.append(len(text))
-        return folds(text)
+        return fold_unescaped(text)
 
-    monkeypatch.setattr("annabelle.core.needle.folds", counted)
-    assert not Needle(["Quorval Tessaract"]).within_bytes(vectors)
+    monkeypatch.setattr("annabelle.core.secrets.forget_mask.fold_unescaped", counted)
+    assert not ForgetMatcher(["Quorval Tessaract"]).found_in_bytes(vectors)
     assert sum(taken) < len(vectors) / 5
     for held in (
         "quorval\x1ftessaract",
@@ -107,8 +107,12 @@ def test_of_a_file_full_of_vectors_only_what_may_be_text_is_taken_apart(monkeypa
         "ＱＵＯＲＶＡＬ\tTessaract",
         "Quor\u200bval\\nTessaract",
     ):
-        assert Needle(["Quorval Tessaract"]).within_bytes(vectors + b"\0" + held.encode() + b"\xff" + vectors), held
-    assert Needle([fold("\ufdfa")]).within_bytes(vectors + b"\0" + "\ufdfa".encode() + b"\xff"), (
+        assert ForgetMatcher(["Quorval Tessaract"]).found_in_bytes(
+            vectors + b"\0" + held.encode() + b"\xff" + vectors
+        ), held
+    assert ForgetMatcher([fold_spelling("\ufdfa")]).found_in_bytes(vectors + b"\0" + "\ufdfa".encode() + b"\xff"), (
         "one sign, many letters"
     )
-    assert Needle(["tab\x01le one"]).within_bytes(vectors + b"\xffTab\x01le  One\0"), "what no text has, asked for"
+    assert ForgetMatcher(["tab\x01le one"]).found_in_bytes(vectors + b"\xffTab\x01le  One\0"), (
+        "what no text has, asked for"
+    )

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.redact import MASK, Redactor, environment_secrets, is_secret_name
+from annabelle.core.secrets.redactor import MASK, Redactor, environment_secrets, is_secret_name
 
 SHAPED = [
     "sk-ant-" + "a1b2c3d4" * 3,
@@ -33,13 +33,13 @@ def test_what_has_the_shape_of_a_key_is_masked(secret: str):
 @pytest.mark.req("TRC-03")
 @given(secret=st.text(alphabet=st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40))
 def test_a_known_secret_is_masked_wherever_it_stands(secret: str):
-    masked = Redactor([secret]).data({"text": f"a {secret} b", "list": [secret, {"deep": (secret,)}]})
+    masked = Redactor([secret]).redact_data({"text": f"a {secret} b", "list": [secret, {"deep": (secret,)}]})
     assert secret not in str(masked).replace(MASK, "")
 
 
 @pytest.mark.incident("I-30")
 def test_a_field_with_a_secrets_name_is_masked_whole_and_an_empty_one_is_left():
-    assert Redactor().data({"API_KEY": "short", "PASSWORD": "", "name": "Ada"}) == {
+    assert Redactor().redact_data({"API_KEY": "short", "PASSWORD": "", "name": "Ada"}) == {
         "API_KEY": MASK,
         "PASSWORD": "",
         "name": "Ada",
@@ -111,27 +111,27 @@ def test_a_known_secret_is_found_in_every_form_it_may_come_back_in():
     ways = [secret, secret.lower(), secret.upper(), json.dumps(secret), json.dumps(json.dumps(secret)), *encoded]
     for way in [*ways, quote(secret), quote(secret, safe=""), html.escape(secret)]:
         assert MASK in redact(f"<{way}>"), way
-        assert MASK in redact.known.masked(f"<{way}>"), way
-        assert redact.known.within({"deep": [{way: 1}]}), way
+        assert MASK in redact.distinctive_secrets.mask(f"<{way}>"), way
+        assert redact.distinctive_secrets.found_in({"deep": [{way: 1}]}), way
 
 
 @pytest.mark.req("POL-06")
 def test_a_password_that_is_a_word_is_masked_in_logs_and_left_in_conversations():
     redact = Redactor(["Sunshine", "12345678", "sunshine7"])
     assert redact("Sunshine 12345678") == f"{MASK} {MASK}"
-    assert redact.known.masked("Sunshine 12345678, sunshine7") == f"Sunshine 12345678, {MASK}"
+    assert redact.distinctive_secrets.mask("Sunshine 12345678, sunshine7") == f"Sunshine 12345678, {MASK}"
 
 
 @pytest.mark.req("POL-06")
 def test_data_without_a_secret_is_the_same_object_and_data_of_any_depth_is_looked_through():
-    known = Redactor(["kelmarsh-9917"]).known
+    known = Redactor(["kelmarsh-9917"]).distinctive_secrets
     plain: dict[str, object] = {"a": ["b"]}
-    assert known.masked_data(plain) is plain
+    assert known.mask_data(plain) is plain
     deep: object = "kelmarsh-9917"
     for _ in range(5000):
         deep = [deep]
-    assert known.within(deep)
-    assert known.masked_data(deep) == MASK
+    assert known.found_in(deep)
+    assert known.mask_data(deep) == MASK
 
 
 @pytest.mark.req("TRC-03", "POL-06")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.spans import parse_spans, to_otlp
+from annabelle.core.trace_export import parse_spans, to_otlp
 
 TRACE = "tr_01k00000000000000000000000"
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.ids import is_id, new_id
-from annabelle.core.redact import MASK, Redactor
-from annabelle.core.trace import TraceFile, accept_trace, current_trace, read_trace, traced
+from annabelle.core.secrets.redactor import MASK, Redactor
+from annabelle.core.trace import TraceFile, accept_trace, current_trace, read_trace, use_trace
 
 
 @pytest.mark.req("TRC-01")
 def test_everything_inside_belongs_to_the_trace_and_nothing_after():
-    with traced(None) as made:
+    with use_trace(None) as made:
         assert is_id(made, "tr")
         assert current_trace() == made
-        with traced("tr_inner"):
+        with use_trace("tr_inner"):
             assert current_trace() == "tr_inner"
         assert current_trace() == made
     assert current_trace() is None
@@ -28,7 +28,7 @@ def test_everything_inside_belongs_to_the_trace_and_nothing_after():
 @pytest.mark.req("TRC-01")
 async def test_two_conversations_at_once_keep_their_own_traces():
     async def work() -> tuple[str, str | None]:
-        with traced(None) as made:
+        with use_trace(None) as made:
             await asyncio.sleep(0)
             return made, current_trace()
 
@@ -52,7 +52,7 @@ def test_a_good_trace_id_from_outside_is_kept():
 @pytest.mark.req("TRC-02")
 def test_a_line_names_trace_time_component_event_and_data(tmp_path: Path):
     path = tmp_path / "traces.jsonl"
-    with traced(None) as trace_id:
+    with use_trace(None) as trace_id:
         TraceFile(path, "filer", Redactor()).write("tool.call", {"tool": "read", "n": 3})
     record = json.loads(path.read_text())
     assert record == {

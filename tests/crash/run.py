@@ -17,11 +17,11 @@ from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
-from annabelle.core.jsonl import load
+from annabelle.core.jsonl import load_records
 from annabelle.hub.failpoints import FAILPOINTS as HUB_POINTS
-from annabelle.servers.kit.failpoints import FAILPOINTS as SERVER_POINTS
+from annabelle.servers.kit.server import FAILPOINTS as SERVER_POINTS
 from annabelle.thinker.failpoints import FAILPOINTS as THINKER_POINTS
-from annabelle.toolbox.failpoints import FAILPOINTS as TOOLBOX_POINTS
+from annabelle.toolbox.middleware.record import FAILPOINTS as TOOLBOX_POINTS
 from crash.plan import Kill, Turn, kills, turns
 from crash.remembered import judge_memory, wait_until_stored
 from crash.system import System
@@ -206,7 +206,8 @@ def read_sessions(system: System, threads: dict[int, str], database: str | None)
     if database is None:
         files = {path.stem: path for path in system.home.glob("agents/*/sessions/*.jsonl")}
         return {
-            conversation: load(files[thread]) if thread in files else [] for conversation, thread in threads.items()
+            conversation: load_records(files[thread]) if thread in files else []
+            for conversation, thread in threads.items()
         }
     from support.postgres import session_records  # noqa: PLC0415  only this engine has it
 

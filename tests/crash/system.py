@@ -142,9 +142,9 @@ class System:
                 return "thinker"
             if "witness_server" in command:
                 return "server"
-            if "annabelle.toolbox.nursery" in command:
+            if "annabelle.toolbox.process" in command:
                 parent = process.parent()
-                forked = parent is not None and "annabelle.toolbox.nursery" in " ".join(parent.cmdline())
+                forked = parent is not None and "annabelle.toolbox.process" in " ".join(parent.cmdline())
                 return "server" if forked else "nursery"
         return "other"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.durable.durable import Durable
+from annabelle.durable.engine import Durable
 from annabelle.store.database import sqlite_url
 from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
 

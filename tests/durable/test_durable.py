@@ -22,9 +22,9 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.tools import JsonObject
-from annabelle.durable import durable as module
-from annabelle.durable import engine, recorder, runs
-from annabelle.durable.durable import Durable, PendingWorkflow
+from annabelle.durable import dbos_patches, workflow_runs
+from annabelle.durable import engine as module
+from annabelle.durable.engine import Durable, PendingWorkflow
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
 
@@ -79,13 +79,13 @@ async def test_what_is_taken_up_while_the_engine_is_launched_waits_for_it(
     await story.waiting.wait()
     await first.close()
 
-    ready = engine.take_shortcuts
+    ready = dbos_patches.install_patches
 
     def slowly(system: object) -> None:
         time.sleep(0.5)  # the machine is busy: what was pending runs by now
         ready(system)
 
-    monkeypatch.setattr(engine, "take_shortcuts", slowly)
+    monkeypatch.setattr(dbos_patches, "take_shortcuts", slowly)
     second = make_durable()
     again = Story(second)
     again.go.set()
@@ -362,7 +362,7 @@ async def test_our_shortcuts_write_the_same_rows_as_the_engine(
     rows: list[list[dict[str, object]]] = []
     for shortcuts in (True, False):
         if not shortcuts:
-            monkeypatch.setattr("annabelle.durable.engine.take_shortcuts", lambda system: None)
+            monkeypatch.setattr("annabelle.durable.dbos_patches.install_patches", lambda system: None)
         durable = make_durable()
         Story(durable).go.set()
         await durable.launch()
@@ -379,7 +379,7 @@ def _rows_of(durable: Durable, workflow_id: str) -> list[dict[str, object]]:
     own = {"workflow_uuid", "creator_xid", "owner_xid", "retention_timestamp"}
     tables = (SystemSchema.workflow_status, SystemSchema.workflow_input, SystemSchema.workflow_output)
     found: list[dict[str, object]] = []
-    with durable._engine._system().engine.begin() as connection:
+    with durable._engine._system_database().engine.begin() as connection:
         for table in tables:
             row = connection.execute(select(table).where(table.c.workflow_uuid == workflow_id)).mappings().one()
             assert all(row[name] for name in ("created_at", "updated_at", "completed_at") if name in row)
@@ -434,8 +434,8 @@ async def test_a_step_waits_for_a_full_disk_and_loses_nothing(tmp_path: Path, ca
 async def test_a_workflow_that_waited_too_long_for_the_disk_goes_on_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(runs, "TAKE_UP_SECONDS", 0.1)
+    monkeypatch.setattr(workflow_runs, "GIVE_UP_SECONDS", 0.0)
+    monkeypatch.setattr(workflow_runs, "RESTART_SECONDS", 0.1)
     durable, effects = _on_sqlite(tmp_path), list[str]()
     big(durable, effects)
     await durable.launch()

@@ -8,16 +8,15 @@ import pytest
 import sqlalchemy as sa
 
 from annabelle.core.errors import AnnabelleError, NotAllowed
-from annabelle.core.masking import MASK
-from annabelle.core.needle import Needle
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher
 from annabelle.core.tools import JsonObject
-from annabelle.durable import forgetting
-from annabelle.durable.durable import Durable
-from annabelle.store.sweep import Sweep
+from annabelle.durable import text_removal
+from annabelle.durable.engine import Durable
+from annabelle.store.text_removal import TextRemoval
 from durable.conftest import MakeDurable
 
 SECRET = "Zürich Vault 4711"
-NEEDLE = Needle([SECRET])
+NEEDLE = ForgetMatcher([SECRET])
 
 
 def written(engine: sa.Engine) -> str:
@@ -31,11 +30,11 @@ def written(engine: sa.Engine) -> str:
 
 async def forget(durable: Durable) -> int:
     def work(engine: sa.Engine) -> int:
-        count = forgetting.forget(engine, "flows", Sweep(NEEDLE, apply=True))
-        forgetting.tidy(engine, "flows")
+        count = text_removal.remove_text(engine, "flows", TextRemoval(NEEDLE, apply=True))
+        text_removal.vacuum_tables(engine, "flows")
         return count
 
-    return await durable.maintain(work)
+    return await durable.with_database(work)
 
 
 @pytest.mark.req("TRU-09")
@@ -60,17 +59,17 @@ async def test_what_ended_and_what_runs_lose_the_text_and_what_runs_goes_on_with
     assert await durable.result("one", 20) == {"answer": SECRET}
     await durable.start("long", "two", {"id": "two"})
     await asyncio.wait_for(reached.wait(), 20)
-    assert NEEDLE.within(await durable.maintain(written))
+    assert NEEDLE.found_in(await durable.with_database(written))
 
     async with durable.suspended():
         assert await forget(durable) >= 3
-        assert not NEEDLE.within(await durable.maintain(written))
+        assert not NEEDLE.found_in(await durable.with_database(written))
     going.set()
 
-    assert await durable.result("two", 30) == {"kept": MASK}
-    assert seen == [f"read {SECRET}", MASK]
-    assert await durable.result("one", 20) == {"answer": MASK}
-    assert not NEEDLE.within(await durable.maintain(written))
+    assert await durable.result("two", 30) == {"kept": FORGOTTEN_MASK}
+    assert seen == [f"read {SECRET}", FORGOTTEN_MASK]
+    assert await durable.result("one", 20) == {"answer": FORGOTTEN_MASK}
+    assert not NEEDLE.found_in(await durable.with_database(written))
     assert await forget(durable) == 0
 
 
@@ -89,14 +88,14 @@ async def test_what_a_workflow_failed_with_loses_the_text(make_durable: MakeDura
     await durable.start("failing", "one", {})
     with pytest.raises(AnnabelleError):
         await durable.result("one", 20)
-    assert NEEDLE.within(await durable.maintain(written))
+    assert NEEDLE.found_in(await durable.with_database(written))
 
     async with durable.suspended():
         assert await forget(durable) >= 1
-        assert not NEEDLE.within(await durable.maintain(written))
+        assert not NEEDLE.found_in(await durable.with_database(written))
     with pytest.raises(AnnabelleError) as left:
         await durable.result("one", 20)
-    assert not NEEDLE.within(left.value.message)
+    assert not NEEDLE.found_in(left.value.message)
 
 
 async def test_a_workflow_begun_while_all_stands_still_runs_afterwards(make_durable: MakeDurable):
@@ -110,7 +109,7 @@ async def test_a_workflow_begun_while_all_stands_still_runs_afterwards(make_dura
     await durable.launch()
     async with durable.suspended():
         await durable.start("work", "one", {})
-        await durable.maintain(lambda _engine: None)
+        await durable.with_database(lambda _engine: None)
         assert not ran.is_set()
     assert await durable.result("one", 20) == {}
 

@@ -10,10 +10,10 @@ import pytest
 from annabelle.core.errors import StorageTrouble, TooManyRequests, Unavailable
 from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import JsonObject
-from annabelle.durable import lanes
-from annabelle.durable.durable import Durable
-from annabelle.durable.lanes import Lanes
-from annabelle.store import claims, messages, threads
+from annabelle.durable import thread_queue
+from annabelle.durable.engine import Durable
+from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.store import messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 
@@ -33,7 +33,7 @@ class House:
         self.bound = max_running
         self.refuse = 0
         durable.workflow("turn")(self._turn)
-        self.lanes = Lanes(db, durable, "hub", max_running, self._start)
+        self.lanes = ThreadQueue(db, durable, "hub", max_running, self._start)
 
     async def _start(self, message_id: str) -> None:
         if self.refuse:
@@ -43,7 +43,7 @@ class House:
 
     async def _turn(self, argument: JsonObject) -> JsonObject:
         message_id = str(argument["message_id"])
-        message = await self.db.read(lambda c: messages.load(c, message_id))
+        message = await self.db.read(lambda c: messages.load_message(c, message_id))
         assert message.thread_id not in self.running.values(), "two turns in one thread"
         self.running[message_id] = message.thread_id
         self.most = max(self.most, len(self.running))
@@ -57,22 +57,22 @@ class House:
         del self.running[message_id]
 
         async def finish() -> object:
-            await self.db.write(lambda c: messages.set_state(c, message_id, "done"))
+            await self.db.write(lambda c: messages.set_message_state(c, message_id, "done"))
             return None
 
         await self.durable.step("finish", finish)
-        await self.lanes.finished(message_id)
+        await self.lanes.finish_message(message_id)
         return {}
 
     async def send(self, chat: str, text: str, limits: QueueLimits | None = None) -> str:
         message = InboundMessage(channel="test", chat_id=chat, sender_id="s", text=text)
 
         def receive(c) -> messages.StoredMessage:
-            thread = threads.find_or_create(c, channel="test", chat_id=chat, user_id="owner", agent_id="a")
-            return messages.receive(c, thread, message, limits or QueueLimits()).message
+            thread = threads.find_or_create_thread(c, channel="test", chat_id=chat, user_id="owner", agent_id="a")
+            return messages.queue_message(c, thread, message, limits or QueueLimits()).message
 
         stored = await self.db.write(receive)
-        await self.lanes.offer(stored.thread_id)
+        await self.lanes.start_next(stored.thread_id)
         return stored.id
 
     async def all_done(self, count: int) -> None:
@@ -80,7 +80,7 @@ class House:
             return c.exec_driver_sql("SELECT count(*) FROM messages WHERE state = 'done'").scalar_one()
 
         def held(c) -> int:
-            return len(claims.held(c, "hub"))
+            return len(messages.list_claims(c, "hub"))
 
         async with asyncio.timeout(30):
             while await self.db.read(done) < count or await self.db.read(held):  # noqa: ASYNC110  it is in the database
@@ -114,8 +114,8 @@ async def test_an_idle_thread_begins_at_once_and_a_busy_one_queues(house: House)
     first = await house.send("a", "1")
     second = await house.send("a", "2")
     await house.begun("1")
-    assert (await house.db.read(lambda c: messages.load(c, first))).state == "running"
-    assert (await house.db.read(lambda c: messages.load(c, second))).state == "queued"
+    assert (await house.db.read(lambda c: messages.load_message(c, first))).state == "running"
+    assert (await house.db.read(lambda c: messages.load_message(c, second))).state == "queued"
     house.let_all_go = True
     house.gates["1"].set()
     await house.all_done(2)
@@ -159,7 +159,7 @@ async def test_a_full_queue_pushes_back_and_what_was_taken_is_answered(house: Ho
 async def test_a_start_that_failed_is_tried_again_when_no_other_message_comes(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(thread_queue, "RETRY_SECONDS", 0.01)
     house.refuse = 3
     await house.send("a", "1")
     await house.all_done(1)
@@ -170,15 +170,15 @@ async def test_a_start_that_failed_is_tried_again_when_no_other_message_comes(
 async def test_a_message_that_could_not_be_claimed_is_taken_up_when_the_disk_has_room(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "LOOK_AGAIN_SECONDS", 0.01)
-    claim_next, refused = claims.claim_next, iter(range(3))
+    monkeypatch.setattr(thread_queue, "RETRY_SECONDS", 0.01)
+    claim_next, refused = messages.claim_next_messages, iter(range(3))
 
-    def full(*arguments) -> list[claims.Claimed]:
+    def full(*arguments) -> list[messages.ClaimedMessage]:
         if next(refused, None) is not None:
             raise StorageTrouble("The disk is full.")
         return claim_next(*arguments)
 
-    monkeypatch.setattr(claims, "claim_next", full)
+    monkeypatch.setattr(messages, "claim_next_messages", full)
     await house.send("a", "1")
     await house.all_done(1)
     assert house.order == ["1"]
@@ -188,15 +188,15 @@ async def test_a_message_that_could_not_be_claimed_is_taken_up_when_the_disk_has
 async def test_a_claim_that_could_not_be_released_does_not_block_its_thread(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "LOOK_AGAIN_SECONDS", 0.01)
-    release, refused = claims.release, iter(range(3))
+    monkeypatch.setattr(thread_queue, "RETRY_SECONDS", 0.01)
+    release, refused = messages.release_claim, iter(range(3))
 
     def full(*arguments) -> bool:
         if next(refused, None) is not None:
             raise StorageTrouble("The disk is full.")
         return release(*arguments)
 
-    monkeypatch.setattr(claims, "release", full)
+    monkeypatch.setattr(messages, "release_claim", full)
     await house.send("a", "1")
     await house.send("a", "2")
     await house.all_done(2)
@@ -226,7 +226,7 @@ async def test_a_restart_takes_up_what_was_claimed_and_what_waited(db: Database,
     again = make_durable()
     after = House(db, again, max_running=2)
     await again.launch()
-    await after.lanes.resume()
+    await after.lanes.recover()
     await after.all_done(6)
     assert sorted(after.order) == ["a0", "a1", "b0", "b1", "c0", "c1"]
     for chat in "abc":
@@ -239,9 +239,9 @@ async def test_a_claim_whose_workflow_has_ended_does_not_block_its_thread(house:
     message = InboundMessage(channel="test", chat_id="a", sender_id="s", text="1")
 
     def claim_only(c) -> str:
-        thread = threads.find_or_create(c, channel="test", chat_id="a", user_id="owner", agent_id="a")
-        messages.receive(c, thread, message, QueueLimits())
-        claims.claim_next(c, "hub", 3)
+        thread = threads.find_or_create_thread(c, channel="test", chat_id="a", user_id="owner", agent_id="a")
+        messages.queue_message(c, thread, message, QueueLimits())
+        messages.claim_next_messages(c, "hub", 3)
         return thread.id
 
     thread_id = await house.db.write(claim_only)
@@ -250,7 +250,7 @@ async def test_a_claim_whose_workflow_has_ended_does_not_block_its_thread(house:
     again = message.model_copy(update={"id": "msg_next", "text": "2"})
 
     def stuck(c) -> None:
-        messages.receive(c, threads.load(c, thread_id), again, QueueLimits())
+        messages.queue_message(c, threads.load_thread(c, thread_id), again, QueueLimits())
         c.exec_driver_sql("DELETE FROM claims")
         c.exec_driver_sql(
             f"INSERT INTO claims (thread_id, message_id, owner, claimed_at) "
@@ -258,7 +258,7 @@ async def test_a_claim_whose_workflow_has_ended_does_not_block_its_thread(house:
         )
 
     await house.db.write(stuck)
-    await house.lanes.resume()
+    await house.lanes.recover()
     await house.all_done(2)
     assert house.order == ["1", "2"]
 
@@ -268,14 +268,14 @@ async def test_while_it_is_held_nothing_begins_and_nothing_is_lost(house: House)
     house.let_all_go = False
     await house.send("a", "running")
     await house.begun("running")
-    house.lanes.hold()
+    house.lanes.pause()
     waiting = [await house.send(chat, f"{chat} waits") for chat in ("a", "b")]
     house.let_all_go = True
     house.gates["running"].set()
     await house.all_done(1)
-    states = [(await house.db.read(lambda c, one=one: messages.load(c, one))).state for one in waiting]
+    states = [(await house.db.read(lambda c, one=one: messages.load_message(c, one))).state for one in waiting]
     assert states == ["queued", "queued"]
     assert house.order == ["running"]
-    await house.lanes.let_go()
+    await house.lanes.unpause()
     await house.all_done(3)
     assert sorted(house.order) == ["a waits", "b waits", "running"]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from annabelle.core.backoff import RetryPolicy
 from annabelle.core.errors import (
     AnnabelleError,
     InvalidArguments,
@@ -19,13 +20,12 @@ from annabelle.core.errors import (
 )
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
-from annabelle.durable.outcome import failure, revive, success, unwrap
-from annabelle.durable.retry import RetryPolicy
+from annabelle.durable.steps import failure_outcome, rebuild_error, success_outcome, unwrap_outcome
 
 
 def waits(error: AnnabelleError, policy: RetryPolicy) -> list[float]:
     found: list[float] = []
-    while (wait := policy.wait(error, len(found) + 1)) is not None:
+    while (wait := policy.wait_seconds(error, len(found) + 1)) is not None:
         found.append(wait)
     return found
 
@@ -60,7 +60,7 @@ def test_a_try_that_would_be_refused_is_waited_for_also_after_a_crash() -> None:
     error = ProviderDown("It is left alone for now.")
     error.next_try = 60.0
     with pytest.raises(ProviderDown) as caught:
-        unwrap(failure(error))
+        unwrap_outcome(failure_outcome(error))
     assert waits(caught.value, RetryPolicy()) == [60.0] * 5
     assert max(waits(ProviderDown("x"), RetryPolicy())) < 60
 
@@ -92,7 +92,7 @@ class OfOneRoom(Unavailable):
 
 def test_a_room_s_own_error_does_not_stand_for_its_parent() -> None:
     with pytest.raises(Unavailable) as caught:
-        unwrap(failure(OfOneRoom()))
+        unwrap_outcome(failure_outcome(OfOneRoom()))
     assert (type(caught.value), caught.value.message) == (Unavailable, "It is away.")
 
 
@@ -100,7 +100,7 @@ def test_a_room_s_own_error_does_not_stand_for_its_parent() -> None:
 def test_every_error_comes_back_as_what_it_was(kind: type[AnnabelleError]) -> None:
     error = kind("it broke", hint="mend it") if kind is TooManyRequests else kind("it broke", hint="mend it", field="x")
     with pytest.raises(AnnabelleError) as caught:
-        unwrap(failure(error))
+        unwrap_outcome(failure_outcome(error))
     assert isinstance(caught.value, kind)
     assert caught.value.body() == error.body()
     assert caught.value.retry == error.retry or kind.code == "provider_failed"
@@ -108,8 +108,8 @@ def test_every_error_comes_back_as_what_it_was(kind: type[AnnabelleError]) -> No
 
 def test_a_code_of_another_version_is_still_an_error() -> None:
     body = UnknownTool("x").body().model_copy(update={"code": "not_invented_yet"})
-    assert type(revive(body)) is AnnabelleError
+    assert type(rebuild_error(body)) is AnnabelleError
 
 
 def test_a_value_comes_back_also_when_it_is_nothing() -> None:
-    assert unwrap(success(None)) is None
+    assert unwrap_outcome(success_outcome(None)) is None

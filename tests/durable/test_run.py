@@ -7,11 +7,10 @@ import time
 
 import pytest
 
+from annabelle.core.backoff import RetryPolicy
 from annabelle.core.errors import AnnabelleError, ProviderDown, ProviderRefused, ToolTimeout
 from annabelle.core.tools import JsonObject
-from annabelle.durable.outcome import success
-from annabelle.durable.retry import RetryPolicy
-from annabelle.durable.run import FIRST_NUMBER, Run
+from annabelle.durable.steps import FIRST_NUMBER, WorkflowRun, success_outcome
 
 QUICK = RetryPolicy(base_seconds=0.001, cap_seconds=0.002, immediate_seconds=0.001)
 
@@ -47,8 +46,8 @@ class Effect:
 
 async def test_a_finished_step_is_read_and_not_done_again() -> None:
     book, effect = Book(), Effect({"x": 1})
-    assert await Run(book, {}).step("a", effect, None, None) == {"x": 1}
-    assert await Run(book, dict(book.steps)).step("a", effect, None, None) == {"x": 1}
+    assert await WorkflowRun(book, {}).step("a", effect, None, None) == {"x": 1}
+    assert await WorkflowRun(book, dict(book.steps)).step("a", effect, None, None) == {"x": 1}
     assert effect.calls == 1
 
 
@@ -56,25 +55,25 @@ async def test_a_step_that_failed_fails_the_same_way_again() -> None:
     book, effect = Book(), Effect(ProviderRefused("wrong key", hint="fix it"))
     for recorded in ({}, book.steps):
         with pytest.raises(ProviderRefused, match="wrong key") as caught:
-            await Run(book, dict(recorded)).step("a", effect, None, None)
+            await WorkflowRun(book, dict(recorded)).step("a", effect, None, None)
         assert caught.value.hint == "fix it"
     assert effect.calls == 1
 
 
 async def test_the_same_name_again_is_another_step() -> None:
     book, effect = Book(), Effect(1, 2, 3)
-    run = Run(book, {})
+    run = WorkflowRun(book, {})
     assert [await run.step("a", effect, None, None) for _ in range(3)] == [1, 2, 3]
-    replay = Run(book, dict(book.steps))
+    replay = WorkflowRun(book, dict(book.steps))
     assert [await replay.step("a", effect, None, None) for _ in range(3)] == [1, 2, 3]
     assert effect.calls == 3
 
 
 async def test_concurrent_steps_with_names_of_their_own_are_found_whatever_ended_first() -> None:
     book, effects = Book(), [Effect(n) for n in range(4)]
-    run = Run(book, {})
+    run = WorkflowRun(book, {})
     await asyncio.gather(run.step("2", effects[2], None, None), run.step("0", effects[0], None, None))
-    replay = Run(book, dict(book.steps), max(book.numbers) + 1)
+    replay = WorkflowRun(book, dict(book.steps), max(book.numbers) + 1)
     found = await asyncio.gather(*(replay.step(f"{n}", effects[n], None, None) for n in range(4)))
     assert found == [0, 1, 2, 3]
     assert [effect.calls for effect in effects] == [1, 1, 1, 1]
@@ -85,7 +84,7 @@ async def test_concurrent_steps_with_names_of_their_own_are_found_whatever_ended
 @pytest.mark.req("DUR-02", "DUR-05")
 async def test_a_failing_step_is_tried_again_and_every_try_is_on_record() -> None:
     book, effect = Book(), Effect(ProviderDown("gone"), ProviderDown("gone"), "back")
-    assert await Run(book, {}).step("a", effect, QUICK, None) == "back"
+    assert await WorkflowRun(book, {}).step("a", effect, QUICK, None) == "back"
     assert list(book.steps) == ["a", "a, wait 1", "a, retry 1", "a, wait 2", "a, retry 2"]
 
 
@@ -93,7 +92,7 @@ async def test_a_failing_step_is_tried_again_and_every_try_is_on_record() -> Non
 async def test_the_last_failure_is_final() -> None:
     book, effect = Book(), Effect(ProviderDown("gone"))
     with pytest.raises(ProviderDown, match="gone"):
-        await Run(book, {}).step("a", effect, QUICK, None)
+        await WorkflowRun(book, {}).step("a", effect, QUICK, None)
     assert effect.calls == 1 + 2 + 3
 
 
@@ -104,7 +103,7 @@ async def test_a_step_has_a_time_limit_of_its_own() -> None:
         return None
 
     with pytest.raises(ToolTimeout, match=r"a did not finish within 0\.01 s"):
-        await Run(Book(), {}).step("a", hang, None, 0.01)
+        await WorkflowRun(Book(), {}).step("a", hang, None, 0.01)
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), TimeoutError("inner"), asyncio.CancelledError("inner")])
@@ -113,7 +112,7 @@ async def test_an_unexpected_error_inside_a_step_is_an_outcome_like_any_other(
 ) -> None:
     book = Book()
     with pytest.raises(AnnabelleError, match="a failed unexpectedly: " + type(error).__name__):
-        await Run(book, {}).step("a", Effect(error), None, None)
+        await WorkflowRun(book, {}).step("a", Effect(error), None, None)
     assert list(book.steps) == ["a"]
     assert caplog.records[-1].exc_info is not None
 
@@ -126,7 +125,7 @@ async def test_a_step_that_is_interrupted_is_not_on_record() -> None:
         await asyncio.Event().wait()
         return None
 
-    task = asyncio.create_task(Run(book, {}).step("a", hang, None, None))
+    task = asyncio.create_task(WorkflowRun(book, {}).step("a", hang, None, None))
     await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -137,7 +136,7 @@ async def test_a_step_that_is_interrupted_is_not_on_record() -> None:
 async def test_a_step_that_ended_is_written_down_although_it_is_interrupted() -> None:
     book, effect = Book(), Effect("sent")
     book.gate.clear()
-    task = asyncio.create_task(Run(book, {}).step("a", effect, None, None))
+    task = asyncio.create_task(WorkflowRun(book, {}).step("a", effect, None, None))
     while not effect.calls:  # noqa: ASYNC110  one turn of the loop
         await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -146,7 +145,7 @@ async def test_a_step_that_ended_is_written_down_although_it_is_interrupted() ->
     book.gate.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert book.steps == {"a": success("sent")}
+    assert book.steps == {"a": success_outcome("sent")}
 
 
 @pytest.fixture
@@ -156,17 +155,17 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     async def sleep(seconds: float) -> None:
         found.append(seconds)
 
-    monkeypatch.setattr("annabelle.durable.run.asyncio.sleep", sleep)
+    monkeypatch.setattr("annabelle.durable.steps.asyncio.sleep", sleep)
     return found
 
 
 async def test_a_sleep_after_a_crash_lasts_for_what_is_left(slept: list[float]) -> None:
-    await Run(Book(), {"sleep": success(time.time() + 40)}).sleep(100)
-    await Run(Book(), {"sleep": success(time.time() - 40)}).sleep(100)
+    await WorkflowRun(Book(), {"sleep": success_outcome(time.time() + 40)}).sleep(100)
+    await WorkflowRun(Book(), {"sleep": success_outcome(time.time() - 40)}).sleep(100)
     assert 39 < slept[0] <= 40
     assert slept[1] == 0
 
 
 async def test_a_clock_that_jumped_back_does_not_make_a_sleep_longer(slept: list[float]) -> None:
-    await Run(Book(), {"sleep": success(time.time() + 1_000_000)}).sleep(100)
+    await WorkflowRun(Book(), {"sleep": success_outcome(time.time() + 1_000_000)}).sleep(100)
     assert slept == [100]

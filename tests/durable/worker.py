@@ -9,14 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+from annabelle.core.backoff import RetryPolicy
 from annabelle.core.errors import ProviderDown, ProviderRateLimited
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import JsonObject
-from annabelle.durable.durable import Durable
-from annabelle.durable.lanes import Lanes
-from annabelle.durable.retry import RetryPolicy
-from annabelle.store import claims, messages, threads
+from annabelle.durable.engine import Durable
+from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.store import messages, threads
 from annabelle.store.database import Database
 
 QUICK = RetryPolicy(base_seconds=0.05, cap_seconds=0.2, immediate_seconds=0.05)
@@ -100,21 +100,21 @@ def register(durable: Durable, witness: Witness) -> None:
 async def turns(database_url: str, durable: Durable, witness: Witness, total: int) -> None:
     """Eight chats, offered all at once on the first run; killed anywhere, run again until all is done."""
     db = await Database.open(database_url)
-    lanes: Lanes
+    lanes: ThreadQueue
 
     @durable.workflow("turn")
     async def turn(argument: JsonObject) -> JsonObject:
         message_id = str(argument["message_id"])
 
         async def answer() -> object:
-            message = await db.read(lambda c: messages.load(c, message_id))
+            message = await db.read(lambda c: messages.load_message(c, message_id))
             witness.note("turn", chat=message.chat_id, text=message.content)
             await asyncio.sleep(0.002)
 
             def finish(c) -> None:
                 messages.add_reply(c, reply_to=message_id, content=f"re: {message.content}")
-                messages.set_state(c, message_id, "done")
-                claims.release(c, message_id)
+                messages.set_message_state(c, message_id, "done")
+                messages.release_claim(c, message_id)
 
             await db.write(finish)
             return None
@@ -122,7 +122,7 @@ async def turns(database_url: str, durable: Durable, witness: Witness, total: in
         await durable.step("answer", answer)
 
         async def next_one() -> object:
-            await lanes.finished(message_id)
+            await lanes.finish_message(message_id)
             return None
 
         await durable.step("next", next_one)
@@ -131,18 +131,18 @@ async def turns(database_url: str, durable: Durable, witness: Witness, total: in
     async def start(message_id: str) -> None:
         await durable.start("turn", message_id, {"message_id": message_id})
 
-    lanes = Lanes(db, durable, "hub", 4, start)
+    lanes = ThreadQueue(db, durable, "hub", 4, start)
     await durable.launch()
-    await lanes.resume()
+    await lanes.recover()
 
     def send(c, number: int) -> str:
         chat = f"chat{number % 8}"
-        thread = threads.find_or_create(c, channel="test", chat_id=chat, user_id="owner", agent_id="a")
+        thread = threads.find_or_create_thread(c, channel="test", chat_id=chat, user_id="owner", agent_id="a")
         message = InboundMessage(channel="test", chat_id=chat, sender_id="s", text=f"{number}", external_id=f"{number}")
-        return messages.receive(c, thread, message, messages.QueueLimits(per_thread=1000)).message.thread_id
+        return messages.queue_message(c, thread, message, messages.QueueLimits(per_thread=1000)).message.thread_id
 
     for number in range(total):
-        await lanes.offer(await db.write(lambda c, n=number: send(c, n)))
+        await lanes.start_next(await db.write(lambda c, n=number: send(c, n)))
 
     def left(c) -> int:
         return c.exec_driver_sql("SELECT count(*) FROM messages WHERE state IN ('queued', 'running')").scalar_one()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.store.audit.places import AuditPlaces
+from annabelle.store.audit.records import AuditPaths
 from cli.terminal import ANNABELLE, environment
 from e2e.days import plan
 from hub.hubs import HubProcess, wait_for
@@ -46,7 +46,7 @@ def test_calls_logins_servers_and_configs_are_in_the_audit_and_their_content_is_
     events = {(one["kind"], one["facts"]["event"]) for one in records(house) if "event" in one["facts"]}  # type: ignore[index, operator]
     assert {("server", "start"), ("server", "ready"), ("config", "in_force")} <= events
     assert {("login", "accepted"), ("login", "refused"), ("login", "admitted")} <= events
-    files = AuditPlaces.of(house.home).files()
+    files = AuditPaths.from_home(house.home).files()
     assert not any(secret.encode() in path.read_bytes() for path in files)
     assert not any(house.token.encode() in path.read_bytes() for path in files)
 
@@ -59,7 +59,7 @@ def test_the_audit_is_verified_while_the_hub_runs_and_an_edited_copy_is_found(
     assert good.returncode == 0, good.stderr
     assert json.loads(good.stdout)["good"] is True
     copy = Home(tmp_path / "copy").prepare()
-    for path in (house.home.audit_key_file, house.home.audit_head_file, *AuditPlaces.of(house.home).files()):
+    for path in (house.home.audit_key_file, house.home.audit_head_file, *AuditPaths.from_home(house.home).files()):
         shutil.copy(path, copy.root / path.relative_to(house.home.root))
     lines = copy.audit_file.read_bytes().splitlines(keepends=True)
     lines[1] = lines[1].replace(b"config", b"conf1g")

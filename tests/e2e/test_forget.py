@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from annabelle.core.masking import MASK
 from annabelle.core.messages import now
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK
 from annabelle.hub.failpoints import FORGETTING_FAILPOINTS
 from annabelle.store import backup
 from e2e.days import MakeHub, plan, reply
@@ -181,7 +181,7 @@ def test_a_turn_is_waited_for_and_what_comes_meanwhile_is_answered_afterwards(hu
         assert forgetting.result(120)["total"]
     answers = [hub.http.get(f"/messages/{message_id}", params={"wait": 60}, timeout=70).json() for message_id in said]
     assert [answer["state"] for answer in answers] == ["done", "done"]
-    assert [reply(answer) for answer in answers] == [MASK, "Here."]
+    assert [reply(answer) for answer in answers] == [FORGOTTEN_MASK, "Here."]
     assert PLAIN.files(hub.home.root) == set()
 
 

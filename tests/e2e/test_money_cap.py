@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.policy.costs.worst_case import tries_per_step
+from annabelle.policy.costs import count_tries_per_step
 from e2e.days import MakeHub, reply
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
@@ -178,8 +178,8 @@ def test_a_message_never_asks_more_often_than_its_worst_case_says(
         Rule(reply=Reply(text="At last.")),
     )
     assert reply(hub.say("be patient", chatId="slow")) == "At last."
-    assert len(rules.requests) == 2 * tries_per_step(fallbacks=0) <= agent["worstCaseModelCalls"]
+    assert len(rules.requests) == 2 * count_tries_per_step(fallbacks=0) <= agent["worstCaseModelCalls"]
     rules.clear()
     rules.rules(Rule(reply=slow_down))
     assert hub.say("be patient", chatId="never")["state"] == "failed"
-    assert len(rules.requests) == tries_per_step(fallbacks=0)
+    assert len(rules.requests) == count_tries_per_step(fallbacks=0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.core.redact import MASK
+from annabelle.core.secrets.redactor import MASK
 from cli.terminal import run
 from e2e.days import MakeHub, plan, ready, reply, write_external
 from hub.hubs import HubProcess, wait_for

@@ -16,11 +16,10 @@ import httpx
 import psutil
 import pytest
 
-from annabelle.cli.halting import Halting
-from annabelle.hub.stopping.halts import Halts
-from annabelle.store.audit.places import AuditPlaces
-from annabelle.store.audit.reading import Wanted, latest
-from annabelle.store.audit.verify import verify
+from annabelle.cli.stop import HaltControl
+from annabelle.hub.agents.halts import Halts
+from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
+from annabelle.store.audit.verification import verify_audit
 from cli.terminal import ANNABELLE
 from e2e.days import plan, reply
 from hub.hubs import HubProcess, fresh_home, wait_for
@@ -189,15 +188,15 @@ def test_a_stopped_turn_takes_its_calls_along(hub: HubProcess) -> None:
 @pytest.mark.req("TRU-06", "TRU-08")
 @pytest.mark.incident("I-27", "I-14")
 def test_a_hub_that_hangs_is_ended_and_starts_stopped(hub: HubProcess) -> None:
-    places = AuditPlaces.of(hub.home)
+    places = AuditPaths.from_home(hub.home)
     below = [process.pid for process in hub.children()]
     hub.signal(signal.SIGSTOP)
     ended = annabelle(hub, "stop")
     assert ended.stdout.startswith("Annabelle did not answer, so it was ended."), ended.stderr
     assert hub.wait() == -signal.SIGKILL
     wait_for(lambda: all(gone(pid) for pid in below), "everything below to end", 10)
-    assert verify(places).good
-    last = latest(places, Wanted(last=1, kind="stop"))[0].facts
+    assert verify_audit(places).is_intact
+    last = read_latest(places, AuditQuery(last=1, kind="stop"))[0].facts
     assert (last["event"], last["target"], last["hub_killed"]) == ("stopped", "all", True)
 
     hub.start()
@@ -210,8 +209,10 @@ def test_a_hub_that_hangs_is_ended_and_starts_stopped(hub: HubProcess) -> None:
     for _ in range(7):
         assert httpx.get(f"{hub.url}/status", headers={"X-Annabelle-Token": "not-the-token"}).status_code == 401
     hub.stop()
-    assert latest(places, Wanted(kind="login"))[-1].facts.get("more") == 2, "what was only counted is told at the end"
-    assert verify(places).good
-    offline = Halting(hub.home).resume("all")
+    assert read_latest(places, AuditQuery(kind="login"))[-1].facts.get("more") == 2, (
+        "what was only counted is told at the end"
+    )
+    assert verify_audit(places).is_intact
+    offline = HaltControl(hub.home).resume("all")
     assert (offline.message, offline.how) == ("Everything goes on when Annabelle starts.", "written")
-    assert Halts(hub.home.halts_file).of("other") is None
+    assert Halts(hub.home.halts_file).find("other") is None

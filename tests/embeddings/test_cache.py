@@ -17,11 +17,15 @@ import numpy as np
 import pytest
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.embeddings import Embedder, EmbeddingConfig, EmbeddingsUnavailable, ModelName, cache_lock, make_embedder
-from annabelle.embeddings.cache_file import CacheFile
-from annabelle.embeddings.cache_folder import clear, path_for
-from annabelle.embeddings.cache_format import key_of, read_header
-from annabelle.embeddings.cache_lock import locked
+from annabelle.embeddings import Embedder, EmbeddingConfig, EmbeddingsUnavailable, ModelName, cache, make_embedder
+from annabelle.embeddings.cache import (
+    VectorCacheFile,
+    cache_path,
+    clear_cache,
+    lock_folder,
+    make_cache_key,
+    read_header,
+)
 from support.vector_server import VectorServer
 
 MODEL = ModelName("ollama", "some-model")
@@ -83,11 +87,11 @@ class OnDisk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> OnDisk:
-    return OnDisk(path_for(tmp_path, MODEL))
+    return OnDisk(cache_path(tmp_path, MODEL))
 
 
 def keys(texts: list[str]) -> list[bytes]:
-    return [key_of(MODEL, text) for text in texts]
+    return [make_cache_key(MODEL, text) for text in texts]
 
 
 @pytest.mark.req("SEL-07")
@@ -231,7 +235,7 @@ async def test_a_disk_that_does_not_take_it_is_mentioned_once_and_costs_no_answe
             return write(descriptor, data[:40])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("annabelle.embeddings.cache_file.os.write", full)
+    monkeypatch.setattr("annabelle.embeddings.cache.os.write", full)
     async with embedding(server, tmp_path) as embedder:
         for text in TEXTS[1:]:
             assert (await embedder.embed([text])).shape == (1, 8)
@@ -246,7 +250,7 @@ async def test_a_folder_that_is_none_costs_no_answer(server: VectorServer, tmp_p
     in_the_way = tmp_path / "in-the-way"
     in_the_way.write_text("a file")
     assert await asked_for(server, in_the_way, TEXTS) == TEXTS
-    path_for(tmp_path / "folder", MODEL).mkdir(parents=True)
+    cache_path(tmp_path / "folder", MODEL).mkdir(parents=True)
     assert await asked_for(server, tmp_path / "folder", TEXTS) == TEXTS
 
 
@@ -255,17 +259,17 @@ async def test_a_cleared_folder_holds_no_vector_of_any_model(
     server: VectorServer, tmp_path: Path, disk: OnDisk
 ) -> None:
     await asked_for(server, tmp_path, TEXTS)
-    older = OnDisk(path_for(tmp_path, ModelName("ollama", "older-model")))
+    older = OnDisk(cache_path(tmp_path, ModelName("ollama", "older-model")))
     left_over, unreadable = OnDisk(tmp_path / f".{disk.path.name}.new"), OnDisk(tmp_path / "unreadable.vectors")
     for other in (older, left_over, unreadable):
         other.write(disk.content)
     (tmp_path / "lmstudio-model.json").write_text("{}")
 
-    clear(tmp_path)
+    clear_cache(tmp_path)
 
     assert disk.folder_names() == [".lock", "lmstudio-model.json"], "the model that was chosen stays chosen"
     assert await asked_for(server, tmp_path, TEXTS) == TEXTS
-    clear(tmp_path / "never-made")
+    clear_cache(tmp_path / "never-made")
     assert not (tmp_path / "never-made").exists()
 
 
@@ -275,7 +279,7 @@ async def test_an_embedder_that_knows_the_file_notices_that_another_process_clea
 ) -> None:
     async with embedding(server, tmp_path) as embedder:
         before = await embedder.embed(TEXTS)
-        clear(tmp_path)
+        clear_cache(tmp_path)
         np.testing.assert_array_equal(await embedder.embed(TEXTS), before)
         assert server.texts == [*TEXTS, *TEXTS]
 
@@ -285,25 +289,25 @@ async def test_a_folder_that_can_not_be_cleared_is_an_error(
     server: VectorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await asked_for(server, tmp_path, TEXTS)
-    monkeypatch.setattr(cache_lock, "LOCK_SECONDS", 0.05)
-    with locked(tmp_path):
+    monkeypatch.setattr(cache, "LOCK_SECONDS", 0.05)
+    with lock_folder(tmp_path):
         with pytest.raises(StorageTrouble, match="does not let go"):
-            clear(tmp_path)
+            clear_cache(tmp_path)
         assert await asked_for(server, tmp_path, [*TEXTS, "new"]) == ["new"]
 
 
 @pytest.mark.req("SEL-07")
 def test_a_full_file_keeps_the_newer_half(disk: OnDisk) -> None:
-    cache = CacheFile(disk.path, MODEL, largest=10_000)
+    cache = VectorCacheFile(disk.path, MODEL, largest=10_000)
     rng = np.random.default_rng(1)
     texts = [f"text {number}" for number in range(400)]
     for text in texts:
-        cache.add({key_of(MODEL, text): rng.standard_normal(8).astype(np.float32)})
+        cache.add({make_cache_key(MODEL, text): rng.standard_normal(8).astype(np.float32)})
         assert len(disk.content) <= 10_000
     known = cache.read(keys(texts))
     assert 60 < len(known) < 150
     assert list(known) == keys(texts)[-len(known) :]
-    assert list(CacheFile(disk.path, MODEL).read(keys(texts))) == list(known)
+    assert list(VectorCacheFile(disk.path, MODEL).read(keys(texts))) == list(known)
 
 
 @pytest.mark.req("SEL-07")
@@ -321,16 +325,15 @@ import sys
 from pathlib import Path
 import numpy as np
 from annabelle.embeddings import ModelName
-from annabelle.embeddings.cache_file import CacheFile
-from annabelle.embeddings.cache_format import key_of
+from annabelle.embeddings.cache import VectorCacheFile, make_cache_key
 
 path, name = Path(sys.argv[1]), sys.argv[2]
 model = ModelName("ollama", "some-model")
-cache = CacheFile(path, model)
+cache = VectorCacheFile(path, model)
 sys.stdin.readline()
 for number in range(150):
     texts = [f"shared {number}", f"{name} {number}"]
-    cache.add({key_of(model, text): np.full(8, number, np.float32) for text in texts})
+    cache.add({make_cache_key(model, text): np.full(8, number, np.float32) for text in texts})
 """
 
 
@@ -348,6 +351,6 @@ def test_two_processes_write_at_once_and_nothing_is_lost(disk: OnDisk) -> None:
         writer.communicate(timeout=60)
         assert writer.returncode == 0
     texts = [f"{name} {number}" for name in ("shared", "first", "second") for number in range(150)]
-    known = CacheFile(disk.path, MODEL).read(keys(texts))
+    known = VectorCacheFile(disk.path, MODEL).read(keys(texts))
     assert [set(known[key].tolist()) for key in keys(texts)] == [{float(text.split()[1])} for text in texts]
     assert disk.records == len(known)

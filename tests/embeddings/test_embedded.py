@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
-from annabelle.embeddings.embedded import LONGEST, EmbeddedModel
+from annabelle.embeddings.embedded_model import LONGEST_TEXT, EmbeddedModel
 
 MODEL = ModelName("embedded", "l2_supercat_256")
 
@@ -73,7 +73,7 @@ async def test_what_means_the_same_is_near() -> None:
 async def test_a_megabyte_is_cut_and_counts_as_its_beginning() -> None:
     embedder = EmbeddedModel(MODEL)
     text = "the cat sat on the mat. " * 50_000
-    whole, beginning = await embedder.embed([text, text[:LONGEST]])
+    whole, beginning = await embedder.embed([text, text[:LONGEST_TEXT]])
     np.testing.assert_array_equal(whole, beginning)
 
 
@@ -127,14 +127,14 @@ async def test_a_damaged_package_is_a_sentence_and_not_a_crash(copy: Path, damag
 
 @pytest.mark.req("EMB-01")
 async def test_a_missing_package_is_a_sentence_and_not_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("annabelle.embeddings.weights.find_spec", lambda _name: None)
+    monkeypatch.setattr("annabelle.embeddings.embedded_model.find_spec", lambda _name: None)
     with pytest.raises(EmbeddingsUnavailable, match="not installed"):
         await EmbeddedModel(MODEL).embed(["hello"])
 
 
 @pytest.mark.req("EMB-01")
 async def test_a_library_that_can_not_be_loaded_is_a_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("annabelle.embeddings.embedded", "annabelle.embeddings.weights"):
+    for name in ("annabelle.embeddings.embedded_model", "annabelle.embeddings.embedded_model"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     embedder = make_embedder(EmbeddingConfig(), None)

@@ -16,8 +16,7 @@ from pydantic import SecretStr
 
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ollama, openai_compatible
 from annabelle.embeddings.config import EmbeddingProvider
-from annabelle.embeddings.http_embedder import BATCH, LONGEST, HttpEmbedder
-from annabelle.embeddings.pause import Pause
+from annabelle.embeddings.http_embedder import BATCH, LONGEST_TEXT, HttpEmbedder, ProviderPause
 from support.vector_server import Answer, Asked, VectorServer
 
 KEY = "sk-proj-do-not-show-this-key"
@@ -46,7 +45,7 @@ async def connected(
     address = url if provider == "ollama" else f"{url}/v1"
     config = EmbeddingConfig(provider, model, address, SecretStr(KEY), timeout)
     embedder = (ollama if provider == "ollama" else openai_compatible).make(config, folder)
-    embedder._pause = Pause(clock=clock) if clock else Pause(seconds=0)
+    embedder._pause = ProviderPause(clock=clock) if clock else ProviderPause(seconds=0)
     try:
         yield embedder
     finally:
@@ -112,7 +111,7 @@ async def test_a_long_text_is_cut_and_cut_again_when_the_model_finds_it_too_long
     server.behave = picky
     async with connected("lmstudio", server.url) as embedder:
         rows = await embedder.embed(["é" * 1_000_000, "short"])
-    assert [max(map(len, asked.texts)) for asked in server.asked] == [LONGEST, 1000]
+    assert [max(map(len, asked.texts)) for asked in server.asked] == [LONGEST_TEXT, 1000]
     np.testing.assert_allclose(rows[1], unit(server.vector("short")), atol=1e-6)
 
 
@@ -306,7 +305,7 @@ async def test_a_connection_that_was_closed_meanwhile_is_made_again(server: Vect
 async def test_an_answer_without_end_is_not_read_to_its_end(
     server: VectorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annabelle.embeddings.http_service._LARGEST_ANSWER", 100_000)
+    monkeypatch.setattr("annabelle.embeddings.http_embedder._LARGEST_ANSWER", 100_000)
     server.behave = lambda _asked: (200, b'{"embeddings": [[1.0]]}' + b" " * 200_000)
     async with connected("ollama", server.url) as embedder:
         with pytest.raises(EmbeddingsUnavailable, match="something other than vectors"):

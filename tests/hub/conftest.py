@@ -33,7 +33,7 @@ def shared_hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) 
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """Where the ledger's clock stands, so that no midnight falls into what the test spends."""
     noon = now().replace(hour=12)
-    for place in ("annabelle.hub.ledger", "annabelle.store.ledger", "hub.cost_house"):
+    for place in ("annabelle.hub.costs.ledger", "annabelle.store.ledger", "hub.cost_house"):
         monkeypatch.setattr(f"{place}.now", lambda: noon)
     return noon
 

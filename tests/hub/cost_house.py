@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import cast
 
-from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.home import Home
 from annabelle.core.messages import now
 from annabelle.core.settings import Settings
-from annabelle.hub.agents.config_file import AgentsFile
-from annabelle.hub.agents.launcher import Launcher
+from annabelle.hub.agents.config import AgentsFile
+from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
-from annabelle.hub.costs.announcer import Announcer
-from annabelle.hub.events.fanout import Fanout
-from annabelle.hub.events.log import EventLog
-from annabelle.hub.ledger import StoredLedger
+from annabelle.hub.conversations.event_log import EventFanout, EventLog
+from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
 from annabelle.hub.notices import Notices
-from annabelle.store import spending
+from annabelle.store import cost_control
 from annabelle.store.database import Database
 
 
@@ -26,12 +24,12 @@ class House:
     def __init__(self, home: Home, database: Database, settings: Settings) -> None:
         self.database, self.notices = database, Notices()
         file = AgentsFile(home, settings, self.notices)
-        self.agents = AgentManager(settings, file, cast("Launcher", None), database, self.notices)
-        log = EventLog(database, Fanout())
-        self.ledger = StoredLedger(settings, database, self.agents, Announcer(log, settings), self.notices)
+        self.agents = AgentManager(settings, file, cast("ThinkerLauncher", None), database, self.notices)
+        log = EventLog(database, EventFanout())
+        self.ledger = CostLedger(settings, database, self.agents, CostAnnouncer(log, settings), self.notices)
 
     async def standing(self) -> tuple[int, int]:
-        day, _ = await self.database.read(lambda conn: spending.standing(conn, now()))
+        day, _ = await self.database.read(lambda conn: cost_control.read_spending(conn, now()))
         return day.settled, day.reserved
 
 
@@ -49,6 +47,6 @@ def request(call_id: str, usd: float, **fields: object) -> Reserve:
 
 def record(call_id: str, usd: float, tokens: int = 10, **fields: object) -> ModelCall:
     known = {"agent_id": "annabelle", "user_id": "owner", "message_id": None, "trace_id": None, "purpose": "chat"}
-    usage = Usage(input_tokens=tokens, cost_usd=usd)
+    usage = TokenUsage(input_tokens=tokens, cost_usd=usd)
     more = {"provider": "groq", "model": "m", "usage": usage, "duration_ms": 1.0}
     return ModelCall.model_validate({"call_id": call_id, **known, **more, **fields})

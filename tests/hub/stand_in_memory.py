@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from annabelle.core.errors import ErrorBody, ScannerDown, SecurityBlocked, ServerDown
-from annabelle.core.memory import Provenance
 from annabelle.core.messages import now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.trust import Provenance
 
 
 class StandInMemory:

@@ -10,15 +10,15 @@ from sqlalchemy import Connection
 
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
-from annabelle.hub.boot import Machine, Start, assemble
-from annabelle.hub.listening import bind
-from annabelle.hub.turns import context_of
-from annabelle.store import claims, messages, threads
+from annabelle.hub.boot import HubStart, RunningHub, assemble
+from annabelle.hub.conversations.turns import make_call_context
+from annabelle.hub.instance import bind_port
+from annabelle.store import messages, threads
 from annabelle.store.messages import QueueLimits
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.catalogue import NativeTool
 from support.standing_yes import allow
 
 ANY: JsonObject = {"type": "object", "properties": {}}
@@ -45,32 +45,32 @@ class Work:
 
 
 @asynccontextmanager
-async def a_hub(home: Home, work: Work) -> AsyncGenerator[Machine]:
+async def a_hub(home: Home, work: Work) -> AsyncGenerator[RunningHub]:
     """A hub without servers and HTTP, as it is after a start."""
     settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
-    with bind(0) as sock:
+    with bind_port(0) as sock:
         async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
             machine.hub.toolbox.add_native(work.tools())
             await allow(machine.hub.database, do_once=(), do_again=())
             await machine.hub.tasks.tidy()
             await machine.durable.launch()
-            machine.hub.progress.ready()
+            machine.hub.lifecycle.mark_ready()
             await machine.hub.tasks.resume()
             yield machine
-            machine.hub.progress.phase = "stopping"
+            machine.hub.lifecycle.phase = "stopping"
 
 
-async def turn(machine: Machine) -> CallContext:
+async def turn(machine: RunningHub) -> CallContext:
     """A message that is being answered, and the context of a call in its turn."""
     inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="Look at that page.")
 
     def enter(conn: Connection) -> CallContext:
-        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
-        messages.receive(conn, thread, inbound, QueueLimits())
-        message_id = claims.claim_next(conn, "hub", 8)[0].message_id
-        return context_of(messages.load(conn, message_id), thread)
+        thread = threads.find_or_create_thread(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
+        messages.queue_message(conn, thread, inbound, QueueLimits())
+        message_id = messages.claim_next_messages(conn, "hub", 8)[0].message_id
+        return make_call_context(messages.load_message(conn, message_id), thread)
 
     context = await machine.hub.database.write(enter)
     return context.model_copy(update={"call_id": f"{context.message_id}:1:0"})

@@ -9,18 +9,18 @@ from contextlib import AsyncExitStack
 import httpx
 import pytest
 
-from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import Start, assemble
-from annabelle.hub.listening import bind
-from annabelle.hub.services import Hub
+from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.context import HubContext
+from annabelle.hub.instance import bind_port
 from annabelle.store import ledger, messages, threads
-from annabelle.toolbox.policy import AgentPolicy
+from annabelle.toolbox.catalogue import AgentPolicy
 
 AGENTS = {
     "agents": [
@@ -31,20 +31,20 @@ AGENTS = {
 
 
 @pytest.fixture
-async def hub(home: Home) -> AsyncIterator[Hub]:
+async def hub(home: Home) -> AsyncIterator[HubContext]:
     """A hub in this process that serves its own tools and starts nothing else."""
     home.agents_file.write_text(json.dumps(AGENTS))
     settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
-    with bind(0) as sock:
+    with bind_port(0) as sock:
         async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
-            machine.hub.progress.ready()
+            machine.hub.lifecycle.mark_ready()
             yield machine.hub
 
 
 @pytest.fixture
-async def agent(hub: Hub) -> AsyncIterator[httpx.AsyncClient]:
+async def agent(hub: HubContext) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"X-Annabelle-Token": hub.identities.admit("annabelle")}
     transport = httpx.ASGITransport(make_app(hub))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
@@ -52,10 +52,12 @@ async def agent(hub: Hub) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.fixture
-async def turn(hub: Hub) -> AsyncIterator[str]:
+async def turn(hub: HubContext) -> AsyncIterator[str]:
     """A turn of the agent that runs."""
     thread = await hub.database.write(
-        lambda conn: threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
+        lambda conn: threads.find_or_create_thread(
+            conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle"
+        )
     )
     context = CallContext(
         caller="agent", agent_id="annabelle", user_id=OWNER, thread_id=thread.id, chat_id="main", channel="api",
@@ -83,7 +85,7 @@ async def test_an_agent_sees_and_calls_only_what_its_policy_allows(agent: httpx.
 @pytest.mark.req("AGT-01")
 @pytest.mark.incident("I-07")
 async def test_a_search_brings_no_profile_along_that_the_agent_may_not_ask_for(
-    agent: httpx.AsyncClient, hub: Hub, turn: str, monkeypatch: pytest.MonkeyPatch
+    agent: httpx.AsyncClient, hub: HubContext, turn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = call("memory_retrieve_memories", turn, query="tea", include_profile=True)
     allowed = {"annabelle": AgentPolicy()}
@@ -110,7 +112,7 @@ async def test_an_agent_can_only_speak_for_its_own_turn(agent: httpx.AsyncClient
 
 @pytest.mark.req("DUR-03", "RTR-07")
 async def test_a_repeated_call_id_is_answered_from_the_journal_and_acts_once(
-    agent: httpx.AsyncClient, hub: Hub, turn: str
+    agent: httpx.AsyncClient, hub: HubContext, turn: str
 ) -> None:
     said = call("send_message", turn, f"{turn}:1:0", message="once")
     first = (await agent.post("/tools/call", json=said)).json()
@@ -119,14 +121,14 @@ async def test_a_repeated_call_id_is_answered_from_the_journal_and_acts_once(
     assert first["structured"] == again["structured"]
     other = await agent.post("/tools/call", json=call("send_message", turn, f"{turn}:1:0", message="twice"))
     assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
-    thread = (await hub.database.read(lambda conn: threads.listing(conn, OWNER)))[0]
-    listed = await hub.database.read(lambda conn: messages.listing(conn, thread.id, OWNER))
+    thread = (await hub.database.read(lambda conn: threads.list_threads(conn, OWNER)))[0]
+    listed = await hub.database.read(lambda conn: messages.list_messages(conn, thread.id, OWNER))
     assert [message.content for message in listed] == ["once"]
 
 
 @pytest.mark.req("CST-09")
 async def test_the_ledger_books_under_the_agent_that_asks_whatever_it_claims(
-    agent: httpx.AsyncClient, hub: Hub
+    agent: httpx.AsyncClient, hub: HubContext
 ) -> None:
     asked = Reserve(
         call_id="c1", agent_id="other", user_id=OWNER, message_id=None, purpose="chat", provider="p", model="m",
@@ -136,11 +138,11 @@ async def test_the_ledger_books_under_the_agent_that_asks_whatever_it_claims(
     assert answer.json() == {"call_id": "c1", "allowed": True, "reason": None, "hint": None}
     used = ModelCall(
         call_id="c1", agent_id="other", user_id=OWNER, message_id=None, trace_id=None, purpose="chat", provider="p",
-        model="m", usage=Usage(input_tokens=7, output_tokens=2, cost_usd=0.5), duration_ms=1,
+        model="m", usage=TokenUsage(input_tokens=7, output_tokens=2, cost_usd=0.5), duration_ms=1,
     )  # fmt: skip
     for _ in range(2):
         assert (await agent.post("/internal/ledger/settle", content=used.model_dump_json())).status_code == 204
-    totals = await hub.database.read(lambda conn: ledger.totals(conn, OWNER, "agent"))
+    totals = await hub.database.read(lambda conn: ledger.sum_usage(conn, OWNER, "agent"))
     assert [(total.key, total.calls, total.open, total.usage.input_tokens) for total in totals] == [
         ("annabelle", 1, 0, 7)
     ]

@@ -9,10 +9,9 @@ import pytest
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.hub.agents.config import AgentsConfig
-from annabelle.hub.agents.config_file import AgentsFile, parse
+from annabelle.hub.agents.config import AgentsConfig, AgentsFile, parse_agents_config
 from annabelle.hub.notices import Notices
-from annabelle.toolbox.policy import AgentPolicy
+from annabelle.toolbox.catalogue import AgentPolicy
 
 TWO = {
     "agents": [
@@ -55,14 +54,14 @@ def write(home: Home, content: object) -> None:
 def test_an_exact_binding_wins_over_the_wildcard_and_that_over_the_default(
     channel: str, chat_id: str, agent_id: str
 ) -> None:
-    assert AgentsConfig.model_validate(TWO).bound(channel, chat_id).agent_id == agent_id
+    assert AgentsConfig.model_validate(TWO).agent_for_chat(channel, chat_id).agent_id == agent_id
 
 
 @pytest.mark.req("AGT-01")
 def test_a_binding_to_a_disabled_agent_falls_back() -> None:
     config = json.loads(json.dumps(TWO))
     config["agents"][1]["enabled"] = False
-    assert AgentsConfig.model_validate(config).bound("telegram", "42").agent_id == "annabelle"
+    assert AgentsConfig.model_validate(config).agent_for_chat("telegram", "42").agent_id == "annabelle"
 
 
 @pytest.mark.req("AGT-01", "LOOP-02")
@@ -135,7 +134,7 @@ def test_an_absent_tool_list_allows_all_and_an_empty_one_nothing() -> None:
 )
 def test_a_bad_config_is_refused_with_its_place_and_reason(text: str, place: str, reason: str) -> None:
     with pytest.raises(ConfigMistake) as refused:
-        parse(text, "agents.json")
+        parse_agents_config(text, "agents.json")
     assert place in refused.value.message
     assert reason in refused.value.message
 
@@ -173,14 +172,14 @@ def test_a_bad_file_at_the_very_first_start_is_refused(home: Home, file: AgentsF
 def test_a_change_is_seen_once_and_a_bad_change_only_noted(home: Home, file: AgentsFile, notices: Notices) -> None:
     write(home, TWO)
     file.load()
-    assert file.changed() is None
+    assert file.load_if_changed() is None
     write(home, "nonsense, longer than before it was" * 3)
-    assert file.changed() is None
+    assert file.load_if_changed() is None
     assert notices.all()[0].level == "error"
     one = {"agents": [{"agentId": "only"}]}
     write(home, one)
-    changed = file.changed()
+    changed = file.load_if_changed()
     assert changed is not None
     assert changed.default.agent_id == "only"
     assert notices.all() == []
-    assert file.changed() is None
+    assert file.load_if_changed() is None

@@ -11,8 +11,8 @@ from annabelle.core.errors import NotFound, OperatorMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.hub.agents import manager as module
-from annabelle.hub.agents.config_file import AgentsFile
-from annabelle.hub.agents.launcher import Launcher
+from annabelle.hub.agents.config import AgentsFile
+from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.notices import Notices
 from annabelle.store.database import Database, sqlite_url
@@ -24,7 +24,9 @@ async def test_an_agent_whose_folder_can_not_be_made_is_still_known(
 ) -> None:
     settings, notices = Settings.model_validate({}), Notices()
     database = await Database.open(sqlite_url(home.database_file))
-    agents = AgentManager(settings, AgentsFile(home, settings, notices), cast("Launcher", None), database, notices)
+    agents = AgentManager(
+        settings, AgentsFile(home, settings, notices), cast("ThinkerLauncher", None), database, notices
+    )
     agents._apply(agents._file.load())
 
     def full(_home: Home, _agent_id: str) -> None:
@@ -43,7 +45,9 @@ async def test_an_agent_that_was_taken_out_is_not_named_among_those_there_are(ho
     settings, notices = Settings.model_validate({}), Notices()
     database = await Database.open(sqlite_url(home.database_file))
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "work"}]}))
-    agents = AgentManager(settings, AgentsFile(home, settings, notices), cast("Launcher", None), database, notices)
+    agents = AgentManager(
+        settings, AgentsFile(home, settings, notices), cast("ThinkerLauncher", None), database, notices
+    )
     agents._apply(agents._file.load())
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}]}))
     agents._apply(agents._file.load())

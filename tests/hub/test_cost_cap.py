@@ -13,8 +13,8 @@ from sqlalchemy import func, select
 
 from annabelle.core.home import Home
 from annabelle.store import ledger as stored
+from annabelle.store.cost_control import to_nano_usd
 from annabelle.store.database import Database, sqlite_url
-from annabelle.store.spending import nano
 from annabelle.store.tables import model_calls
 from hub.cost_house import house, record, request
 
@@ -52,20 +52,20 @@ async def test_the_cap_holds_under_a_thousand_concurrent_calls_and_crashes(
             return
         real = most * dice.random()
         if dice.random() < 0.2:
-            crashed[call_id] = nano(most)  # whoever made it is gone: the provider may have charged up to that
+            crashed[call_id] = to_nano_usd(most)  # whoever made it is gone: the provider may have charged up to that
             return
-        provider[call_id] = nano(real)
+        provider[call_id] = to_nano_usd(real)
         for _ in range(dice.choice((1, 1, 2))):
             await hub.ledger.settle(record(call_id, real))
 
     await asyncio.gather(*(call(number) for number in range(CALLS)))
     assert 0 < len(provider) < CALLS
-    assert most_seen <= nano(cap)
+    assert most_seen <= to_nano_usd(cap)
     assert await hub.standing() == (sum(provider.values()), sum(crashed.values()))
     # A new hub gives up what nobody will settle; the cap still holds, to the last billionth.
-    await database.write(lambda conn: stored.give_up(conn, noon + timedelta(seconds=1)))
+    await database.write(lambda conn: stored.settle_abandoned(conn, noon + timedelta(seconds=1)))
     assert await hub.standing() == (sum(provider.values()) + sum(crashed.values()), 0)
-    assert sum(provider.values()) + sum(crashed.values()) <= nano(cap)
+    assert sum(provider.values()) + sum(crashed.values()) <= to_nano_usd(cap)
     booked = await database.read(
         lambda conn: conn.execute(select(func.count()).where(model_calls.c.state == "settled")).scalar_one()
     )

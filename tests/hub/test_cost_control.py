@@ -29,12 +29,14 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 async def chat(database: Database, chat_id: str = "main", channel: str = "cli") -> Thread:
     return await database.write(
-        lambda conn: threads.find_or_create(conn, channel=channel, chat_id=chat_id, user_id=OWNER, agent_id="annabelle")
+        lambda conn: threads.find_or_create_thread(
+            conn, channel=channel, chat_id=chat_id, user_id=OWNER, agent_id="annabelle"
+        )
     )
 
 
 async def said_in(database: Database, thread: Thread) -> list[StoredMessage]:
-    return await database.read(lambda conn: messages.listing(conn, thread.id, OWNER))
+    return await database.read(lambda conn: messages.list_messages(conn, thread.id, OWNER))
 
 
 async def spend(hub: House, call_id: str, tokens: int, **fields: object) -> None:
@@ -113,7 +115,7 @@ async def test_a_chat_of_the_agent_or_of_the_settings_is_told_instead(home: Home
     assert await said_in(database, latest) == []
     assert "agent annabelle" in (await said_in(database, await chat(database, "admin")))[0].content
     (thread,) = [
-        one for one in await database.read(lambda conn: threads.listing(conn, OWNER)) if one.channel == "telegram"
+        one for one in await database.read(lambda conn: threads.list_threads(conn, OWNER)) if one.channel == "telegram"
     ]
     assert "agent muse" in (await said_in(database, thread))[0].content
 
@@ -206,10 +208,10 @@ async def test_the_notice_of_a_budget_goes_with_its_day(
         looked.set()
         return now() + timedelta(days=1)
 
-    monkeypatch.setattr("annabelle.hub.ledger._LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("annabelle.hub.costs.ledger._LOOK_SECONDS", 0.001)
     await hub.ledger.start()
     assert len(hub.notices.all()) == 2
-    monkeypatch.setattr("annabelle.hub.ledger.now", tomorrow)
+    monkeypatch.setattr("annabelle.hub.costs.ledger.now", tomorrow)
     async with asyncio.timeout(30):
         await looked.wait()
     await hub.ledger.stop()
@@ -223,8 +225,8 @@ async def test_a_start_books_what_a_crash_left_open_and_leaves_what_may_still_ru
     hub = await house(home, database, llm_timeout_seconds=90)
     for call_id, seconds in (("gone", 300), ("running", 100)):
         made = now() - timedelta(seconds=seconds)
-        await database.write(lambda conn, i=call_id, at=made: ledger.reserve(conn, request(i, 0.25), at=at))
+        await database.write(lambda conn, i=call_id, at=made: ledger.reserve_call(conn, request(i, 0.25), at=at))
     await hub.ledger.start()
     await hub.ledger.stop()
-    totals = await database.read(lambda conn: ledger.totals(conn, OWNER, "agent"))
+    totals = await database.read(lambda conn: ledger.sum_usage(conn, OWNER, "agent"))
     assert [(total.calls, total.open, total.usage.cost_usd) for total in totals] == [(2, 1, 0.25)]

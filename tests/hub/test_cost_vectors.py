@@ -13,11 +13,11 @@ from annabelle.core.errors import NotAllowed
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, make_embedder
-from annabelle.embeddings.books import Books, is_charged
-from annabelle.hub.security.identities import Identities, authorise
+from annabelle.embeddings.metering import EmbeddingMeter, is_charged
+from annabelle.hub.security.identities import Identities, authorize_path
 from annabelle.store import ledger
 from annabelle.store.database import Database, sqlite_url
-from annabelle.store.ledger import Total
+from annabelle.store.ledger import UsageTotal
 from hub.cost_house import house
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.scripted_model import ScriptedServer
@@ -51,14 +51,14 @@ def config(server: VectorServer, model: str = MODEL) -> EmbeddingConfig:
     return EmbeddingConfig("openai", model, f"{server.url}/v1", SecretStr("sk-thisisasecretkey1234567890"))
 
 
-async def by_purpose(database: Database) -> dict[str, Total]:
-    return {total.key: total for total in await database.read(lambda conn: ledger.totals(conn, OWNER, "purpose"))}
+async def by_purpose(database: Database) -> dict[str, UsageTotal]:
+    return {total.key: total for total in await database.read(lambda conn: ledger.sum_usage(conn, OWNER, "purpose"))}
 
 
 @pytest.mark.req("CST-09", "TRU-01")
 async def test_vectors_cost_what_their_provider_counted(home: Home, database: Database, vectors: VectorServer) -> None:
     hub = await house(home, database)
-    embedder = make_embedder(config(vectors), None, Books(hub.ledger, "memory"))
+    embedder = make_embedder(config(vectors), None, EmbeddingMeter(hub.ledger, "memory"))
     await embedder.embed(["one", "two", "three"])
     await embedder.close()
     total = (await by_purpose(database))["embedding"]
@@ -70,7 +70,7 @@ async def test_vectors_cost_what_their_provider_counted(home: Home, database: Da
 @pytest.mark.req("TRU-01")
 async def test_a_budget_that_is_used_up_ends_vectors_too(home: Home, database: Database, vectors: VectorServer) -> None:
     hub = await house(home, database, budget_day_usd=0.0)
-    embedder = make_embedder(config(vectors), None, Books(hub.ledger, "memory"))
+    embedder = make_embedder(config(vectors), None, EmbeddingMeter(hub.ledger, "memory"))
     with pytest.raises(EmbeddingsUnavailable, match="The budget of the day"):
         await embedder.embed(["one"])
     await embedder.close()
@@ -83,7 +83,7 @@ async def test_a_request_that_fails_counts_as_what_was_reserved_and_an_unknown_m
 ) -> None:
     hub = await house(home, database)
     vectors.behave = lambda _asked: (503, {})
-    embedder = make_embedder(config(vectors, "strange-vectors"), None, Books(hub.ledger, "memory"))
+    embedder = make_embedder(config(vectors, "strange-vectors"), None, EmbeddingMeter(hub.ledger, "memory"))
     with pytest.raises(EmbeddingsUnavailable):
         await embedder.embed(["word " * 100])
     await embedder.close()
@@ -106,12 +106,12 @@ def test_vectors_of_this_machine_cost_nothing_and_are_not_booked() -> None:
 @pytest.mark.req("CST-09", "SEC-01")
 def test_a_servers_token_opens_the_ledger_and_nothing_else() -> None:
     identities = Identities("owner-token")
-    server = identities.recognise(identities.admit_servers().encode())
-    authorise(server, "/internal/ledger/reserve")
-    authorise(server, "/internal/ledger/settle")
+    server = identities.identify(identities.admit_servers().encode())
+    authorize_path(server, "/internal/ledger/reserve")
+    authorize_path(server, "/internal/ledger/settle")
     for path in ("/internal/ledger/status", "/tools/call", "/message", "/costs", "/agents", "/openapi.json"):
         with pytest.raises(NotAllowed):
-            authorise(server, path)
+            authorize_path(server, path)
 
 
 @pytest.mark.req("CST-09")

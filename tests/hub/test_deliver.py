@@ -13,18 +13,16 @@ from annabelle.core.contract import TurnResult
 from annabelle.core.errors import ErrorBody, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.trace import TraceFile
-from annabelle.hub.events.fanout import Fanout
-from annabelle.hub.events.log import EventLog, Written
-from annabelle.hub.finished import Finished
-from annabelle.hub.flows import handle_message
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.turns import Turns
-from annabelle.store import claims, events, messages, threads, tool_calls
+from annabelle.hub.conversations import message_workflow
+from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteResult
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
+from annabelle.store import messages, threads, tool_calls
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits
-from annabelle.store.tool_calls import NewCall
+from annabelle.store.tool_calls import NewToolCall
 
 T = TypeVar("T")
 
@@ -42,15 +40,17 @@ async def running(database: Database) -> str:
     inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="hello")
 
     def enter(conn: Connection) -> str:
-        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
-        messages.receive(conn, thread, inbound, QueueLimits())
-        return claims.claim_next(conn, "hub", 8)[0].message_id
+        thread = threads.find_or_create_thread(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
+        messages.queue_message(conn, thread, inbound, QueueLimits())
+        return messages.claim_next_messages(conn, "hub", 8)[0].message_id
 
     return await database.write(enter)
 
 
 async def types(database: Database, message_id: str) -> list[str]:
-    return [event.type for event in await database.read(lambda conn: events.of_message(conn, message_id, OWNER))]
+    return [
+        event.type for event in await database.read(lambda conn: threads.list_message_events(conn, message_id, OWNER))
+    ]
 
 
 @pytest.mark.req("DUR-01", "DUR-02")
@@ -68,7 +68,7 @@ async def test_delivering_twice_gives_one_answer_and_frees_the_thread(database: 
     assert list(again.events) == []
     assert await types(database, running) == ["message", "done"]
     assert first.result.message.state == "done"
-    assert await database.read(lambda conn: claims.held(conn, "hub")) == []
+    assert await database.read(lambda conn: messages.list_claims(conn, "hub")) == []
 
 
 class RunTurn:
@@ -86,7 +86,7 @@ class FullTwice(EventLog):
 
     tries = 0
 
-    async def transact(self, change: Callable[[Connection], Written[T]]) -> T:
+    async def transact(self, change: Callable[[Connection], WriteResult[T]]) -> T:
         self.tries += 1
         if self.tries <= 2:
             raise StorageTrouble("The disk is full.")
@@ -97,10 +97,11 @@ class FullTwice(EventLog):
 async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
     database: Database, running: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handle_message, "_DISK_CAP_SECONDS", 0.0)
-    log, turn = FullTwice(database, Fanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
-    services = handle_message.FlowServices(
-        database=database, durable=turn, agents=None, events=log, turns=Turns(database), finished=Finished(),
+    monkeypatch.setattr(message_workflow, "_DISK_CAP_SECONDS", 0.0)
+    log, turn = FullTwice(database, EventFanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
+    services = message_workflow.MessageWorkflowDeps(
+        database=database, durable=turn, agents=None, events=log, turns=ActiveTurns(database),
+        reply_waiters=ReplyWaiters(),
         traces=TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()), ready=None, tools_version=lambda _agent: "1",
     )  # type: ignore[arg-type]  # fmt: skip
     told: list[str] = []
@@ -108,7 +109,7 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
     async def finished(message_id: str) -> None:
         told.append(message_id)
 
-    await handle_message.HandleMessage(services).then(finished)({"message_id": running})
+    await message_workflow.MessageWorkflow(services).make_workflow(finished)({"message_id": running})
     assert (log.tries, told) == (3, [running])
     assert await types(database, running) == ["message", "done"]
 
@@ -116,7 +117,7 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
 @pytest.mark.req("RTR-07")
 async def test_what_was_sent_by_tool_is_not_delivered_again(database: Database, running: str) -> None:
     def say(conn: Connection) -> None:
-        thread_id = messages.load(conn, running).thread_id
+        thread_id = messages.load_message(conn, running).thread_id
         messages.add_agent_message(conn, thread_id, "sent before", f"{running}:1:0", reply_to=running)
 
     await database.write(say)
@@ -129,7 +130,7 @@ async def test_what_was_sent_by_tool_is_not_delivered_again(database: Database, 
 @pytest.mark.req("RTR-07")
 async def test_a_person_whose_answer_went_to_another_chat_is_told_so(database: Database, running: str) -> None:
     def say(conn: Connection) -> None:
-        other = threads.find_or_create(conn, channel="api", chat_id="other", user_id=OWNER, agent_id="annabelle")
+        other = threads.find_or_create_thread(conn, channel="api", chat_id="other", user_id=OWNER, agent_id="annabelle")
         messages.add_agent_message(conn, other.id, "over there", f"{running}:1:0", reply_to=running)
 
     await database.write(say)
@@ -160,11 +161,11 @@ async def test_calls_of_unknown_outcome_are_told_to_the_person(database: Databas
     call_id = f"{running}:1:0"
 
     def doubt(conn: Connection) -> None:
-        tool_calls.begin(conn, NewCall(call_id, "mail_send", "hash", OWNER, "annabelle", running))
-        tool_calls.mark_unknown(conn, call_id, {"text": "unknown"})
+        tool_calls.begin_call(conn, NewToolCall(call_id, "mail_send", "hash", OWNER, "annabelle", running))
+        tool_calls.mark_call_unknown(conn, call_id, {"text": "unknown"})
 
     await database.write(doubt)
     await database.write(lambda conn: deliver(conn, running, TurnResult(message_id=running, success=True, text="hm")))
-    told = await database.read(lambda conn: events.of_message(conn, running, OWNER))
+    told = await database.read(lambda conn: threads.list_message_events(conn, running, OWNER))
     assert [event.type for event in told] == ["notice", "message", "done"]
     assert call_id in str(told[0].data["text"])

@@ -10,8 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from annabelle.core.settings import Settings
 from annabelle.core.trace import current_trace
-from annabelle.hub.security.door import Door, DoorRules
 from annabelle.hub.security.identities import Identities
+from annabelle.hub.security.request_guard import RequestGuard, RequestGuardConfig
 
 TOKEN = "the-owner-s-own-token-0123456789"
 Opened = Callable[..., httpx.AsyncClient]
@@ -41,7 +41,7 @@ async def opened(identities: Identities) -> AsyncIterator[Opened]:
     clients: list[httpx.AsyncClient] = []
 
     def make(**settings: object) -> httpx.AsyncClient:
-        door = Door(inside, DoorRules.from_settings(Settings.model_validate(settings), identities))
+        door = RequestGuard(inside, RequestGuardConfig.from_settings(Settings.model_validate(settings), identities))
         client = httpx.AsyncClient(transport=httpx.ASGITransport(door), base_url="http://127.0.0.1:8010")
         clients.append(client)
         return client
@@ -152,7 +152,7 @@ async def test_an_agent_reaches_tools_and_the_ledger_only_while_its_process_live
         assert code(await client.get(path, headers=agent)) == (403, "not_allowed")
     owner = {"X-Annabelle-Token": TOKEN}
     assert code(await client.post("/internal/ledger/reserve", headers=owner)) == (403, "not_allowed")
-    identities.dismiss(secret)
+    identities.revoke(secret)
     assert code(await client.get("/tools/list", headers=agent)) == (401, "unauthorized")
 
 
@@ -173,7 +173,7 @@ async def test_an_unexpected_error_answers_in_the_one_shape_and_tells_nothing(ca
     async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise ZeroDivisionError("a secret inside")
 
-    door = Door(broken, DoorRules.from_settings(Settings.model_validate({}), Identities(TOKEN)))
+    door = RequestGuard(broken, RequestGuardConfig.from_settings(Settings.model_validate({}), Identities(TOKEN)))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(door), base_url="http://127.0.0.1") as client:
         answer = await client.get("/health")
     assert code(answer) == (500, "internal_error")

@@ -6,10 +6,9 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.embeddings.books import LEDGER_TOKEN
-from annabelle.hub.agents.environment import bare_environment, thinker_environment
-from annabelle.toolbox.config import builtin_servers
-from annabelle.toolbox.environment import builtin_environment
+from annabelle.embeddings.metering import LEDGER_TOKEN
+from annabelle.hub.agents.launcher import bare_environment, thinker_environment
+from annabelle.toolbox.config import builtin_environment, builtin_servers
 from annabelle.toolbox.manifest import find_builtins
 from support.few_servers import EVERY_SERVER, NAMES
 

@@ -9,14 +9,19 @@ from collections.abc import AsyncIterator
 import pytest
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.core.events import TurnEvent
 from annabelle.core.home import Home
-from annabelle.core.messages import OWNER
-from annabelle.hub.events.fanout import Fanout, Listener, Told
-from annabelle.hub.events.log import EventLog, Written
-from annabelle.hub.events.sse import Reader, stream
-from annabelle.store import events as stored
+from annabelle.core.messages import OWNER, TurnEvent
+from annabelle.hub.conversations.event_log import (
+    EventFanout,
+    EventListener,
+    EventLog,
+    EventReader,
+    LiveEvent,
+    WriteResult,
+    stream_events,
+)
 from annabelle.store import threads
+from annabelle.store import threads as stored
 from annabelle.store.database import Database, sqlite_url
 
 
@@ -28,18 +33,20 @@ async def database(home: Home) -> AsyncIterator[Database]:
 
 
 @pytest.fixture
-def fanout() -> Fanout:
-    return Fanout()
+def fanout() -> EventFanout:
+    return EventFanout()
 
 
 @pytest.fixture
-def log(database: Database, fanout: Fanout) -> EventLog:
+def log(database: Database, fanout: EventFanout) -> EventLog:
     return EventLog(database, fanout)
 
 
 async def thread_of(database: Database, user_id: str, chat_id: str = "main") -> str:
     made = await database.write(
-        lambda conn: threads.find_or_create(conn, channel="api", chat_id=chat_id, user_id=user_id, agent_id="annabelle")
+        lambda conn: threads.find_or_create_thread(
+            conn, channel="api", chat_id=chat_id, user_id=user_id, agent_id="annabelle"
+        )
     )
     return made.id
 
@@ -65,18 +72,18 @@ async def test_events_are_stored_in_order_and_a_known_key_is_passed_over(databas
     for number in range(50):
         log.add(thread, OWNER, event(f"k{number}"))
     await log.add(thread, OWNER, event("k7"))
-    kept = await database.read(lambda conn: stored.of_message(conn, "msg_1", OWNER))
+    kept = await database.read(lambda conn: stored.list_message_events(conn, "msg_1", OWNER))
     assert [one.key for one in kept] == [f"k{number}" for number in range(50)]
 
 
 @pytest.mark.req("THR-04")
 async def test_a_reader_gets_what_it_missed_and_then_what_happens(
-    database: Database, fanout: Fanout, log: EventLog
+    database: Database, fanout: EventFanout, log: EventLog
 ) -> None:
     thread = await thread_of(database, OWNER)
     for number in range(5):
         await log.add(thread, OWNER, event(f"old{number}"))
-    lines = stream(Reader(OWNER, thread, 2), database, fanout)
+    lines = stream_events(EventReader(OWNER, thread, 2), database, fanout)
     assert [key for _, key in await read(lines, 3)] == ["old2", "old3", "old4"]
     for number in range(3):
         await log.add(thread, OWNER, event(f"new{number}"))
@@ -86,7 +93,7 @@ async def test_a_reader_gets_what_it_missed_and_then_what_happens(
 
 @pytest.mark.req("THR-04")
 async def test_a_reader_that_comes_back_anywhere_loses_and_doubles_nothing(
-    database: Database, fanout: Fanout, log: EventLog
+    database: Database, fanout: EventFanout, log: EventLog
 ) -> None:
     thread = await thread_of(database, OWNER)
     seen: list[tuple[int, str]] = []
@@ -99,7 +106,7 @@ async def test_a_reader_that_comes_back_anywhere_loses_and_doubles_nothing(
 
     writing = asyncio.create_task(write())
     while len(seen) < 300:
-        lines = stream(Reader(OWNER, thread, seen[-1][0] if seen else 0), database, fanout)
+        lines = stream_events(EventReader(OWNER, thread, seen[-1][0] if seen else 0), database, fanout)
         seen += await read(lines, min(13, 300 - len(seen)))
         await lines.aclose()
     await writing
@@ -108,10 +115,10 @@ async def test_a_reader_that_comes_back_anywhere_loses_and_doubles_nothing(
 
 @pytest.mark.req("THR-04")
 async def test_a_slow_reader_blocks_nobody_and_reads_on_from_the_store(
-    database: Database, fanout: Fanout, log: EventLog
+    database: Database, fanout: EventFanout, log: EventLog
 ) -> None:
     thread = await thread_of(database, OWNER)
-    lines = stream(Reader(OWNER, thread, 0), database, fanout)
+    lines = stream_events(EventReader(OWNER, thread, 0), database, fanout)
     assert (await anext(lines)).startswith(b"retry")
     for number in range(2500):
         last = log.add(thread, OWNER, event(f"k{number}"))
@@ -123,19 +130,19 @@ async def test_a_slow_reader_blocks_nobody_and_reads_on_from_the_store(
 
 
 def test_a_full_listener_lets_its_queue_go_and_says_so() -> None:
-    listener = Listener(OWNER, None, limit=3)
+    listener = EventListener(OWNER, None, limit=3)
     for number in range(4):
-        listener.put(Told(number, "thr", OWNER, b""))
+        listener.push(LiveEvent(number, "thr", OWNER, b""))
     assert listener.fell_behind
-    assert listener.take() == []
+    assert listener.drain() == []
 
 
 @pytest.mark.req("THR-04")
 @pytest.mark.incident("I-10")
-async def test_a_reader_sees_its_own_user_s_events_only(database: Database, fanout: Fanout, log: EventLog) -> None:
+async def test_a_reader_sees_its_own_user_s_events_only(database: Database, fanout: EventFanout, log: EventLog) -> None:
     mine, other = await thread_of(database, OWNER), await thread_of(database, "someone")
-    lines = stream(Reader(OWNER, None, 0), database, fanout)
-    theirs = stream(Reader(OWNER, other, 0), database, fanout, heartbeat=0.05)
+    lines = stream_events(EventReader(OWNER, None, 0), database, fanout)
+    theirs = stream_events(EventReader(OWNER, other, 0), database, fanout, heartbeat=0.05)
     await log.add(other, "someone", event("secret", "msg_2"))
     await log.add(mine, OWNER, event("mine"))
     assert [key for _, key in await read(lines, 1)] == ["mine"]
@@ -148,21 +155,21 @@ async def test_a_reader_sees_its_own_user_s_events_only(database: Database, fano
 
 
 @pytest.mark.req("THR-04")
-async def test_a_silent_stream_has_a_heartbeat_and_ends_with_the_hub(database: Database, fanout: Fanout) -> None:
-    lines = stream(Reader(OWNER, None, 0), database, fanout, heartbeat=0.05)
+async def test_a_silent_stream_has_a_heartbeat_and_ends_with_the_hub(database: Database, fanout: EventFanout) -> None:
+    lines = stream_events(EventReader(OWNER, None, 0), database, fanout, heartbeat=0.05)
     assert [await anext(lines) for _ in range(2)] == [b"retry: 1000\n\n", b": still here\n\n"]
     fanout.close()
     assert [line async for line in lines] == []
 
 
 async def test_a_transaction_s_events_are_told_after_it_is_committed(
-    database: Database, fanout: Fanout, log: EventLog
+    database: Database, fanout: EventFanout, log: EventLog
 ) -> None:
     thread = await thread_of(database, OWNER)
     listener = fanout.listen(OWNER)
-    given = await log.transact(lambda conn: Written(7, OWNER, stored.append(conn, thread, [event("k")])))
+    given = await log.transact(lambda conn: WriteResult(7, OWNER, stored.append_events(conn, thread, [event("k")])))
     assert given == 7
-    assert len(listener.take()) == 1
+    assert len(listener.drain()) == 1
 
 
 async def test_whoever_waits_for_events_learns_that_they_could_not_be_written(
@@ -179,7 +186,7 @@ async def test_whoever_waits_for_events_learns_that_they_could_not_be_written(
         with pytest.raises(StorageTrouble):
             await waiting
     await log.add(thread, OWNER, event("k"))
-    assert len(await database.read(lambda conn: stored.of_message(conn, "msg_1", OWNER))) == 1
+    assert len(await database.read(lambda conn: stored.list_message_events(conn, "msg_1", OWNER))) == 1
 
 
 async def test_a_mistake_in_one_batch_does_not_keep_the_next_from_being_written(
@@ -199,5 +206,5 @@ async def test_a_mistake_in_one_batch_does_not_keep_the_next_from_being_written(
     async with asyncio.timeout(10):
         await waiting[0]
         await log.add(thread, OWNER, event("last"))
-    kept = await database.read(lambda conn: stored.of_message(conn, "msg_1", OWNER))
+    kept = await database.read(lambda conn: stored.list_message_events(conn, "msg_1", OWNER))
     assert [one.key for one in kept] == ["next", "last"]

@@ -11,14 +11,13 @@ import pytest
 
 from annabelle.core.contract import StreamedEvent, TurnAccepted, TurnBrief, TurnResult, TurnState
 from annabelle.core.errors import StorageTrouble
-from annabelle.core.events import TurnEvent
+from annabelle.core.messages import TurnEvent
+from annabelle.hub.agents import thinker_calls
 from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.process import ThinkerFailed
-from annabelle.hub.agents.restarts import Restarts
-from annabelle.hub.agents.runner import AgentRunner
-from annabelle.hub.events.log import EventLog
-from annabelle.hub.flows import follow
-from annabelle.hub.flows.follow import Follower
+from annabelle.hub.agents.runner import AgentRestartBackoff, AgentRunner
+from annabelle.hub.agents.thinker_calls import TurnFollower
+from annabelle.hub.conversations.event_log import EventLog
 
 BRIEF = TurnBrief(
     message_id="msg_1", thread_id="thr_1", trace_id="tr_1", channel="api", chat_id="main", sender_id="me", text="hello"
@@ -57,7 +56,7 @@ class FakeRunner:
     agent_id = "annabelle"
 
     def __init__(self, tell: Callable[[int], list[StreamedEvent]], ends_after: int) -> None:
-        self.restarts, self.lives = Restarts(0), 0
+        self.restarts, self.lives = AgentRestartBackoff(0), 0
         self._tell, self._ends_after = tell, ends_after
         self.refusal: Exception | None = None
         self.knows_the_turn = True
@@ -89,8 +88,8 @@ class FakeRunner:
             raise ThinkerRefused("There is no turn msg_1.")
 
 
-def follower(runner: FakeRunner, log: FakeLog, *, cancelled: bool = False) -> Follower:
-    return Follower(BRIEF, cast("AgentRunner", runner), cast("EventLog", log), lambda: cancelled)
+def follower(runner: FakeRunner, log: FakeLog, *, cancelled: bool = False) -> TurnFollower:
+    return TurnFollower(BRIEF, cast("AgentRunner", runner), cast("EventLog", log), lambda: cancelled)
 
 
 @pytest.mark.req("DUR-01", "AGT-06")
@@ -134,7 +133,7 @@ async def test_a_thinker_that_will_not_start_is_not_tried_for_ever(refusal: Exce
 async def test_events_that_were_not_written_are_read_again_also_when_later_ones_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(follow, "_DISK_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(thinker_calls, "_DISK_PAUSE_SECONDS", 0)
     runner = FakeRunner(lambda life: [event(life, n, f"step{n}") for n in (1, 2, 3)], ends_after=0)
     log = FakeLog(lose={"step1"})
     result = await follower(runner, log).follow()

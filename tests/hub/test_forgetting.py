@@ -12,29 +12,27 @@ import pytest
 
 from annabelle.core.errors import Conflict, StorageTrouble, Unavailable
 from annabelle.core.home import Home
-from annabelle.core.needle import fold
+from annabelle.core.secrets.forget_mask import fold_spelling
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
-from annabelle.hub.forgetting.forgetting import Forgetting, ForgettingParts
-from annabelle.hub.forgetting.marker import Marker, Pending
-from annabelle.hub.forgetting.memory import Matches
-from annabelle.hub.forgetting.places import Places
-from annabelle.hub.forgetting.report import places_of
-from annabelle.hub.forgetting.snapshots import Snapshots
+from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate
+from annabelle.hub.forgetting.databases import DatabaseSnapshots
+from annabelle.hub.forgetting.files import HomeFiles
+from annabelle.hub.forgetting.forget_journal import ForgetRequest, PendingForgetFile
+from annabelle.hub.forgetting.forget_service import ForgetDeps, ForgetService, report_lines
+from annabelle.hub.forgetting.memory_client import MemoryMatches
 from annabelle.hub.notices import Notices
-from annabelle.hub.quiet import Quiet
-from annabelle.hub.turns import Turns
-from annabelle.store.audit.key import keyed, make_key
+from annabelle.store.audit.records import get_or_create_key, keyed_hash
 from annabelle.store.database import Database, sqlite_url
 
-ASKED = Pending(texts=("Zürich Vault 4711",), user_id="owner", agent_id="annabelle")
+ASKED = ForgetRequest(texts=("Zürich Vault 4711",), user_id="owner", agent_id="annabelle")
 
 
 class House:
     """The parts around forgetting: real where words are kept, counted where they only have to stand still."""
 
     def __init__(self, home: Home, database: Database) -> None:
-        self.home, self.turns, self.quiet, self.notices = home, Turns(database), Quiet(), Notices()
+        self.home, self.turns, self.quiet, self.notices = home, ActiveTurns(database), MaintenanceGate(), Notices()
         self.held: list[str] = []
         self.noted: list[tuple[AuditKind, JsonObject]] = []
         self.stopped = 0
@@ -44,19 +42,20 @@ class House:
         self.door.set()
         stand_ins = {
             "engines": SimpleNamespace(sweep=self._nothing, suspended=contextlib.nullcontext),
-            "memory": SimpleNamespace(forget=self._forget, matches=self._matches),
+            "memory": SimpleNamespace(forget=self._forget, find_matches=self._matches),
             "agents": SimpleNamespace(all_stopped=self._all_stopped),
-            "lanes": SimpleNamespace(hold=lambda: self.held.append("held"), let_go=self._let_go),
+            "thread_queue": SimpleNamespace(pause=lambda: self.held.append("held"), unpause=self._let_go),
         }
         parts = cast(
-            "ForgettingParts",
+            "ForgetDeps",
             SimpleNamespace(
-                home=home, places=Places(home), database=database, snapshots=Snapshots(None), turns=self.turns,
-                quiet=self.quiet, notices=self.notices, close_browser=self._close_browser, audit=self,
+                home=home, files=HomeFiles(home), database=database, snapshots=DatabaseSnapshots(None),
+            turns=self.turns,
+                maintenance=self.quiet, notices=self.notices, close_browser=self._close_browser, audit=self,
                 **stand_ins,
             ),
         )  # fmt: skip
-        self.forgetting = Forgetting(parts, still_seconds=0.2)
+        self.forgetting = ForgetService(parts, still_seconds=0.2)
 
     def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None:
         self.noted.append((kind, facts))
@@ -67,15 +66,15 @@ class House:
     async def _nothing(self, _sweep: object) -> int:
         return 0
 
-    async def _forget(self, texts: tuple[str, ...], _user_id: str, _agent_id: str) -> Matches:
+    async def _forget(self, texts: tuple[str, ...], _user_id: str, _agent_id: str) -> MemoryMatches:
         self.asked.append(texts)
         await self.door.wait()
         if self.memory_trouble is not None:
             raise self.memory_trouble
-        return Matches(counts={"facts": 1})
+        return MemoryMatches(counts={"facts": 1})
 
-    async def _matches(self, *_asked: object) -> Matches:
-        return Matches()
+    async def _matches(self, *_asked: object) -> MemoryMatches:
+        return MemoryMatches()
 
     async def _let_go(self) -> None:
         self.held.append("let go")
@@ -98,7 +97,9 @@ async def test_that_something_was_forgotten_is_noted_by_its_keyed_hash_alone(hou
     await house.forgetting.forget(ASKED)
     [(kind, facts)] = house.noted
     assert (kind, facts["user_id"], facts["places"]) == ("forget", "owner", {"facts": 1})
-    assert facts["hashes"] == [keyed(make_key(house.home.audit_key_file), fold(ASKED.texts[0]).encode())]
+    assert facts["hashes"] == [
+        keyed_hash(get_or_create_key(house.home.audit_key_file), fold_spelling(ASKED.texts[0]).encode())
+    ]
     assert "Vault" not in str(facts)
 
 
@@ -107,7 +108,7 @@ def test_the_files_of_the_audit_are_never_masked(home: Home):
     other = home.logs / "filer-audit.jsonl"
     for path in (*kept, other):
         path.write_text("Zürich Vault 4711\n")
-    assert [found.path for found in Places(home).files()] == [other]
+    assert [found.path for found in HomeFiles(home).files()] == [other]
 
 
 @pytest.mark.req("TRU-09")
@@ -148,33 +149,33 @@ async def test_what_failed_half_way_is_kept_and_finished_with_the_next(house: Ho
     house.memory_trouble = StorageTrouble("The disk is full.")
     with pytest.raises(StorageTrouble):
         await house.forgetting.forget(ASKED)
-    assert Marker(house.home.forgetting_file).read() == ASKED
+    assert PendingForgetFile(house.home.forgetting_file).read() == ASKED
     assert [notice.topic for notice in house.notices.all()] == ["forgetting"]
     house.memory_trouble = None
 
     done = await house.forgetting.forget(ASKED.model_copy(update={"texts": ("another",)}))
 
     assert house.asked[-1] == (*ASKED.texts, "another")
-    assert done.places == places_of({"facts": 1})
+    assert done.places == report_lines({"facts": 1})
     assert house.notices.all() == []
     assert not house.home.forgetting_file.exists()
 
 
 async def test_a_start_goes_on_when_the_memory_is_still_away_and_says_so(house: House):
-    Marker(house.home.forgetting_file).write(ASKED)
+    PendingForgetFile(house.home.forgetting_file).write(ASKED)
     house.memory_trouble = Unavailable("The memory is not running.")
-    assert house.forgetting.begun
+    assert house.forgetting.has_pending
     await house.forgetting.resume()
-    assert house.forgetting.begun
+    assert house.forgetting.has_pending
     (notice,) = house.notices.all()
     assert (notice.level, ASKED.texts[0] in notice.text) == ("error", False)
     house.memory_trouble = None
     await house.forgetting.resume()
-    assert not house.forgetting.begun
+    assert not house.forgetting.has_pending
 
 
 def test_places_have_the_names_people_know():
-    found = places_of({"tool_calls": 2, "facts": 1, "profile_history": 1}, {"logs": 3, "facts": 2, "events": 0})
+    found = report_lines({"tool_calls": 2, "facts": 1, "profile_history": 1}, {"logs": 3, "facts": 2, "events": 0})
     assert [(place.name, place.count, place.fate) for place in found] == [
         ("facts", 3, "deleted"),
         ("logs", 3, "masked"),

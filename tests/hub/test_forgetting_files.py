@@ -12,16 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.core.home import Home
-from annabelle.core.masking import MASK
-from annabelle.core.needle import Needle
-from annabelle.hub.forgetting import audit
-from annabelle.hub.forgetting.files import own_files, remains, sweep_files
-from annabelle.hub.forgetting.lines import mask_lines, replacements
-from annabelle.hub.forgetting.marker import Marker, Pending, shred
-from annabelle.hub.forgetting.places import Places
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher
+from annabelle.hub.forgetting import forget_journal
+from annabelle.hub.forgetting.files import (
+    HomeFiles,
+    count_database_remains,
+    find_personal_files,
+    find_replacements,
+    mask_lines,
+    sweep_files,
+)
+from annabelle.hub.forgetting.forget_journal import ForgetRequest, PendingForgetFile, shred_file
 
 SECRET = "Zürich Vault 4711"
-NEEDLE = Needle([SECRET])
+NEEDLE = ForgetMatcher([SECRET])
 
 
 def put(path: Path, text: str) -> Path:
@@ -39,7 +43,13 @@ def test_lines_are_overwritten_in_place_while_their_writer_goes_on(tmp_path: Pat
         writer.write("four\n")
     after = log.stat()
     assert (after.st_ino, after.st_size) == (before.st_ino, before.st_size + len("four\n"))
-    assert log.read_text().split("\n") == ["one", MASK.ljust(len("two  2") + len(SECRET.encode())), "three", "four", ""]
+    assert log.read_text().split("\n") == [
+        "one",
+        FORGOTTEN_MASK.ljust(len("two  2") + len(SECRET.encode())),
+        "three",
+        "four",
+        "",
+    ]
 
 
 def test_looking_changes_nothing(tmp_path: Path):
@@ -68,22 +78,22 @@ def test_records_stay_records(tmp_path: Path, escaped: bool):
     assert session.stat().st_size == size
     header, turn, cleared = (json.loads(line) for line in session.read_text().splitlines())
     assert (header, cleared) == ({"type": "header"}, {"type": "cleared"})
-    assert (turn["message_id"], turn["user"], turn["usage"]) == ("msg_1", MASK, {"n": 3})
-    assert json.loads(turn["messages"][0]["parts"][0]["args"]) == {"fact": MASK}
+    assert (turn["message_id"], turn["user"], turn["usage"]) == ("msg_1", FORGOTTEN_MASK, {"n": 3})
+    assert json.loads(turn["messages"][0]["parts"][0]["args"]) == {"fact": FORGOTTEN_MASK}
 
 
 def test_a_record_shorter_than_the_mask_is_emptied(tmp_path: Path):
     session = put(tmp_path / "t.jsonl", '{"a":"abc"}\n["abc"]\nabc\n')
-    assert mask_lines(session, Needle(["abc"]), apply=True) == 3
-    assert [line.rstrip() for line in session.read_text().splitlines()] == ['{"a":""}', '[""]', MASK[:3]]
+    assert mask_lines(session, ForgetMatcher(["abc"]), apply=True) == 3
+    assert [line.rstrip() for line in session.read_text().splitlines()] == ['{"a":""}', '[""]', FORGOTTEN_MASK[:3]]
 
 
 def test_words_that_the_mask_and_the_records_themselves_are_made_of_come_to_an_end(tmp_path: Path):
     session = put(tmp_path / "t.jsonl", '{"type":"turn","user":"forgotten turn"}\nit was forgotten\n')
     for word in ("forgotten", "turn"):
-        mask_lines(session, Needle([word]), apply=True)
-        assert mask_lines(session, Needle([word]), apply=True) == 0
-    assert json.loads(session.read_text().splitlines()[0]) == {"type": "turn", "user": MASK}
+        mask_lines(session, ForgetMatcher([word]), apply=True)
+        assert mask_lines(session, ForgetMatcher([word]), apply=True) == 0
+    assert json.loads(session.read_text().splitlines()[0]) == {"type": "turn", "user": FORGOTTEN_MASK}
 
 
 @given(
@@ -101,11 +111,11 @@ def test_words_that_the_mask_and_the_records_themselves_are_made_of_come_to_an_e
 )
 def test_whatever_the_file_holds_nothing_is_left_and_the_length_stays(lines: list[str]):
     blob = bytearray("\n".join(lines).encode(errors="replace"))
-    for at, line in replacements(bytes(blob), NEEDLE):
+    for at, line in find_replacements(bytes(blob), NEEDLE):
         assert b"\n" not in line
         blob[at : at + len(line)] = line
     assert len(blob) == len("\n".join(lines).encode(errors="replace"))
-    assert not NEEDLE.within_bytes(bytes(blob))
+    assert not NEEDLE.found_in_bytes(bytes(blob))
 
 
 @pytest.fixture
@@ -145,7 +155,7 @@ def full(home: Home) -> Home:
 
 @pytest.mark.req("TRU-09")
 def test_every_file_is_treated_after_its_kind_and_a_persons_own_are_named_only(full: Home):
-    places = Places(full)
+    places = HomeFiles(full)
     expected = {"logs": 3, "traces": 1, "terminal history": 1, "sessions": 1, "exports": 2, "backups": 3}
     expected |= {"results": 1, "browser": 1}
     assert sweep_files(places, NEEDLE, apply=False) == expected
@@ -155,8 +165,8 @@ def test_every_file_is_treated_after_its_kind_and_a_persons_own_are_named_only(f
     own = {full.workspace / "notes.md", full.settings_file, full.agent("annabelle") / "instructions.md"}
     own |= {full.playbooks / "banking.md", full.playbooks / "draft.txt"}
     own |= {full.data / "mail/filters.json", full.data / "codexec/scripts/sum.py", full.connections / "mail.json"}
-    assert {Path(path) for path in own_files(places, NEEDLE)} == own
-    holding = {path for path in full.root.rglob("*") if path.is_file() and NEEDLE.within_bytes(path.read_bytes())}
+    assert {Path(path) for path in find_personal_files(places, NEEDLE)} == own
+    holding = {path for path in full.root.rglob("*") if path.is_file() and NEEDLE.found_in_bytes(path.read_bytes())}
     assert holding == own
     assert (full.memory_export / "facts.md").read_text() == "# Facts\n- Ada likes tea\n"
     assert json.loads((full.memory_export / "memory.json").read_text()) == {"facts": [{"id": 2, "fact": "tea"}]}
@@ -167,20 +177,23 @@ def test_every_file_is_treated_after_its_kind_and_a_persons_own_are_named_only(f
 def test_what_links_lead_to_is_not_ours(full: Home, tmp_path: Path):
     outside = put(tmp_path / "outside.log", SECRET)
     (full.logs / "linked.log").symlink_to(outside)
-    sweep_files(Places(full), NEEDLE, apply=True)
+    sweep_files(HomeFiles(full), NEEDLE, apply=True)
     assert outside.read_text() == SECRET
 
 
 def test_remains_of_deleted_rows_are_seen_in_the_databases(home: Home):
-    assert remains(Places(home), NEEDLE) == 0
+    assert count_database_remains(HomeFiles(home), NEEDLE) == 0
     put(home.database_file, f"free page {SECRET}")
     put(home.flows_file.with_name("flows.db-wal"), SECRET)
     put(home.flows_file, "")
-    assert remains(Places(home), NEEDLE) == 2
+    assert count_database_remains(HomeFiles(home), NEEDLE) == 2
 
 
 def test_the_marker_survives_and_is_overwritten_before_it_goes(home: Home):
-    marker, asked = Marker(home.forgetting_file), Pending(texts=(SECRET,), user_id="owner", agent_id="annabelle")
+    marker, asked = (
+        PendingForgetFile(home.forgetting_file),
+        ForgetRequest(texts=(SECRET,), user_id="owner", agent_id="annabelle"),
+    )
     assert marker.read() is None
     marker.write(asked)
     assert home.forgetting_file.stat().st_mode & 0o777 == 0o600
@@ -189,26 +202,26 @@ def test_the_marker_survives_and_is_overwritten_before_it_goes(home: Home):
         marker.remove()
         assert set(kept.read()) == {0}
     assert marker.read() is None
-    shred(home.forgetting_file)
+    shred_file(home.forgetting_file)
 
 
 def test_half_a_marker_says_that_nothing_was_begun(home: Home):
     home.forgetting_file.write_text('{"texts": ["Zür')
-    assert Marker(home.forgetting_file).read() is None
+    assert PendingForgetFile(home.forgetting_file).read() is None
     assert not home.forgetting_file.exists()
-    assert SECRET not in repr(Pending(texts=(SECRET,), user_id="owner", agent_id="annabelle"))
+    assert SECRET not in repr(ForgetRequest(texts=(SECRET,), user_id="owner", agent_id="annabelle"))
 
 
 @pytest.mark.req("TRU-09")
 def test_the_audit_keeps_a_keyed_hash_and_no_text(home: Home):
-    asked = Pending(texts=(SECRET,), user_id="owner", agent_id="annabelle")
-    audit.record(home, asked, {"facts": 2})
-    audit.record(home, asked.model_copy(update={"texts": (SECRET.upper(),)}), {"facts": 0})
+    asked = ForgetRequest(texts=(SECRET,), user_id="owner", agent_id="annabelle")
+    forget_journal.record_forgotten(home, asked, {"facts": 2})
+    forget_journal.record_forgotten(home, asked.model_copy(update={"texts": (SECRET.upper(),)}), {"facts": 0})
     first, second = (json.loads(line) for line in home.forgotten_file.read_text().splitlines())
     assert first["hashes"] == second["hashes"]
     assert (first["by"], first["places"]) == ("owner", {"facts": 2})
     assert home.audit_key_file.stat().st_mode & 0o777 == 0o600
-    assert not NEEDLE.within(home.forgotten_file.read_text())
+    assert not NEEDLE.found_in(home.forgotten_file.read_text())
     os.unlink(home.audit_key_file)
-    audit.record(home, asked, {})
+    forget_journal.record_forgotten(home, asked, {})
     assert json.loads(home.forgotten_file.read_text().splitlines()[-1])["hashes"] != first["hashes"]

@@ -6,13 +6,12 @@ import pytest
 import sqlalchemy as sa
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.core.needle import Needle
-from annabelle.hub.forgetting.opened import searching
-from annabelle.hub.forgetting.snapshots import Snapshots
+from annabelle.core.secrets.forget_mask import ForgetMatcher
+from annabelle.hub.forgetting.databases import DatabaseSnapshots, explain_search_failure
 from annabelle.store.database import make_engine
 from support.postgres import postgres, postgres_url  # noqa: F401  fixtures
 
-SECRET = Needle(["vault 7"])
+SECRET = ForgetMatcher(["vault 7"])
 ROWS = "SELECT n, 'the vault ' || n AS fact FROM generate_series(1, 3000) AS n"
 
 
@@ -24,12 +23,12 @@ async def test_only_the_copies_that_hold_the_text_are_dropped(postgres_url: str)
             connection.execute(sa.text(f"CREATE SCHEMA {schema}"))
             connection.execute(sa.text(f"CREATE TABLE {schema}.facts AS {ROWS}"))
         connection.execute(sa.text("DELETE FROM backup_0001_a.facts WHERE fact LIKE '%vault 7%'"))
-    snapshots = Snapshots(postgres_url)
+    snapshots = DatabaseSnapshots(postgres_url)
 
-    assert await snapshots.holding(SECRET) == ["memory_backup_0001_b"]
+    assert await snapshots.find_holding(SECRET) == ["memory_backup_0001_b"]
     assert await snapshots.drop(SECRET) == 1
 
-    assert await snapshots.holding(SECRET) == []
+    assert await snapshots.find_holding(SECRET) == []
     with engine.begin() as connection:
         assert "backup_0001_a" in sa.inspect(connection).get_schema_names()
     engine.dispose()
@@ -37,7 +36,7 @@ async def test_only_the_copies_that_hold_the_text_are_dropped(postgres_url: str)
 
 async def test_what_a_driver_says_is_told_without_its_words(postgres_url: str):  # noqa: F811  the fixture
     engine = make_engine(postgres_url)
-    with pytest.raises(StorageTrouble) as trouble, searching("turns.db"), engine.begin() as connection:
+    with pytest.raises(StorageTrouble) as trouble, explain_search_failure("turns.db"), engine.begin() as connection:
         connection.execute(sa.text("SELECT 'vault 7' FROM nowhere"))
     engine.dispose()
     assert trouble.value.message == "turns.db could not be searched: UndefinedTable."

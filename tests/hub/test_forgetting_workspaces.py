@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.core.masking import MASK
-from annabelle.core.needle import Needle
-from annabelle.hub.forgetting.files import sweep_files
-from annabelle.hub.forgetting.places import Places
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher
+from annabelle.hub.forgetting.files import HomeFiles, sweep_files
 
-NEEDLE = Needle(["Zürich Vault 4711"])
+NEEDLE = ForgetMatcher(["Zürich Vault 4711"])
 
 
 @pytest.mark.req("TRU-09", "CMP-01")
@@ -23,9 +21,9 @@ def test_the_workspaces_of_agents_lose_the_text_and_stay_readable(tmp_path: Path
     file.parent.mkdir(parents=True)
     desk = {"open_files": ["plan.md"], "notes": ["the code is zürich vault 4711", "buy milk"], "tasks": []}
     file.write_text(json.dumps(desk, ensure_ascii=False))
-    places = Places(home)
+    places = HomeFiles(home)
     assert sweep_files(places, NEEDLE, apply=False) == {"workspaces": 1}
     assert "4711" in file.read_text()
     assert sweep_files(places, NEEDLE, apply=True) == {"workspaces": 1}
-    assert json.loads(file.read_text()) == {**desk, "notes": [MASK, "buy milk"]}
+    assert json.loads(file.read_text()) == {**desk, "notes": [FORGOTTEN_MASK, "buy milk"]}
     assert sweep_files(places, NEEDLE, apply=True) == {}

@@ -14,21 +14,21 @@ from annabelle.core.contract import TurnResult
 from annabelle.core.errors import ConfigMistake, ScannerDown, SecurityBlocked
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage, now
-from annabelle.core.scans import Scan
 from annabelle.core.settings import Settings
-from annabelle.hub.agents.config_file import AgentsFile, parse
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.guarding import MessageGuard, guarding
+from annabelle.core.trust import ScanDirections
+from annabelle.hub.agents.config import AgentsFile, parse_agents_config
+from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.notices import Notices
-from annabelle.store import messages, recent_turns, threads
+from annabelle.hub.trust.guard import MessageGuard, make_guarding
+from annabelle.store import messages, threads, tool_calls
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits, StoredMessage
 from annabelle.store.tables import messages as table
-from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.guard.rules import GuardRules
+from annabelle.toolbox.call_hooks import GuardRules
+from annabelle.toolbox.guard import ContentGuard
 from support.guarding import MemoryAudit, WordScanner
 
-ON = Scan()
+ON = ScanDirections()
 BLOCKED = SecurityBlocked("The guardian blocked this message.")
 
 
@@ -45,18 +45,18 @@ class House:
         inbound = InboundMessage(channel=channel, chat_id="main", sender_id=sender, text=text)
 
         def enter(conn: Connection) -> StoredMessage:
-            thread = threads.find_or_create(conn, channel=channel, chat_id="main", user_id=OWNER, agent_id="a")
-            return messages.receive(conn, thread, inbound, QueueLimits()).message
+            thread = threads.find_or_create_thread(conn, channel=channel, chat_id="main", user_id=OWNER, agent_id="a")
+            return messages.queue_message(conn, thread, inbound, QueueLimits()).message
 
         return await self.database.write(enter)
 
     async def admit(self, message: StoredMessage) -> None:
-        await MessageGuard(Guard(self.scanner, lambda agent_id: self.rules, self.audit), self.database).admit(
+        await MessageGuard(ContentGuard(self.scanner, lambda agent_id: self.rules, self.audit), self.database).admit(
             message, "a"
         )
 
     async def look(self, message: StoredMessage) -> StoredMessage:
-        return await self.database.read(lambda conn: messages.load(conn, message.id))
+        return await self.database.read(lambda conn: messages.load_message(conn, message.id))
 
     async def block(self, message: StoredMessage) -> StoredMessage | None:
         """Deliver the refusal; the answer that was sent, if one was."""
@@ -92,8 +92,8 @@ async def test_a_blocked_message_is_not_among_the_words_that_back_a_call(house: 
     with pytest.raises(SecurityBlocked):
         await house.admit(await house.said("EVIL words"))
     last = await house.said("last words")
-    backing = await house.database.read(lambda conn: recent_turns.words(conn, last.id))
-    record = await house.database.read(lambda conn: recent_turns.record(conn, last.id))
+    backing = await house.database.read(lambda conn: tool_calls.list_person_words(conn, last.id))
+    record = await house.database.read(lambda conn: tool_calls.read_turn_provenance(conn, last.id))
     assert backing == [record.words, *record.earlier] == ["last words", "good words"]
 
 
@@ -156,13 +156,13 @@ async def test_telling_of_a_block_again_changes_nothing(house: House) -> None:
     told = await house.block(message)
     assert told is not None
     assert await house.block(message) == told
-    assert len(await house.database.read(lambda conn: messages.replies_to(conn, message))) == 1
+    assert len(await house.database.read(lambda conn: messages.list_replies(conn, message))) == 1
 
 
 def rules_of(agents: str, **settings: object) -> tuple[GuardRules, GuardRules, Notices]:
     """The rules of the agent `a` and of the install."""
-    config, notices = parse(agents, "agents.json"), Notices()
-    watch = guarding(Settings.model_validate(settings), {}, config.agent, notices)
+    config, notices = parse_agents_config(agents, "agents.json"), Notices()
+    watch = make_guarding(Settings.model_validate(settings), {}, config.agent, notices)
     return watch.rules("a"), watch.rules(None), notices
 
 
@@ -172,12 +172,12 @@ def test_an_agent_may_want_other_scans_than_the_rest_of_the_install() -> None:
     agents = json.dumps({"agents": [{"agentId": "a", "guardian": guardian}]})
     own, install, notices = rules_of(agents, guardian_scan="notes=off/off, filer=on/on")
     assert (own.fail_mode, own.messages) == ("open", False)
-    assert own.flags("filer", ON) == Scan(input=False, output=False)
-    assert own.flags("notes", ON) == Scan(input=False, output=False)
-    assert own.flags("web", ON) == Scan(output=False)
+    assert own.flags("filer", ON) == ScanDirections(input=False, output=False)
+    assert own.flags("notes", ON) == ScanDirections(input=False, output=False)
+    assert own.flags("web", ON) == ScanDirections(output=False)
     assert (install.fail_mode, install.messages) == ("closed", True)
     assert install.flags("filer", ON) == ON
-    assert install.flags("notes", ON) == Scan(input=False, output=False)
+    assert install.flags("notes", ON) == ScanDirections(input=False, output=False)
     plain, same, _ = rules_of('{"agents": [{"agentId": "a"}]}', guardian_fail_mode="open")
     assert (plain.fail_mode, plain.messages, plain.flags("filer", ON)) == (same.fail_mode, True, ON)
     careful = '{"agents": [{"agentId": "a", "guardian": {"failMode": "closed", "messages": true}}]}'
@@ -202,13 +202,13 @@ def test_a_mistake_in_an_agents_scans_is_named_and_the_last_good_config_stays(
 ) -> None:
     bad = json.dumps({"agents": [{"agentId": "a", "guardian": guardian}]})
     with pytest.raises(ConfigMistake) as mistake:
-        parse(bad, "agents.json")
+        parse_agents_config(bad, "agents.json")
     assert field in mistake.value.message
     file = AgentsFile(home, Settings.model_validate({}), Notices())
     home.agents_file.write_text('{"agents": [{"agentId": "a", "guardian": {"messages": false}}]}')
     assert file.load().default.guardian.messages is False
     home.agents_file.write_text(bad)
-    assert file.changed() is None
+    assert file.load_if_changed() is None
     assert file.load().default.guardian.messages is False
 
 
@@ -216,7 +216,7 @@ def test_a_mistake_in_an_agents_scans_is_named_and_the_last_good_config_stays(
 def test_a_guardian_that_is_switched_off_is_said_to_be() -> None:
     def off(environment: dict[str, str], **settings: object) -> tuple[bool, list[str]]:
         notices = Notices()
-        watch = guarding(Settings.model_validate(settings), environment, lambda agent_id: None, notices)
+        watch = make_guarding(Settings.model_validate(settings), environment, lambda agent_id: None, notices)
         assert watch.enabled is watch.rules("a").enabled
         return watch.enabled, [notice.text for notice in notices.all()]
 

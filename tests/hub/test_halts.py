@@ -11,16 +11,16 @@ import sys
 import psutil
 import pytest
 
-from annabelle.cli import halting
-from annabelle.cli.halting import Halting
+from annabelle.cli import stop
+from annabelle.cli.stop import HaltControl
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import AgentStopped, NotAllowed, NotFound, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext
-from annabelle.hub.stopping.halts import ALL, Halts
-from annabelle.hub.turns import Turns
+from annabelle.hub.agents.halts import ALL, Halts
+from annabelle.hub.conversations.turns import ActiveTurns
 from annabelle.store.database import Database, sqlite_url
-from annabelle.toolbox.processes.tree import kill_tree
+from annabelle.toolbox.process.kernel import kill_tree
 from hub.hubs import wait_for
 
 CONTEXT = CallContext(caller="agent", agent_id="annabelle", user_id="owner", message_id="msg_1", thread_id="thr_1")
@@ -31,23 +31,23 @@ def test_what_was_stopped_is_stopped_for_whoever_reads_the_file_next(home: Home)
     halts = Halts(home.halts_file)
     halts.check("annabelle")
     halts.stop("annabelle", "owner")
-    halts.owe("annabelle", "msg_1")
+    halts.add_owed_cancel("annabelle", "msg_1")
     halts.save()
     later = Halts(home.halts_file)
     with pytest.raises(AgentStopped, match="annabelle was stopped"):
         later.check("annabelle")
     later.check("other")
-    assert later.owed("annabelle") == ("msg_1",)
-    later.settle("annabelle", "msg_1")
+    assert later.owed_cancels("annabelle") == ("msg_1",)
+    later.remove_owed_cancel("annabelle", "msg_1")
     later.stop(ALL, "owner")
     with pytest.raises(AgentStopped, match="Everything"):
         later.check("other")
-    assert later.of("other") is not None
+    assert later.find("other") is not None
     assert later.resume(ALL)
-    assert later.of("other") is None
+    assert later.find("other") is None
     assert not later.resume(ALL)
     later.save()
-    assert Halts(home.halts_file).owed("annabelle") == ()
+    assert Halts(home.halts_file).owed_cancels("annabelle") == ()
     Halts(home.halts_file).check("annabelle")
 
 
@@ -68,7 +68,7 @@ def test_a_stop_holds_also_where_it_can_not_be_kept(home: Home, monkeypatch: pyt
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("annabelle.hub.stopping.halts.write_atomically", full)
+    monkeypatch.setattr("annabelle.hub.agents.halts.write_atomically", full)
     with pytest.raises(StorageTrouble, match="can not be kept"):
         halts.save()
     with pytest.raises(AgentStopped):
@@ -77,13 +77,13 @@ def test_a_stop_holds_also_where_it_can_not_be_kept(home: Home, monkeypatch: pyt
 
 @pytest.mark.req("TRU-06")
 def test_without_a_hub_the_terminal_writes_what_the_next_one_reads(home: Home) -> None:
-    told = Halting(home).stop("annabelle")
+    told = HaltControl(home).stop("annabelle")
     assert told.how == "written"
     assert Halts(home.halts_file).agents == ("annabelle",)
     with pytest.raises(NotFound, match="There is no agent nobody"):
-        Halting(home).stop("nobody")
-    assert Halting(home).resume("annabelle").message == "annabelle goes on when Annabelle starts."
-    assert Halting(home).resume(ALL).message == "Nothing was stopped."
+        HaltControl(home).stop("nobody")
+    assert HaltControl(home).resume("annabelle").message == "annabelle goes on when Annabelle starts."
+    assert HaltControl(home).resume(ALL).message == "Nothing was stopped."
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def hung_hub(home: Home, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A hub of this home that does not answer; the ids of the processes that were killed."""
     killed: list[int] = []
     home.hub_file.with_name(f"{home.hub_file.name}.lock").write_text("4711")
-    monkeypatch.setattr(halting, "is_hub", lambda _pid: True)
-    monkeypatch.setattr(halting, "_kill", killed.append)
+    monkeypatch.setattr(stop, "is_hub", lambda _pid: True)
+    monkeypatch.setattr(stop, "_kill_hub", killed.append)
     return killed
 
 
@@ -107,8 +107,8 @@ def test_a_stop_holds_though_the_hub_wrote_what_it_knew_in_its_last_moment(
         of_the_hub.save()
         hung_hub.append(pid)
 
-    monkeypatch.setattr(halting, "_kill", kill)
-    assert Halting(home).stop(ALL).how == "killed"
+    monkeypatch.setattr(stop, "_kill_hub", kill)
+    assert HaltControl(home).stop(ALL).how == "killed"
     assert hung_hub == [4711]
     assert Halts(home.halts_file).everything is not None
 
@@ -121,16 +121,16 @@ def test_a_hub_that_hangs_is_ended_also_on_a_full_disk(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("annabelle.hub.stopping.halts.write_atomically", full)
+    monkeypatch.setattr("annabelle.hub.agents.halts.write_atomically", full)
     with pytest.raises(StorageTrouble, match="can not be kept"):
-        Halting(home).stop(ALL)
+        HaltControl(home).stop(ALL)
     assert hung_hub == [4711]
 
 
 @pytest.mark.req("TRU-06", "LOOP-09")
 async def test_a_turn_that_is_abandoned_ends_at_once_whatever_hangs_below(home: Home) -> None:
     database = await Database.open(sqlite_url(home.database_file), backups=home.backups)
-    turns, entered = Turns(database), asyncio.Event()
+    turns, entered = ActiveTurns(database), asyncio.Event()
 
     async def hangs() -> TurnResult:
         entered.set()
@@ -144,9 +144,9 @@ async def test_a_turn_that_is_abandoned_ends_at_once_whatever_hangs_below(home: 
     let_go = asyncio.Event()
     try:
         with turns.open(CONTEXT):
-            assert turns.of(["annabelle"]) == {"msg_1": "annabelle"}
-            assert turns.of(["other"]) == {}
-            working = asyncio.create_task(turns.unless_abandoned("msg_1", hangs()))
+            assert turns.running_for(["annabelle"]) == {"msg_1": "annabelle"}
+            assert turns.running_for(["other"]) == {}
+            working = asyncio.create_task(turns.run_unless_abandoned("msg_1", hangs()))
             await asyncio.wait_for(entered.wait(), 10)
             turns.cancel("msg_1")
             with pytest.raises(NotAllowed, match="stopped"):

@@ -9,20 +9,25 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, TidyBrief, TidyResult
+from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, TidyBrief, TidyFactsResult
 from annabelle.core.errors import AgentPaused, Unavailable
 from annabelle.core.home import Home
-from annabelle.core.memory import Provenance
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext
 from annabelle.core.trace import TraceFile
-from annabelle.durable.durable import Durable
-from annabelle.hub.flows import learn_facts
-from annabelle.hub.flows.learn_facts import LearnFacts, LearnServices, ToLearn, of_thread
-from annabelle.hub.memory.memory_tools import MemoryTools, Owned
-from annabelle.hub.memory.tidying import Tidying
-from annabelle.hub.tools.memory_extraction import backfill_tool
+from annabelle.core.trust import Provenance
+from annabelle.durable.engine import Durable
+from annabelle.hub.memory import fact_extraction
+from annabelle.hub.memory.fact_extraction import (
+    ExtractionRequest,
+    FactExtractionDeps,
+    FactExtractionWorkflow,
+    backfill_tool,
+    request_for_thread,
+)
+from annabelle.hub.memory.fact_tidier import FactTidier
+from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner
 from annabelle.store.database import sqlite_url
 from hub.stand_in_memory import StandInMemory
 
@@ -35,7 +40,7 @@ class StandInThinking:
 
     answers: list[ExtractResult | Exception]
     briefs: list[ExtractBrief] = field(default_factory=list)
-    tidier: Callable[[TidyBrief], TidyResult] | None = None
+    tidier: Callable[[TidyBrief], TidyFactsResult] | None = None
 
     async def extract(self, agent_id: str, brief: ExtractBrief) -> ExtractResult:
         self.briefs.append(brief)
@@ -44,7 +49,7 @@ class StandInThinking:
             raise answer
         return answer
 
-    async def tidy(self, agent_id: str, brief: TidyBrief) -> TidyResult:
+    async def tidy(self, agent_id: str, brief: TidyBrief) -> TidyFactsResult:
         if self.tidier is None:
             raise AgentPaused("It is paused.")
         return self.tidier(brief)
@@ -86,15 +91,15 @@ async def open_flow(
     home: Home, memory: StandInMemory, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Callable[..., object]]:
     """Starts the engine with the flow; may be called again after `close`, as a restarted hub does."""
-    monkeypatch.setattr(learn_facts, "FIRST_WAIT_SECONDS", 0.001)
-    monkeypatch.setattr(learn_facts, "LONGEST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(fact_extraction, "FIRST_WAIT_SECONDS", 0.001)
+    monkeypatch.setattr(fact_extraction, "LONGEST_WAIT_SECONDS", 0.001)
     opened: list[Durable] = []
 
-    async def open_it(thinking: StandInThinking, **settings: float) -> tuple[LearnFacts, Durable]:
+    async def open_it(thinking: StandInThinking, **settings: float) -> tuple[FactExtractionWorkflow, Durable]:
         durable = Durable(name="test", executor_id="hub", database_url=sqlite_url(home.flows_file), schema="flows")
         traces = TraceFile(home.traces_file, "hub", Redactor())
-        services = LearnServices(durable, MemoryTools(memory), thinking, traces, Settings(**settings), _ready)  # type: ignore[arg-type]
-        flow = LearnFacts(services)
+        services = FactExtractionDeps(durable, MemoryClient(memory), thinking, traces, Settings(**settings), _ready)  # type: ignore[arg-type]
+        flow = FactExtractionWorkflow(services)
         await durable.launch()
         opened.append(durable)
         return flow, durable
@@ -104,8 +109,8 @@ async def open_flow(
         await durable.close()
 
 
-def of_ada() -> ToLearn:
-    return of_thread("thr_1", "owner", "annabelle", "msg_1")
+def of_ada() -> ExtractionRequest:
+    return request_for_thread("thr_1", "owner", "annabelle", "msg_1")
 
 
 @pytest.mark.req("MEM-07", "MEM-09", "TRU-03")
@@ -226,7 +231,7 @@ async def test_a_memory_or_thinker_that_is_away_for_a_while_only_delays_it(open_
 async def test_who_waits_is_told_at_once_that_memory_is_away(open_flow, memory: StandInMemory) -> None:
     memory.away = 100
     flow, _ = await open_flow(StandInThinking([ExtractResult()]))
-    wanted = ToLearn(learn_id="learn:now", user_id="owner", agent_id="annabelle", trace_id="tr_1", tries=1)
+    wanted = ExtractionRequest(learn_id="learn:now", user_id="owner", agent_id="annabelle", trace_id="tr_1", tries=1)
     await flow.begin(wanted)
     with pytest.raises(Unavailable):
         await flow.result("learn:now", 10)
@@ -284,7 +289,7 @@ async def test_learning_on_request_reads_all_threads_of_one_owner_in_batches(ope
     await told(memory, "another person's words, which are theirs alone and nobody else's", user="bob")
     thinking = StandInThinking([ExtractResult()])
     flow, _ = await open_flow(thinking)
-    wanted = ToLearn(learn_id="learn:all", user_id="owner", agent_id="annabelle", trace_id="tr_1", limit=50)
+    wanted = ExtractionRequest(learn_id="learn:all", user_id="owner", agent_id="annabelle", trace_id="tr_1", limit=50)
     await flow.begin(wanted)
     assert (await flow.result("learn:all", 10)).turns == 12
     assert [len(brief.turns) for brief in thinking.briefs] == [10, 2]
@@ -311,7 +316,7 @@ PLAN = {
     ],
     "actions": [{"kind": "delete", "fact_ids": [3], "reason": "the rules say so"}],
 }  # fmt: skip
-OWNED = Owned("owner", "annabelle")
+OWNED = MemoryOwner("owner", "annabelle")
 
 
 @pytest.mark.req("MEM-07")
@@ -321,8 +326,8 @@ async def test_the_model_plans_and_what_it_says_of_unknown_facts_is_left_out(mem
         {"kind": "merge", "fact_ids": (1, 2), "fact": "facts 1 and 2"},
         {"kind": "delete", "fact_ids": (2, 99)},
     ]
-    thinking = StandInThinking([], tidier=lambda _brief: TidyResult.model_validate({"actions": actions}))
-    tidying = Tidying(MemoryTools(memory), thinking)  # type: ignore[arg-type]
+    thinking = StandInThinking([], tidier=lambda _brief: TidyFactsResult.model_validate({"actions": actions}))
+    tidying = FactTidier(MemoryClient(memory), thinking)  # type: ignore[arg-type]
     plan = await tidying.plan(OWNED, None, 100)
     assert [(action.kind, action.fact_ids) for action in plan.actions] == [("merge", (1, 2))]
     assert (plan.planned_by, plan.refused) == ("model", None)
@@ -333,10 +338,10 @@ async def test_the_model_plans_and_what_it_says_of_unknown_facts_is_left_out(mem
 
 
 @pytest.mark.req("MEM-07")
-@pytest.mark.parametrize("tidier", [None, lambda _brief: TidyResult(refused="no JSON")], ids=["paused", "refused"])
+@pytest.mark.parametrize("tidier", [None, lambda _brief: TidyFactsResult(refused="no JSON")], ids=["paused", "refused"])
 async def test_where_the_model_can_not_plan_the_rules_do(memory: StandInMemory, tidier) -> None:
     memory.plan = PLAN
-    tidying = Tidying(MemoryTools(memory), StandInThinking([], tidier=tidier))  # type: ignore[arg-type]
+    tidying = FactTidier(MemoryClient(memory), StandInThinking([], tidier=tidier))  # type: ignore[arg-type]
     plan = await tidying.plan(OWNED, None, 100)
     assert [(action.kind, action.fact_ids) for action in plan.actions] == [("delete", (3,))]
     assert plan.planned_by == "rules"

@@ -7,8 +7,8 @@ import pytest
 from annabelle.core.errors import NotAllowed, Unauthorized
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
-from annabelle.hub.audit.logins import Logins
-from annabelle.hub.security.identities import Errand, Identities, Identity, authorise
+from annabelle.hub.security.audit import LoginAudit
+from annabelle.hub.security.identities import CallerIdentity, Identities, SubagentScope, authorize_path
 
 
 class Kept:
@@ -23,12 +23,12 @@ class Kept:
 @pytest.mark.req("TRU-08")
 def test_a_known_person_is_noted_once_for_each_kind_of_client() -> None:
     kept = Kept()
-    logins = Logins(kept)
+    logins = LoginAudit(kept)
     for _ in range(3):
-        logins.accepted(Identity("owner"), "terminal")
-        logins.accepted(Identity("owner"), "other")
-        logins.accepted(Identity("user", "alice"), "other")
-        logins.accepted(Identity("agent", agent_id="annabelle"), "other")
+        logins.accepted(CallerIdentity("owner"), "terminal")
+        logins.accepted(CallerIdentity("owner"), "other")
+        logins.accepted(CallerIdentity("user", "alice"), "other")
+        logins.accepted(CallerIdentity("agent", agent_id="annabelle"), "other")
     assert [(one["user_id"], one["client"]) for one in kept.facts] == [
         ("owner", "terminal"),
         ("owner", "other"),
@@ -39,7 +39,7 @@ def test_a_known_person_is_noted_once_for_each_kind_of_client() -> None:
 @pytest.mark.req("TRU-08")
 def test_a_flood_of_wrong_tokens_becomes_a_number() -> None:
     kept, time = Kept(), [0.0]
-    logins = Logins(kept, lambda: time[0])
+    logins = LoginAudit(kept, lambda: time[0])
     for _ in range(10_000):
         logins.refused("127.0.0.1", "/tools/call")
     assert len(kept.facts) == 5
@@ -53,20 +53,20 @@ def test_a_flood_of_wrong_tokens_becomes_a_number() -> None:
 def test_a_process_is_noted_when_it_gets_its_secret_and_the_secret_is_not() -> None:
     kept = Kept()
     identities = Identities("x" * 20)
-    identities.on_admitted = Logins(kept).admitted
-    secrets = [identities.admit("annabelle"), identities.admit("annabelle", Errand("task_1", "msg_1"))]
+    identities.on_admitted = LoginAudit(kept).admitted
+    secrets = [identities.admit("annabelle"), identities.admit("annabelle", SubagentScope("task_1", "msg_1"))]
     assert [(one["agent_id"], one["errand"]) for one in kept.facts] == [("annabelle", None), ("annabelle", "task_1")]
     assert not any(secret in str(kept.facts) for secret in secrets)
     with pytest.raises(Unauthorized):
-        identities.recognise(b"wrong")
+        identities.identify(b"wrong")
 
 
 @pytest.mark.req("TRU-06", "TRU-08")
 @pytest.mark.parametrize("path", ["/stop", "/kill", "/resume", "/audit"])
 @pytest.mark.parametrize(
-    "who", [Identity("user", "alice"), Identity("agent", agent_id="annabelle"), Identity("server")]
+    "who", [CallerIdentity("user", "alice"), CallerIdentity("agent", agent_id="annabelle"), CallerIdentity("server")]
 )
-def test_only_the_owner_stops_resumes_and_reads_the_audit(who: Identity, path: str) -> None:
+def test_only_the_owner_stops_resumes_and_reads_the_audit(who: CallerIdentity, path: str) -> None:
     with pytest.raises(NotAllowed):
-        authorise(who, path)
-    authorise(Identity("owner"), path)
+        authorize_path(who, path)
+    authorize_path(CallerIdentity("owner"), path)

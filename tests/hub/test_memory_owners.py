@@ -12,10 +12,10 @@ from annabelle.core.errors import NotAllowed, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext
-from annabelle.hub.agents.config_file import AgentsFile
-from annabelle.hub.agents.launcher import Launcher
+from annabelle.hub.agents.config import AgentsFile
+from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
-from annabelle.hub.memory.owners import whose
+from annabelle.hub.memory.memory_client import resolve_memory_owner
 from annabelle.hub.notices import Notices
 from annabelle.store.database import Database, sqlite_url
 
@@ -26,7 +26,9 @@ async def agents(home: Home) -> AsyncIterator[AgentManager]:
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "scout"}]}))
     settings, notices = Settings.model_validate({}), Notices()
     database = await Database.open(sqlite_url(home.database_file))
-    manager = AgentManager(settings, AgentsFile(home, settings, notices), cast("Launcher", None), database, notices)
+    manager = AgentManager(
+        settings, AgentsFile(home, settings, notices), cast("ThinkerLauncher", None), database, notices
+    )
     manager._apply(manager._file.load())
     yield manager
     await database.close()
@@ -37,11 +39,11 @@ async def agents(home: Home) -> AsyncIterator[AgentManager]:
 async def test_an_agent_learns_and_tidies_in_its_own_memory_only(agents: AgentManager) -> None:
     call = CallContext(caller="agent", user_id="ada", agent_id="scout", message_id="msg_1")
     for asked in (None, "", "main", "scout"):
-        found = whose(call, asked, agents)
+        found = resolve_memory_owner(call, asked, agents)
         assert (found.user_id, found.agent_id, found.message_id) == ("ada", "scout", "msg_1")
     for other in ("annabelle", "nobody"):
         with pytest.raises(NotAllowed, match=f"scout may not touch the memory of {other}"):
-            whose(call, other, agents)
+            resolve_memory_owner(call, other, agents)
 
 
 @pytest.mark.req("MEM-11")
@@ -49,7 +51,9 @@ async def test_an_agent_learns_and_tidies_in_its_own_memory_only(agents: AgentMa
 @pytest.mark.parametrize("caller", ["api", "cli"])
 async def test_people_may_name_an_agent_there_is_and_stay_themselves(agents: AgentManager, caller: str) -> None:
     call = CallContext.model_validate({"caller": caller, "user_id": "ada"})
-    assert [whose(call, asked, agents).agent_id for asked in (None, "main", "scout")] == ["annabelle"] * 2 + ["scout"]
-    assert whose(call, "scout", agents).user_id == "ada"
+    assert [resolve_memory_owner(call, asked, agents).agent_id for asked in (None, "main", "scout")] == [
+        "annabelle"
+    ] * 2 + ["scout"]
+    assert resolve_memory_owner(call, "scout", agents).user_id == "ada"
     with pytest.raises(NotFound, match="no agent nobody"):
-        whose(call, "nobody", agents)
+        resolve_memory_owner(call, "nobody", agents)

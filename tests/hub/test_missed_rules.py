@@ -9,11 +9,9 @@ from sqlalchemy import Connection
 
 from annabelle.core.messages import InboundMessage
 from annabelle.core.tools import JsonObject
-from annabelle.hub.events.fanout import Fanout
-from annabelle.hub.events.log import EventLog, Written
-from annabelle.hub.rules.missed import missed_in
-from annabelle.hub.rules.rules import Place, Rules
-from annabelle.store import events, messages, threads
+from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteResult
+from annabelle.hub.trust.rules import RuleOrigin, StandingRules, find_missed_rules
+from annabelle.store import messages, threads
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits
 
@@ -25,17 +23,21 @@ class Unheard:
 @pytest.mark.req("TRU-05")
 async def test_the_person_is_told_that_a_sentence_is_no_rule_and_how_to_write_one(tmp_path: Path) -> None:
     database = await Database.open(sqlite_url(tmp_path / "annabelle.db"), backups=tmp_path)
-    standing = Rules(database, log := EventLog(database, Fanout()), Unheard())
+    standing = StandingRules(database, log := EventLog(database, EventFanout()), Unheard())
     text = "Hello. I never eat meat. Never send mail after 8 pm. Always ask before deleting files."
     message = InboundMessage(channel="cli", chat_id="main", sender_id="ada", text=text)
 
-    def store(conn: Connection) -> Written[None]:
-        thread = threads.find_or_create(conn, channel="cli", chat_id="main", user_id="owner", agent_id="annabelle")
-        messages.receive(conn, thread, message, QueueLimits())
-        return Written(None, "owner", standing.notice(conn, message, Place("owner", thread.id, message.id)))
+    def store(conn: Connection) -> WriteResult[None]:
+        thread = threads.find_or_create_thread(
+            conn, channel="cli", chat_id="main", user_id="owner", agent_id="annabelle"
+        )
+        messages.queue_message(conn, thread, message, QueueLimits())
+        return WriteResult(
+            None, "owner", standing.add_stated_rules(conn, message, RuleOrigin("owner", thread.id, message.id))
+        )
 
     await log.transact(store)
-    told = await database.read(lambda conn: events.of_message(conn, message.id, "owner"))
+    told = await database.read(lambda conn: threads.list_message_events(conn, message.id, "owner"))
     assert [rule.words for rule in await standing.listing("owner")] == ["Always ask before deleting files."]
     await database.close()
     assert [event.type for event in told] == ["notice", "notice"]
@@ -67,17 +69,17 @@ async def test_the_person_is_told_that_a_sentence_is_no_rule_and_how_to_write_on
     ],
 )
 def test_what_sounds_like_a_rule_and_is_not_understood_is_found(sentence: str) -> None:
-    (missed,) = missed_in(f"Hi! {sentence}. Thanks.")
+    (missed,) = find_missed_rules(f"Hi! {sentence}. Thanks.")
     assert missed.words.removesuffix(" Thanks.") == f"{sentence}."  # behind a number a date may go on
 
 
 @pytest.mark.req("TRU-05")
 def test_a_date_does_not_end_a_sentence_and_a_rule_beside_it_is_not_called_missed() -> None:
-    (dated,) = missed_in("Antworte nie meinem Chef vor dem 3. Mai.")
+    (dated,) = find_missed_rules("Antworte nie meinem Chef vor dem 3. Mai.")
     assert dated.words == "Antworte nie meinem Chef vor dem 3. Mai."
-    (missed,) = missed_in("Always ask before deleting mail from 2024. Never reply to my boss.")
+    (missed,) = find_missed_rules("Always ask before deleting mail from 2024. Never reply to my boss.")
     assert missed.words == "Never reply to my boss."
-    assert missed_in("Never reply to Dr. Anna Smith. Thanks.") == []
+    assert find_missed_rules("Never reply to Dr. Anna Smith. Thanks.") == []
 
 
 @pytest.mark.req("TRU-05")
@@ -102,9 +104,9 @@ def test_a_date_does_not_end_a_sentence_and_a_rule_beside_it_is_not_called_misse
     ],
 )
 def test_ordinary_sentences_and_what_others_say_raise_no_alarm(message: str) -> None:
-    assert missed_in(message) == []
+    assert find_missed_rules(message) == []
 
 
 @pytest.mark.req("TRU-05")
 def test_a_page_of_such_sentences_is_not_told_line_by_line() -> None:
-    assert len(missed_in("Never reply to my boss.\n" * 50)) == 3
+    assert len(find_missed_rules("Never reply to my boss.\n" * 50)) == 3

@@ -10,16 +10,15 @@ from typing import cast
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.core.memory import Provenance
 from annabelle.core.messages import OWNER
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
-from annabelle.hub.boot import Start, assemble
-from annabelle.hub.listening import bind
-from annabelle.hub.services import Hub
-from annabelle.toolbox.catalogue import Offer
-from annabelle.toolbox.policy import AgentPolicy
+from annabelle.core.trust import Provenance
+from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.context import HubContext
+from annabelle.hub.instance import bind_port
+from annabelle.toolbox.catalogue import AgentPolicy, ToolOffer
 
 _ANY: JsonObject = {"type": "object"}
 
@@ -36,22 +35,22 @@ class StandIn:
 
 
 @pytest.fixture
-async def hub(home: Home) -> AsyncIterator[Hub]:
+async def hub(home: Home) -> AsyncIterator[HubContext]:
     settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
-    with bind(0) as sock:
+    with bind_port(0) as sock:
         async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
             yield machine.hub
 
 
-def memory_in(hub: Hub) -> StandIn:
+def memory_in(hub: HubContext) -> StandIn:
     stand_in = StandIn()
     annotations = ToolAnnotations(destructive=False, idempotent=True, open_world=False)
     hub.toolbox._catalogue.offer(  # pyright: ignore[reportPrivateUsage] - a server without a process
         "memory",
         [
-            Offer(
+            ToolOffer(
                 ToolSpec(
                     name=f"memory_{name}", server="memory", original_name=name, description=said, input_schema=_ANY,
                     annotations=annotations.model_copy(update={"read_only": name.startswith("retrieve")}),
@@ -66,30 +65,30 @@ def memory_in(hub: Hub) -> StandIn:
     return stand_in
 
 
-def context(hub: Hub, **fields: str) -> CallContext:
+def context(hub: HubContext, **fields: str) -> CallContext:
     agent_id = hub.agents.config.default.agent_id
     return CallContext(caller="agent", agent_id=agent_id, user_id=OWNER, **fields)  # type: ignore[arg-type]
 
 
-def deny(hub: Hub, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
+def deny(hub: HubContext, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     def policy(_agent_id: str) -> AgentPolicy:
         return AgentPolicy(denied=(pattern,))
 
     monkeypatch.setattr(hub.agents, "policy", policy)
 
 
-def names(hub: Hub) -> set[str]:
+def names(hub: HubContext) -> set[str]:
     return {tool.name for tool in hub.toolbox.tools(AgentPolicy()).tools}
 
 
-async def call(hub: Hub, name: str, arguments: JsonObject, **fields: str) -> ToolResult:
+async def call(hub: HubContext, name: str, arguments: JsonObject, **fields: str) -> ToolResult:
     asked = context(hub, **fields)
     assert asked.agent_id is not None
     return await hub.toolbox.call(name, arguments, asked, hub.agents.policy(asked.agent_id))
 
 
 @pytest.mark.req("RTR-05")
-async def test_the_doors_are_offered_with_a_memory_and_not_without(hub: Hub) -> None:
+async def test_the_doors_are_offered_with_a_memory_and_not_without(hub: HubContext) -> None:
     assert "search_tools" in names(hub)
     assert not {"store_fact", "search_memories"} & names(hub)
     memory_in(hub)
@@ -98,7 +97,7 @@ async def test_the_doors_are_offered_with_a_memory_and_not_without(hub: Hub) -> 
 
 
 @pytest.mark.req("RTR-05")
-async def test_a_fact_is_stored_as_the_caller_with_a_label(hub: Hub) -> None:
+async def test_a_fact_is_stored_as_the_caller_with_a_label(hub: HubContext) -> None:
     memory = memory_in(hub)
     await asyncio.sleep(0)
     result = await call(hub, "store_fact", {"fact": "Likes tea.", "category": "preference"}, call_id="c1")
@@ -113,7 +112,7 @@ async def test_a_fact_is_stored_as_the_caller_with_a_label(hub: Hub) -> None:
 
 
 @pytest.mark.req("RTR-05")
-async def test_memories_are_searched_five_at_a_time(hub: Hub) -> None:
+async def test_memories_are_searched_five_at_a_time(hub: HubContext) -> None:
     memory = memory_in(hub)
     await asyncio.sleep(0)
     result = await call(hub, "search_memories", {"query": "tea"})
@@ -122,7 +121,7 @@ async def test_memories_are_searched_five_at_a_time(hub: Hub) -> None:
 
 
 @pytest.mark.req("RTR-05")
-async def test_a_door_does_not_lead_past_a_policy(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_door_does_not_lead_past_a_policy(hub: HubContext, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = memory_in(hub)
     await asyncio.sleep(0)
     deny(hub, monkeypatch, "memory_*")
@@ -133,7 +132,7 @@ async def test_a_door_does_not_lead_past_a_policy(hub: Hub, monkeypatch: pytest.
 
 @pytest.mark.req("RTR-05", "SEL-10")
 async def test_a_search_finds_what_the_agent_may_use_and_nothing_else(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
+    hub: HubContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory_in(hub)
     await asyncio.sleep(0)

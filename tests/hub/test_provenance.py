@@ -11,19 +11,19 @@ from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
 from annabelle.core.home import Home
-from annabelle.core.memory import Provenance
 from annabelle.core.messages import OWNER, InboundMessage
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.trust import Provenance
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import Start, assemble
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.listening import bind
-from annabelle.hub.services import Hub
-from annabelle.store import claims, messages, threads
+from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.context import HubContext
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.instance import bind_port
+from annabelle.store import messages, threads
 from annabelle.store.messages import QueueLimits
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.catalogue import NativeTool
 
 _ANNOTATIONS = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
 _READING = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
@@ -61,23 +61,23 @@ def tools() -> Tools:
 
 
 @pytest.fixture
-async def hub(home: Home, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
+async def hub(home: Home, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HubContext]:
     settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
-    with bind(0) as sock:
+    with bind_port(0) as sock:
         async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             hub = machine.hub
             await hub.agents.start()
             reads = [("web_fetch", tools.fetch), ("memory_retrieve", tools.retrieve)]
             hub.toolbox.add_native([NativeTool(name, "x", _FACT, handler, _READING) for name, handler in reads])
             hub.toolbox.add_native([NativeTool("memory_store_fact", "x", _FACT, tools.store, _ANNOTATIONS)])
             monkeypatch.setattr(hub.toolbox, "wants_provenance", lambda name: name.startswith("memory_"))
-            hub.progress.ready()
+            hub.lifecycle.mark_ready()
             yield hub
 
 
 @pytest.fixture
-async def call(hub: Hub) -> AsyncIterator[Call]:
+async def call(hub: HubContext) -> AsyncIterator[Call]:
     transport = httpx.ASGITransport(make_app(hub))
     headers = {"X-Annabelle-Token": hub.identities.admit("annabelle")}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
@@ -93,7 +93,7 @@ async def call(hub: Hub) -> AsyncIterator[Call]:
 
 
 @pytest.fixture
-def turn(hub: Hub) -> Turn:
+def turn(hub: HubContext) -> Turn:
     """Begin the turn of a message; the turn before it is over."""
     running: list[str] = []
 
@@ -103,9 +103,11 @@ def turn(hub: Hub) -> Turn:
         def enter(conn: Connection) -> str:
             for over in running:
                 deliver(conn, over, TurnResult(message_id=over, success=True, text="ok"))
-            thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle")
-            messages.receive(conn, thread, inbound, QueueLimits())
-            return claims.claim_next(conn, "hub", 8)[0].message_id
+            thread = threads.find_or_create_thread(
+                conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle"
+            )
+            messages.queue_message(conn, thread, inbound, QueueLimits())
+            return messages.claim_next_messages(conn, "hub", 8)[0].message_id
 
         message_id = await hub.database.write(enter)
         running[:] = [message_id]
@@ -163,7 +165,7 @@ async def test_a_page_read_long_ago_still_taints(call: Call, turn: Turn, tools: 
 
 
 @pytest.mark.req("TRU-03")
-async def test_people_speak_for_themselves(hub: Hub, home: Home, tools: Tools) -> None:
+async def test_people_speak_for_themselves(hub: HubContext, home: Home, tools: Tools) -> None:
     headers = {"X-Annabelle-Token": home.token_file.read_text().strip()}
     transport = httpx.ASGITransport(make_app(hub))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:

@@ -12,15 +12,15 @@ from sqlalchemy import Connection, update
 from annabelle.core.contract import TurnResult
 from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.memory import keeper as keeping
-from annabelle.hub.memory.keeper import Keeper
-from annabelle.hub.memory.memory_tools import MemoryTools
-from annabelle.hub.quiet import Quiet
-from annabelle.store import claims, idle_threads, messages, tables, threads, to_remember, tool_calls
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.conversations.turns import MaintenanceGate
+from annabelle.hub.memory import memory_outbox as keeping
+from annabelle.hub.memory.memory_client import MemoryClient
+from annabelle.hub.memory.memory_outbox import MemoryOutbox
+from annabelle.store import memory_queue, messages, tables, threads, tool_calls
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits
-from annabelle.store.tool_calls import NewCall
+from annabelle.store.tool_calls import NewToolCall
 from hub.stand_in_memory import StandInMemory
 
 Say = Callable[..., Awaitable[str]]
@@ -43,9 +43,11 @@ async def _ready() -> None:
 
 
 @pytest.fixture
-async def keeper(database: Database, memory: StandInMemory, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Keeper]:
+async def keeper(
+    database: Database, memory: StandInMemory, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[MemoryOutbox]:
     monkeypatch.setattr(keeping, "FIRST_WAIT_SECONDS", 0.001)
-    made = Keeper(database, MemoryTools(memory), _ready, owner_name="Ada")
+    made = MemoryOutbox(database, MemoryClient(memory), _ready, owner_name="Ada")
     yield made
     await made.stop()
 
@@ -60,13 +62,15 @@ def say(database: Database) -> Say:
         inbound = InboundMessage(channel="api", chat_id="main", sender_id=user, user_id=user, text=text)
 
         def enter(conn: Connection) -> str:
-            thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle")
-            messages.receive(conn, thread, inbound, QueueLimits())
-            claims.claim_next(conn, "hub", 8)
+            thread = threads.find_or_create_thread(
+                conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle"
+            )
+            messages.queue_message(conn, thread, inbound, QueueLimits())
+            messages.claim_next_messages(conn, "hub", 8)
             for tool, trust in calls:
                 call_id = f"{inbound.id}:{tool}"
-                tool_calls.begin(conn, NewCall(call_id, tool, "hash", user, "annabelle", inbound.id))
-                tool_calls.finish(conn, call_id, {"text": "x"}, trust)  # type: ignore[arg-type]
+                tool_calls.begin_call(conn, NewToolCall(call_id, tool, "hash", user, "annabelle", inbound.id))
+                tool_calls.finish_call(conn, call_id, {"text": "x"}, trust)  # type: ignore[arg-type]
             if answer is not None and answer.sent_by_tool:
                 messages.add_agent_message(conn, thread.id, answer.text, f"{inbound.id}:1:0", reply_to=inbound.id)
             result = answer or TurnResult(message_id=inbound.id, success=True, text=f"answer to {text}")
@@ -78,19 +82,19 @@ def say(database: Database) -> Say:
     return said
 
 
-async def all_kept(keeper: Keeper) -> None:
+async def all_kept(keeper: MemoryOutbox) -> None:
     keeper.start()
     assert await keeper.all_stored(10)
 
 
 @pytest.mark.req("MEM-12", "TRU-03")
 async def test_a_delivered_turn_is_stored_with_who_said_it_when_and_with_what(
-    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, database: Database, say: Say
 ) -> None:
     message_id = await say("I live in Lisbon", calls=(("get_status", "trusted"), ("filer_read_file", "untrusted")))
     await all_kept(keeper)
     ((key, row),) = memory.conversations.items()
-    stored = await database.read(lambda conn: messages.load(conn, message_id))
+    stored = await database.read(lambda conn: messages.load_message(conn, message_id))
     assert key == ("owner", "annabelle", message_id)
     assert row["user_message"] == "I live in Lisbon"
     assert row["agent_response"] == "answer to I live in Lisbon"
@@ -103,12 +107,12 @@ async def test_a_delivered_turn_is_stored_with_who_said_it_when_and_with_what(
     assert (context.thread_id, context.channel, context.message_id) == (stored.thread_id, "api", message_id)
     assert context.provenance is not None
     assert context.provenance.origins == ("filer_read_file",)
-    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+    assert await database.read(lambda conn: memory_queue.list_unstored_turns(conn, 10)) == []
 
 
 @pytest.mark.req("MEM-12")
 async def test_what_went_out_by_send_message_is_the_answer_that_is_stored(
-    keeper: Keeper, memory: StandInMemory, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, say: Say
 ) -> None:
     await say("tell me", TurnResult(message_id="m", success=True, text="told you", sent_by_tool=True))
     await all_kept(keeper)
@@ -119,14 +123,14 @@ async def test_what_went_out_by_send_message_is_the_answer_that_is_stored(
 @pytest.mark.req("MEM-12")
 async def test_a_failed_turn_is_not_stored_and_wakes_nothing(database: Database, say: Say) -> None:
     await say("hello", TurnResult(message_id="m", success=False))
-    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
-    assert await database.read(idle_threads.listing) == []
+    assert await database.read(lambda conn: memory_queue.list_unstored_turns(conn, 10)) == []
+    assert await database.read(memory_queue.list_idle_threads) == []
 
 
 @pytest.mark.req("MEM-12")
 @pytest.mark.incident("I-30")
 async def test_turns_of_two_people_are_stored_under_each_of_them_in_order(
-    keeper: Keeper, memory: StandInMemory, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, say: Say
 ) -> None:
     said = [await say(f"number {n}", user="bob" if n % 2 else "owner") for n in range(6)]
     await all_kept(keeper)
@@ -136,7 +140,7 @@ async def test_turns_of_two_people_are_stored_under_each_of_them_in_order(
 
 @pytest.mark.req("MEM-12")
 async def test_a_memory_that_is_away_gets_every_turn_once_when_it_is_back(
-    keeper: Keeper, memory: StandInMemory, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, say: Say
 ) -> None:
     memory.away = 4
     first = await say("one")
@@ -150,19 +154,19 @@ async def test_a_memory_that_is_away_gets_every_turn_once_when_it_is_back(
 
 @pytest.mark.req("MEM-12")
 async def test_a_turn_the_memory_refuses_is_left_out_and_holds_up_no_other(
-    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, database: Database, say: Say
 ) -> None:
     memory.refuses = "hunter2"
     await say("my password is hunter2")
     second = await say("good morning")
     await all_kept(keeper)
     assert [key[2] for key in memory.conversations] == [second]
-    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+    assert await database.read(lambda conn: memory_queue.list_unstored_turns(conn, 10)) == []
 
 
 @pytest.mark.req("GRD-05", "MEM-12")
 async def test_a_turn_waits_for_a_guardian_that_is_away_and_what_it_finds_is_tried_once(
-    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, database: Database, say: Say
 ) -> None:
     memory.unscanned, memory.blocked = 5, "EVIL"
     first = await say("one")
@@ -171,18 +175,18 @@ async def test_a_turn_waits_for_a_guardian_that_is_away_and_what_it_finds_is_tri
     await all_kept(keeper)
     assert [key[2] for key in memory.conversations] == [first, third]
     assert memory.calls.count("memory_store_conversation") == 5 + 3
-    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+    assert await database.read(lambda conn: memory_queue.list_unstored_turns(conn, 10)) == []
 
 
 @pytest.mark.req("MEM-12")
 async def test_a_turn_handed_over_twice_is_one_conversation(
-    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, database: Database, say: Say
 ) -> None:
     """As when the hub dies after the memory has stored it and before the note is taken away."""
     message_id = await say("once")
     await all_kept(keeper)
-    stored = await database.read(lambda conn: messages.load(conn, message_id))
-    await database.write(lambda conn: to_remember.add(conn, stored, "annabelle"))
+    stored = await database.read(lambda conn: messages.load_message(conn, message_id))
+    await database.write(lambda conn: memory_queue.add_unstored_turn(conn, stored, "annabelle"))
     keeper.wake()
     assert await keeper.all_stored(10)
     assert len(memory.conversations) == 1
@@ -190,42 +194,42 @@ async def test_a_turn_handed_over_twice_is_one_conversation(
 
 
 @pytest.mark.req("MEM-12")
-async def test_a_message_that_is_gone_is_not_waited_for(keeper: Keeper, database: Database, say: Say) -> None:
+async def test_a_message_that_is_gone_is_not_waited_for(keeper: MemoryOutbox, database: Database, say: Say) -> None:
     message_id = await say("one")
-    message = await database.read(lambda conn: messages.load(conn, message_id))
-    await database.write(lambda conn: to_remember.done(conn, message_id))
+    message = await database.read(lambda conn: messages.load_message(conn, message_id))
+    await database.write(lambda conn: memory_queue.remove_unstored_turn(conn, message_id))
     gone = replace(message, id="msg_gone")
-    await database.write(lambda conn: to_remember.add(conn, gone, "annabelle"))
+    await database.write(lambda conn: memory_queue.add_unstored_turn(conn, gone, "annabelle"))
     await all_kept(keeper)
-    assert await database.read(lambda conn: to_remember.waiting(conn, 10)) == []
+    assert await database.read(lambda conn: memory_queue.list_unstored_turns(conn, 10)) == []
 
 
 async def test_a_stop_leaves_the_rest_for_the_next_start(
-    keeper: Keeper, memory: StandInMemory, database: Database, say: Say
+    keeper: MemoryOutbox, memory: StandInMemory, database: Database, say: Say
 ) -> None:
     memory.away = 1_000_000
     await say("one")
     keeper.start()
     await asyncio.sleep(0)
     await keeper.stop()
-    assert len(await database.read(lambda conn: to_remember.waiting(conn, 10))) == 1
+    assert len(await database.read(lambda conn: memory_queue.list_unstored_turns(conn, 10))) == 1
 
 
 @pytest.mark.req("TRU-09", "MEM-12")
 async def test_nothing_is_carried_to_the_memory_while_something_is_forgotten(
     database: Database, memory: StandInMemory, say: Say
 ) -> None:
-    quiet = Quiet()
-    keeper = Keeper(database, MemoryTools(memory), _ready, quiet=quiet)
-    quiet.hold()
+    quiet = MaintenanceGate()
+    keeper = MemoryOutbox(database, MemoryClient(memory), _ready, quiet=quiet)
+    quiet.pause()
     message_id = await say("my secret")
     keeper.start()
-    assert await quiet.still(5)
+    assert await quiet.wait_idle(5)
     assert not await keeper.all_stored(0.05)
     await database.write(
         lambda conn: conn.execute(update(tables.messages).where(tables.messages.c.id == message_id).values(content="x"))
     )
-    quiet.let_go()
+    quiet.unpause()
     assert await keeper.all_stored(10)
     assert [row["user_message"] for row in memory.conversations.values()] == ["x"]
     await keeper.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.hub.agents.restarts import Restarts
+from annabelle.hub.agents.runner import AgentRestartBackoff
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 @pytest.mark.req("AGT-06")
 def test_the_wait_doubles_with_each_death_and_is_bounded() -> None:
     clock = Clock()
-    restarts = Restarts(0.5, clock)
+    restarts = AgentRestartBackoff(0.5, clock)
     waits: list[float] = []
     for _ in range(12):
         restarts.died()
@@ -31,7 +31,7 @@ def test_the_wait_doubles_with_each_death_and_is_bounded() -> None:
 
 @pytest.mark.req("AGT-06")
 def test_a_finished_turn_makes_the_next_wait_short_again() -> None:
-    restarts = Restarts(0.5, Clock())
+    restarts = AgentRestartBackoff(0.5, Clock())
     for _ in range(5):
         restarts.died()
     restarts.worked()
@@ -43,7 +43,7 @@ def test_a_finished_turn_makes_the_next_wait_short_again() -> None:
 @pytest.mark.req("AGT-06")
 def test_more_than_three_restarts_in_ten_minutes_are_flapping_until_they_are_past() -> None:
     clock = Clock()
-    restarts = Restarts(0.5, clock)
+    restarts = AgentRestartBackoff(0.5, clock)
     for _ in range(3):
         restarts.restarted()
     assert not restarts.flapping

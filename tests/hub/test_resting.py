@@ -14,11 +14,11 @@ from annabelle.core.errors import AgentPaused, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage, now
 from annabelle.core.settings import Settings
-from annabelle.hub.flows.learn_facts import TURNS_AT_ONCE
-from annabelle.hub.memory.resting import Resting
-from annabelle.store import idle_threads, messages, threads
+from annabelle.hub.memory.fact_extraction import TURNS_AT_ONCE
+from annabelle.hub.memory.idle_threads import IdleThreads
+from annabelle.store import memory_queue, messages, threads
 from annabelle.store.database import Database, sqlite_url
-from annabelle.store.idle_threads import IdleThread
+from annabelle.store.memory_queue import IdleThread
 from annabelle.store.messages import QueueLimits, StoredMessage
 
 LONG = 3600.0
@@ -78,11 +78,13 @@ def learner() -> Learner:
 
 
 @pytest.fixture
-async def resting(database: Database, agents: Agents, learner: Learner) -> AsyncIterator[Callable[[float], Resting]]:
-    made: list[Resting] = []
+async def resting(
+    database: Database, agents: Agents, learner: Learner
+) -> AsyncIterator[Callable[[float], IdleThreads]]:
+    made: list[IdleThreads] = []
 
-    def make(seconds: float) -> Resting:
-        made.append(Resting(database, agents, seconds, learner))  # type: ignore[arg-type]
+    def make(seconds: float) -> IdleThreads:
+        made.append(IdleThreads(database, agents, seconds, learner))  # type: ignore[arg-type]
         return made[-1]
 
     yield make
@@ -96,10 +98,10 @@ async def delivered(
     inbound = InboundMessage(channel="api", chat_id="main", sender_id="me", text="hello")
 
     def enter(conn: Connection) -> StoredMessage:
-        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id="owner", agent_id=agent_id)
-        message = messages.receive(conn, thread, inbound, QueueLimits()).message
-        messages.set_state(conn, message.id, state)  # type: ignore[arg-type]
-        idle_threads.put(conn, message, agent_id, now() + timedelta(seconds=due_in))
+        thread = threads.find_or_create_thread(conn, channel="api", chat_id="main", user_id="owner", agent_id=agent_id)
+        message = messages.queue_message(conn, thread, inbound, QueueLimits()).message
+        messages.set_message_state(conn, message.id, state)  # type: ignore[arg-type]
+        memory_queue.put_idle_thread(conn, message, agent_id, now() + timedelta(seconds=due_in))
         return message
 
     return await database.write(enter)
@@ -107,7 +109,7 @@ async def delivered(
 
 async def gone(database: Database) -> None:
     for _ in range(2000):
-        if not await database.read(idle_threads.listing):
+        if not await database.read(memory_queue.list_idle_threads):
             return
         await asyncio.sleep(0.005)
     raise AssertionError("a thread that was taken up still waits")
@@ -123,11 +125,11 @@ def test_a_thread_rests_for_five_minutes_and_a_fact_must_be_sure_unless_somebody
 
 @pytest.mark.req("MEM-07")
 async def test_a_thread_that_has_rested_is_taken_up_once(
-    database: Database, resting: Callable[[float], Resting], learner: Learner
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner
 ) -> None:
     message = await delivered(database, 0.01)
     made = resting(0.01)
-    made.said(message.thread_id)
+    made.restart_timer(message.thread_id)
     assert await learner.wait() == message.id
     await gone(database)
     await resting(0.01).start()
@@ -136,13 +138,13 @@ async def test_a_thread_that_has_rested_is_taken_up_once(
 
 @pytest.mark.req("MEM-07")
 async def test_something_said_meanwhile_postpones_it(
-    database: Database, resting: Callable[[float], Resting], learner: Learner
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner
 ) -> None:
     first = await delivered(database, 0.0)
     made = resting(0.3)
-    made.said(first.thread_id)
+    made.restart_timer(first.thread_id)
     second = await delivered(database, 0.3)
-    made.said(second.thread_id)
+    made.restart_timer(second.thread_id)
     assert await learner.wait() == second.id
     await gone(database)
     assert len(learner.learnt) == 1
@@ -150,7 +152,7 @@ async def test_something_said_meanwhile_postpones_it(
 
 @pytest.mark.req("MEM-07")
 async def test_a_message_in_work_keeps_the_thread_from_resting(
-    database: Database, resting: Callable[[float], Resting], learner: Learner, monkeypatch: pytest.MonkeyPatch
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = await delivered(database, 0.0, state="running")
     looked, looks, real = asyncio.Event(), itertools.count(1), database.read
@@ -161,16 +163,16 @@ async def test_a_message_in_work_keeps_the_thread_from_resting(
         return await real(query)
 
     monkeypatch.setattr(database, "read", read)
-    resting(0.01).said(message.thread_id)
+    resting(0.01).restart_timer(message.thread_id)
     await asyncio.wait_for(looked.wait(), 10)
     assert learner.learnt == []
-    await database.write(lambda conn: messages.set_state(conn, message.id, "failed"))
+    await database.write(lambda conn: messages.set_message_state(conn, message.id, "failed"))
     assert await learner.wait() == message.id
 
 
 @pytest.mark.req("MEM-07")
 async def test_what_rested_when_a_hub_ended_is_taken_up_by_the_next(
-    database: Database, resting: Callable[[float], Resting], learner: Learner
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner
 ) -> None:
     message = await delivered(database, -LONG)
     await resting(LONG).start()
@@ -179,7 +181,7 @@ async def test_what_rested_when_a_hub_ended_is_taken_up_by_the_next(
 
 @pytest.mark.req("MEM-07")
 async def test_a_clock_that_was_set_back_delays_it_by_one_rest_at_most(
-    database: Database, resting: Callable[[float], Resting], learner: Learner
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner
 ) -> None:
     message = await delivered(database, 10 * 365 * 86_400.0)
     await resting(0.01).start()
@@ -188,20 +190,20 @@ async def test_a_clock_that_was_set_back_delays_it_by_one_rest_at_most(
 
 @pytest.mark.req("MEM-07")
 async def test_a_paused_agent_and_a_failed_start_are_tried_after_another_rest(
-    database: Database, resting: Callable[[float], Resting], learner: Learner, agents: Agents
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner, agents: Agents
 ) -> None:
     agents.paused, learner.fails = 2, 2
     message = await delivered(database, 0.0)
-    resting(0.005).said(message.thread_id)
+    resting(0.005).restart_timer(message.thread_id)
     assert await learner.wait() == message.id
     assert (agents.paused, learner.fails) == (0, 0)
 
 
 @pytest.mark.req("MEM-07")
 async def test_nobody_learns_for_an_agent_that_is_gone(
-    database: Database, resting: Callable[[float], Resting], learner: Learner
+    database: Database, resting: Callable[[float], IdleThreads], learner: Learner
 ) -> None:
     message = await delivered(database, 0.0, agent_id="gone")
-    resting(0.005).said(message.thread_id)
+    resting(0.005).restart_timer(message.thread_id)
     await gone(database)
     assert learner.learnt == []

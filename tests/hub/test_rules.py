@@ -9,18 +9,16 @@ import httpx
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, NotFound
-from annabelle.core.masking import MASK
 from annabelle.core.messages import InboundMessage
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK
 from annabelle.core.tools import CallContext, JsonObject
-from annabelle.hub.events.fanout import Fanout
-from annabelle.hub.events.log import EventLog, Written
-from annabelle.hub.rules.book import StoredRuleBook
-from annabelle.hub.rules.rules import Place, Rules
-from annabelle.hub.security.identities import Identity, authorise
+from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteResult
+from annabelle.hub.security.identities import CallerIdentity, authorize_path
 from annabelle.hub.security.users_file import add_user
-from annabelle.hub.tools.propose_rule import propose_rule_tool
+from annabelle.hub.tools.chat import propose_rule_tool
+from annabelle.hub.trust.rules import RuleOrigin, StandingRules, StoredRules
 from annabelle.policy.rules.rule import RuledCall, matches
-from annabelle.store import events, messages, threads
+from annabelle.store import messages, threads
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tables import rules as table
@@ -50,7 +48,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 @pytest.fixture
 def log(database: Database) -> EventLog:
-    return EventLog(database, Fanout())
+    return EventLog(database, EventFanout())
 
 
 @pytest.fixture
@@ -59,22 +57,24 @@ def audit() -> Notes:
 
 
 @pytest.fixture
-def standing(database: Database, log: EventLog, audit: Notes) -> Rules:
-    return Rules(database, log, audit)
+def standing(database: Database, log: EventLog, audit: Notes) -> StandingRules:
+    return StandingRules(database, log, audit)
 
 
 @pytest.fixture
-def say(log: EventLog, standing: Rules) -> Callable[[str], object]:
+def say(log: EventLog, standing: StandingRules) -> Callable[[str], object]:
     """Have a person say something; the place it was said at."""
 
-    async def said(text: str) -> Place:
+    async def said(text: str) -> RuleOrigin:
         message = InboundMessage(channel="cli", chat_id="main", sender_id="ada", text=text)
 
-        def store(conn) -> Written[Place]:
-            thread = threads.find_or_create(conn, channel="cli", chat_id="main", user_id="owner", agent_id="annabelle")
-            messages.receive(conn, thread, message, QueueLimits())
-            place = Place("owner", thread.id, message.id)
-            return Written(place, "owner", standing.notice(conn, message, place))
+        def store(conn) -> WriteResult[RuleOrigin]:
+            thread = threads.find_or_create_thread(
+                conn, channel="cli", chat_id="main", user_id="owner", agent_id="annabelle"
+            )
+            messages.queue_message(conn, thread, message, QueueLimits())
+            place = RuleOrigin("owner", thread.id, message.id)
+            return WriteResult(place, "owner", standing.add_stated_rules(conn, message, place))
 
         return await log.transact(store)
 
@@ -83,14 +83,14 @@ def say(log: EventLog, standing: Rules) -> Callable[[str], object]:
 
 @pytest.mark.req("TRU-05")
 async def test_a_rule_in_a_message_holds_at_once_and_the_person_is_told_how_to_keep_or_drop_it(
-    say, standing: Rules, database: Database, audit: Notes
+    say, standing: StandingRules, database: Database, audit: Notes
 ) -> None:
     place = await say("Hello. Always ask before deleting mail. What is new?")
     (rule,) = await standing.listing("owner")
     assert (rule.state, rule.kind, rule.words) == ("stated", "ask", "Always ask before deleting mail.")
-    (held,) = await StoredRuleBook(database).for_call("owner", "annabelle")
+    (held,) = await StoredRules(database).for_call("owner", "annabelle")
     assert matches(held, DELETE)
-    (event,) = await database.read(lambda conn: events.of_message(conn, place.message_id, "owner"))
+    (event,) = await database.read(lambda conn: threads.list_message_events(conn, place.message_id, "owner"))
     assert event.type == "notice"
     assert "Before anything that deletes mail: ask you." in str(event.data["text"])
     assert f"annabelle rules revoke {rule.id}" in str(event.data["text"])
@@ -98,13 +98,13 @@ async def test_a_rule_in_a_message_holds_at_once_and_the_person_is_told_how_to_k
     await say("As I said: always ask before deleting mail.")
     assert [one.state for one in await standing.listing("owner")] == ["active"], "said twice is one rule"
     await standing.revoke(rule.id, "owner")
-    assert await StoredRuleBook(database).for_call("owner", "annabelle") == ()
+    assert await StoredRules(database).for_call("owner", "annabelle") == ()
     assert audit.noted == [("rule", "stated"), ("rule", "confirmed"), ("rule", "revoked")]
 
 
 @pytest.mark.req("TRU-05")
 @pytest.mark.incident("I-13")
-async def test_an_agent_can_propose_a_rule_and_nothing_more(say, standing: Rules, database: Database) -> None:
+async def test_an_agent_can_propose_a_rule_and_nothing_more(say, standing: StandingRules, database: Database) -> None:
     place = await say("Be careful with my mail")
     context = CallContext(
         caller="agent", agent_id="annabelle", user_id="owner", thread_id=place.thread_id, message_id=place.message_id
@@ -112,22 +112,24 @@ async def test_an_agent_can_propose_a_rule_and_nothing_more(say, standing: Rules
     tool = propose_rule_tool(standing)
     proposed = await tool.call(tool.spec(), {"rule": "never delete mail"}, context)
     assert "not yet in force" in proposed.text
-    assert await StoredRuleBook(database).for_call("owner", "annabelle") == ()
+    assert await StoredRules(database).for_call("owner", "annabelle") == ()
     refused = await tool.call(tool.spec(), {"rule": "always allow everything"}, context)
     assert refused.is_error
     assert "not a rule" in refused.text
     for act in ("/rules", "/rules/rule_1/confirm", "/rules/rule_1/revoke", "/servers/mailer/accept"):
         with pytest.raises(NotAllowed):
-            authorise(Identity("agent", agent_id="annabelle"), act)
+            authorize_path(CallerIdentity("agent", agent_id="annabelle"), act)
 
 
 @pytest.mark.req("TRU-05")
-async def test_each_person_has_their_own_rules_and_bad_words_keep_nothing(standing: Rules, database: Database) -> None:
+async def test_each_person_has_their_own_rules_and_bad_words_keep_nothing(
+    standing: StandingRules, database: Database
+) -> None:
     rule = await standing.add("ada", "Never send anything to Bob")
     for act in (standing.confirm, standing.revoke):
         with pytest.raises(NotFound):
             await act(rule.id, "owner")
-    assert await StoredRuleBook(database).for_call("owner", "annabelle") == ()
+    assert await StoredRules(database).for_call("owner", "annabelle") == ()
     with pytest.raises(InvalidArguments, match="condition “after”") as refused:
         await standing.add("owner", "never send mail after 8 pm")
     assert refused.value.hint is not None
@@ -137,13 +139,15 @@ async def test_each_person_has_their_own_rules_and_bad_words_keep_nothing(standi
 @pytest.mark.req("TRU-05", "POL-05")
 @pytest.mark.incident("I-14")
 async def test_what_was_forgotten_out_of_a_rule_makes_it_wider_and_an_allowance_void(
-    standing: Rules, database: Database
+    standing: StandingRules, database: Database
 ) -> None:
     await standing.add("owner", "Never delete mail from Bob")
 
     def forget(conn) -> None:
-        conn.execute(table.update().values(words=MASK, match={"classes": ["destroy"], "mentions": [MASK]}))
-        allowed: JsonObject = {"tools": ["gmail_*"], "arguments": {"to": [MASK]}}
+        conn.execute(
+            table.update().values(words=FORGOTTEN_MASK, match={"classes": ["destroy"], "mentions": [FORGOTTEN_MASK]})
+        )
+        allowed: JsonObject = {"tools": ["gmail_*"], "arguments": {"to": [FORGOTTEN_MASK]}}
         conn.execute(table.insert().values(**{**_row(conn), "id": "rule_2", "kind": "allow", "match": allowed}))
         conn.execute(table.insert().values(**{**_row(conn), "id": "rule_3", "match": {"unknown": 1}}))
 
@@ -151,7 +155,7 @@ async def test_what_was_forgotten_out_of_a_rule_makes_it_wider_and_an_allowance_
         return dict(conn.execute(table.select().limit(1)).mappings().one())
 
     await database.write(forget)
-    held = {rule.id: rule for rule in await StoredRuleBook(database).for_call("owner", "annabelle")}
+    held = {rule.id: rule for rule in await StoredRules(database).for_call("owner", "annabelle")}
     assert "rule_2" not in held
     assert [(rule.kind, matches(rule, DELETE)) for rule in held.values()] == [("ask", True), ("ask", True)]
 

@@ -13,8 +13,8 @@ import pytest
 
 from annabelle.core.errors import OperatorMistake
 from annabelle.core.home import Home
-from annabelle.hub import seed
-from annabelle.hub.seed import ServerPlaybooks, seed_agent, seed_home
+from annabelle.hub import home_setup
+from annabelle.hub.home_setup import ServerPlaybooks, seed_agent, seed_home
 from hub.hubs import HubProcess, wait_for
 
 TESTS = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ class FullDisk(io.FileIO):
 @pytest.mark.req("HUB-07")
 def test_a_disk_that_fills_up_leaves_no_half_made_file_behind(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as full:
-        full.setattr(seed.os, "fdopen", FullDisk)
+        full.setattr(home_setup.os, "fdopen", FullDisk)
         with pytest.raises(OperatorMistake, match="No space left"):
             seed_home(home)
     seed_home(home)
@@ -74,13 +74,13 @@ def test_a_server_that_appears_brings_its_playbooks_once(home: Home) -> None:
     seed_home(home)
     servers = ["filer"]
     playbooks = ServerPlaybooks(home, lambda: servers)
-    playbooks.look()
+    playbooks.seed_new_servers()
     assert not (home.playbooks / "vercel-deployments.md").exists()
     servers += ["vercel", "github"]
-    playbooks.look()
+    playbooks.seed_new_servers()
     assert (home.playbooks / "vercel-deployments.md").exists()
     (home.playbooks / "project-source-linking.md").unlink()
-    ServerPlaybooks(home, lambda: servers).look()
+    ServerPlaybooks(home, lambda: servers).seed_new_servers()
     assert not (home.playbooks / "project-source-linking.md").exists()
 
 
@@ -91,7 +91,7 @@ def test_playbooks_that_can_not_be_written_stop_a_start_and_nothing_that_runs(
     home.playbooks.write_text("in the way")
     with pytest.raises(OperatorMistake, match="playbooks"):
         seed_home(home)
-    ServerPlaybooks(home, lambda: ["vercel"]).look()
+    ServerPlaybooks(home, lambda: ["vercel"]).seed_new_servers()
     assert "can not be written" in caplog.text
 
 

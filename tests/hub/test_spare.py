@@ -13,12 +13,11 @@ import pytest
 import uvloop
 
 from annabelle.core.contract import AgentProfile, ThinkerBoot
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.hub.agents.process import ThinkerFailed, ThinkerProcess
-from annabelle.toolbox.nursery.parcel import Parcel
-from annabelle.toolbox.processes.choice import choose_launcher
-from annabelle.toolbox.processes.forked import ForkedLauncher
-from annabelle.toolbox.processes.launch import Launch, Launcher
+from annabelle.toolbox.process.child_config import ChildConfig
+from annabelle.toolbox.process.fork_launcher import ForkLauncher, choose_launcher
+from annabelle.toolbox.process.launcher import LaunchRequest, ProcessLauncher
 
 PROGRAM = "annabelle.thinker.boot"
 BOOT = ThinkerBoot(agent=AgentProfile(agent_id="tess"), hub_url="http://127.0.0.1:1", secret="s" * 32, port=0)
@@ -26,7 +25,7 @@ KEY = "sk-live-0123456789abcdef"
 
 
 @asynccontextmanager
-async def launching(fork: bool, folder: Path) -> AsyncGenerator[Launcher]:
+async def launching(fork: bool, folder: Path) -> AsyncGenerator[ProcessLauncher]:
     launcher = choose_launcher(fork, (PROGRAM,), (str(folder),), folder / "nursery.log")
     try:
         yield launcher
@@ -34,8 +33,8 @@ async def launching(fork: bool, folder: Path) -> AsyncGenerator[Launcher]:
         await launcher.stop()
 
 
-def order(folder: Path, module: str = PROGRAM) -> Launch:
-    return Launch("spare", Parcel({}), folder / "spare.log", module=module, kind="thinker")
+def order(folder: Path, module: str = PROGRAM) -> LaunchRequest:
+    return LaunchRequest("spare", ChildConfig({}), folder / "spare.log", module=module, kind="thinker")
 
 
 @pytest.mark.req("AGT-06")
@@ -48,7 +47,7 @@ def test_adopting_a_dead_spare_fails_as_a_dead_agent_does(loop_factory: object, 
             os.kill(spare.pid, signal.SIGKILL)
             await asyncio.wait_for(spare.exited(), 30)
             with pytest.raises(ThinkerFailed, match="ended with code -9") as failed:
-                await spare.adopt(BOOT, 30)
+                await spare.assign_agent(BOOT, 30)
             assert failed.value.killed
             await spare.kill()
 
@@ -59,7 +58,7 @@ def test_adopting_a_dead_spare_fails_as_a_dead_agent_does(loop_factory: object, 
 @pytest.mark.req("AGT-06")
 async def test_agents_die_with_what_they_were_forked_from_and_the_next_comes_from_a_new_one(tmp_path: Path) -> None:
     async with launching(True, tmp_path) as launcher:
-        assert isinstance(launcher, ForkedLauncher)
+        assert isinstance(launcher, ForkLauncher)
         first = await ThinkerProcess.spawn(launcher, order(tmp_path), Redactor())
         nursery = launcher.pid
         assert nursery is not None

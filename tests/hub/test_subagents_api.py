@@ -8,13 +8,13 @@ import httpx
 import pytest
 from sqlalchemy import Connection, select
 
-from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import Machine
-from annabelle.hub.security.identities import Errand
+from annabelle.hub.boot import RunningHub
+from annabelle.hub.security.identities import SubagentScope
 from annabelle.store import tables
 from hub.task_hubs import Work, a_hub, turn
 
@@ -22,25 +22,25 @@ TASK = "task_0123456789abcdef0123456789"
 
 
 @pytest.fixture
-async def machine(home: Home) -> AsyncIterator[Machine]:
+async def machine(home: Home) -> AsyncIterator[RunningHub]:
     async with a_hub(home, Work()) as made:
         yield made
 
 
-def client(machine: Machine, errand: Errand) -> httpx.AsyncClient:
+def client(machine: RunningHub, errand: SubagentScope) -> httpx.AsyncClient:
     headers = {"X-Annabelle-Token": machine.hub.identities.admit("annabelle", errand)}
     transport = httpx.ASGITransport(make_app(machine.hub))
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers)
 
 
 @pytest.mark.req("AGT-04")
-async def test_it_sees_and_calls_what_its_errand_allows_inside_its_parents_policy(machine: Machine) -> None:
+async def test_it_sees_and_calls_what_its_errand_allows_inside_its_parents_policy(machine: RunningHub) -> None:
     context = await turn(machine)
-    errand = Errand(TASK, context.message_id or "", allowed=("do_*",), denied=("do_once",))
+    errand = SubagentScope(TASK, context.message_id or "", allowed=("do_*",), denied=("do_once",))
     async with client(machine, errand) as http:
         listed = (await http.get("/tools/list")).json()["tools"]
         assert [tool["name"] for tool in listed] == ["do_again"]
-        with machine.hub.turns.lend(TASK, context):
+        with machine.hub.turns.lend_to_subagent(TASK, context):
             body: JsonObject = {"name": "do_again", "message_id": TASK, "call_id": f"{TASK}:1:0", "arguments": {}}
             assert (await http.post("/tools/call", json=body)).json()["text"] == "The page says hello."
             refused = await http.post("/tools/call", json=body | {"name": "do_once", "call_id": f"{TASK}:1:1"})
@@ -56,9 +56,9 @@ async def test_it_sees_and_calls_what_its_errand_allows_inside_its_parents_polic
 
 
 @pytest.mark.req("AGT-04")
-async def test_it_can_not_act_for_another_turn_of_the_agent_it_works_for(machine: Machine) -> None:
+async def test_it_can_not_act_for_another_turn_of_the_agent_it_works_for(machine: RunningHub) -> None:
     context = await turn(machine)
-    async with client(machine, Errand(TASK, context.message_id or "")) as http:
+    async with client(machine, SubagentScope(TASK, context.message_id or "")) as http:
         for message_id in (context.message_id, "msg_other"):
             body: JsonObject = {
                 "name": "do_again",
@@ -72,7 +72,7 @@ async def test_it_can_not_act_for_another_turn_of_the_agent_it_works_for(machine
 
 
 @pytest.mark.req("AGT-04", "CST-09")
-async def test_its_model_calls_are_booked_under_its_parent_and_the_message_it_works_for(machine: Machine) -> None:
+async def test_its_model_calls_are_booked_under_its_parent_and_the_message_it_works_for(machine: RunningHub) -> None:
     context = await turn(machine)
     reserve = Reserve(
         call_id=f"{TASK}:1:m100", agent_id="someone", user_id=OWNER, message_id=TASK, purpose="chat",
@@ -80,9 +80,9 @@ async def test_its_model_calls_are_booked_under_its_parent_and_the_message_it_wo
     )  # fmt: skip
     call = ModelCall(
         call_id=reserve.call_id, agent_id="someone", user_id=OWNER, message_id=TASK, trace_id=None, purpose="chat",
-        provider="groq", model="llama", usage=Usage(input_tokens=10, output_tokens=2), duration_ms=1,
+        provider="groq", model="llama", usage=TokenUsage(input_tokens=10, output_tokens=2), duration_ms=1,
     )  # fmt: skip
-    async with client(machine, Errand(TASK, context.message_id or "")) as http:
+    async with client(machine, SubagentScope(TASK, context.message_id or "")) as http:
         for path, body in (("reserve", reserve), ("settle", call)):
             answer = await http.post(f"/internal/ledger/{path}", content=body.model_dump_json())
             assert answer.is_success

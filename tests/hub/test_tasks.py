@@ -11,16 +11,15 @@ import pytest
 from sqlalchemy import Connection, update
 
 from annabelle.core.contract import TurnResult
-from annabelle.core.events import TurnEvent
 from annabelle.core.home import Home
-from annabelle.core.messages import OWNER, now
+from annabelle.core.messages import OWNER, TurnEvent, now
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.hub.boot import Machine
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.subagents.tasks import task_id_of
-from annabelle.store import events, messages, tables, tasks
+from annabelle.hub.boot import RunningHub
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.tasks.task_runner import make_task_id
+from annabelle.store import messages, tables, tasks, threads
 from annabelle.store.messages import StoredMessage
-from annabelle.store.tasks import NewTask, Task
+from annabelle.store.tasks import NewTask, StoredTask
 from hub.task_hubs import Work, a_hub, turn
 
 
@@ -30,38 +29,42 @@ def work() -> Work:
 
 
 @pytest.fixture
-async def machine(home: Home, work: Work) -> AsyncIterator[Machine]:
+async def machine(home: Home, work: Work) -> AsyncIterator[RunningHub]:
     async with a_hub(home, work) as made:
         yield made
 
 
-async def call(machine: Machine, tool: str, context: CallContext, **arguments: Any) -> ToolResult:
+async def call(machine: RunningHub, tool: str, context: CallContext, **arguments: Any) -> ToolResult:
     return await machine.hub.toolbox.call(tool, arguments, context, machine.hub.agents.policy("annabelle"))
 
 
-async def queue(machine: Machine, context: CallContext, tool: str = "do_once", kind: str = "tool_call") -> ToolResult:
+async def queue(
+    machine: RunningHub, context: CallContext, tool: str = "do_once", kind: str = "tool_call"
+) -> ToolResult:
     action: JsonObject = {"type": kind, "toolName": tool, "parameters": {}}
     return await call(machine, "queue_task", context, name="Read it", action=action)
 
 
-async def ended(machine: Machine, task_id: str) -> Task:
+async def ended(machine: RunningHub, task_id: str) -> StoredTask:
     await machine.durable.result(task_id, 30)
-    return await machine.hub.database.read(lambda conn: tasks.load(conn, task_id))
+    return await machine.hub.database.read(lambda conn: tasks.load_task(conn, task_id))
 
 
-async def said(machine: Machine, context: CallContext) -> list[StoredMessage]:
-    listed = await machine.hub.database.read(lambda conn: messages.listing(conn, context.thread_id or "", OWNER))
+async def said(machine: RunningHub, context: CallContext) -> list[StoredMessage]:
+    listed = await machine.hub.database.read(lambda conn: messages.list_messages(conn, context.thread_id or "", OWNER))
     return [message for message in listed if message.kind == "said"]
 
 
 @pytest.mark.req("RTR-05")
-async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(machine: Machine, work: Work) -> None:
+async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(
+    machine: RunningHub, work: Work
+) -> None:
     context = await turn(machine)
     result = await queue(machine, context)
     again = await queue(machine, context)
     assert result.structured is not None
     task_id = str(result.structured["taskId"])
-    assert (task_id, again.structured) == (task_id_of(context), result.structured)
+    assert (task_id, again.structured) == (make_task_id(context), result.structured)
     task = await ended(machine, task_id)
     (made,) = work.calls
     assert (made.caller, made.agent_id, made.user_id, made.message_id) == (
@@ -79,7 +82,7 @@ async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(
 
 
 @pytest.mark.req("RTR-05")
-async def test_what_can_not_be_queued_is_refused_with_a_sentence(machine: Machine) -> None:
+async def test_what_can_not_be_queued_is_refused_with_a_sentence(machine: RunningHub) -> None:
     context = await turn(machine)
     for number, (tool, kind, words) in enumerate(
         [
@@ -92,11 +95,11 @@ async def test_what_can_not_be_queued_is_refused_with_a_sentence(machine: Machin
         result = await queue(machine, called, tool, kind)
         assert result.is_error
         assert words in result.text
-    assert await machine.hub.database.read(tasks.unfinished) == []
+    assert await machine.hub.database.read(tasks.list_unfinished_tasks) == []
 
 
 @pytest.mark.req("RTR-05")
-async def test_a_task_of_somebody_else_is_not_found(machine: Machine) -> None:
+async def test_a_task_of_somebody_else_is_not_found(machine: RunningHub) -> None:
     context = await turn(machine)
     result = await queue(machine, context)
     assert result.structured is not None
@@ -106,7 +109,7 @@ async def test_a_task_of_somebody_else_is_not_found(machine: Machine) -> None:
 
 
 @pytest.mark.req("RTR-05", "AGT-05")
-async def test_the_queued_calls_of_a_paused_agent_wait_until_it_is_resumed(machine: Machine, work: Work) -> None:
+async def test_the_queued_calls_of_a_paused_agent_wait_until_it_is_resumed(machine: RunningHub, work: Work) -> None:
     context = await turn(machine)
     await machine.hub.agents.pause("annabelle", "too dear")
     result = await queue(machine, context)
@@ -135,7 +138,7 @@ async def test_a_hub_that_stops_takes_the_call_up_again_and_makes_none_twice_tha
         await asyncio.wait_for(work.begun.wait(), 30)
     work.go_on.set()
     async with a_hub(home, work) as second:
-        task = await ended(second, task_id_of(context))
+        task = await ended(second, make_task_id(context))
         (told,) = await said(second, context)
     assert (task.state, len(work.calls)) == (state, calls)
     assert words in told.content
@@ -145,16 +148,16 @@ async def test_a_hub_that_stops_takes_the_call_up_again_and_makes_none_twice_tha
 @pytest.mark.incident("I-26")
 @pytest.mark.parametrize("over", [False, True])
 async def test_a_subagents_result_is_told_in_the_thread_once_exactly_when_nobody_waits_for_it(
-    machine: Machine, over: bool, monkeypatch: pytest.MonkeyPatch
+    machine: RunningHub, over: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
-    async def run(_task: Task) -> ToolResult:
+    async def run(_task: StoredTask) -> ToolResult:
         begun.set()
         await go_on.wait()
         return ToolResult(text="found it", trust="trusted")
 
-    works: dict[str, Callable[[Task], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
+    works: dict[str, Callable[[StoredTask], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
     monkeypatch.setitem(works, "subagent", run)
     context = await turn(machine)
     waiting = asyncio.create_task(call(machine, "spawn_subagent", context, task="look"))
@@ -175,12 +178,12 @@ async def test_a_subagents_result_is_told_in_the_thread_once_exactly_when_nobody
 @pytest.mark.incident("I-26")
 @pytest.mark.parametrize("heard", [False, True])
 async def test_a_turn_that_ends_before_it_heard_of_its_subagents_result_has_it_told(
-    machine: Machine, heard: bool, monkeypatch: pytest.MonkeyPatch
+    machine: RunningHub, heard: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run(_task: Task) -> ToolResult:
+    async def run(_task: StoredTask) -> ToolResult:
         return ToolResult(text="found it", trust="trusted")
 
-    works: dict[str, Callable[[Task], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
+    works: dict[str, Callable[[StoredTask], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
     monkeypatch.setitem(works, "subagent", run)
     context = await turn(machine)
     message_id, thread_id = context.message_id or "", context.thread_id or ""
@@ -189,7 +192,7 @@ async def test_a_turn_that_ends_before_it_heard_of_its_subagents_result_has_it_t
         complete = TurnEvent(
             message_id=message_id, key="1:tool:0:complete", type="tool_complete", data={"call_id": context.call_id}
         )
-        await machine.hub.database.write(lambda conn: events.append(conn, thread_id, [complete]))
+        await machine.hub.database.write(lambda conn: threads.append_events(conn, thread_id, [complete]))
     stopped = TurnResult(message_id=message_id, success=False)
     for _ in range(2):
         await machine.hub.events.transact(lambda conn: deliver(conn, message_id, stopped))
@@ -198,17 +201,17 @@ async def test_a_turn_that_ends_before_it_heard_of_its_subagents_result_has_it_t
 
 
 @pytest.mark.req("AGT-04")
-async def test_a_subagent_that_takes_too_long_is_killed_and_the_result_says_so(machine: Machine) -> None:
+async def test_a_subagent_that_takes_too_long_is_killed_and_the_result_says_so(machine: RunningHub) -> None:
     context = await turn(machine)
     new = NewTask(
         "task_late", "subagent", OWNER, "late", {"ask": {"task": "late"}, "context": context.model_dump(mode="json")},
         "annabelle", context.thread_id, context.message_id,
     )  # fmt: skip
 
-    def an_hour_ago(conn: Connection) -> Task:
-        tasks.create(conn, new)
+    def an_hour_ago(conn: Connection) -> StoredTask:
+        tasks.create_task(conn, new)
         conn.execute(update(tables.tasks).values(created_at=now() - timedelta(hours=1)))
-        return tasks.load(conn, new.id)
+        return tasks.load_task(conn, new.id)
 
     task = await machine.hub.database.write(an_hour_ago)
     result = await machine.hub.tasks.subagents.run(task)
@@ -219,11 +222,11 @@ async def test_a_subagent_that_takes_too_long_is_killed_and_the_result_says_so(m
 
 
 @pytest.mark.req("AGT-04")
-async def test_a_sixth_subagent_at_once_is_refused(machine: Machine) -> None:
+async def test_a_sixth_subagent_at_once_is_refused(machine: RunningHub) -> None:
     context = await turn(machine)
     request: JsonObject = {"context": {}}
     for number in range(5):
         new = NewTask(f"task_{number}", "subagent", OWNER, "x", request, "annabelle")
-        await machine.hub.database.write(lambda conn, new=new: tasks.create(conn, new))
+        await machine.hub.database.write(lambda conn, new=new: tasks.create_task(conn, new))
     result = await call(machine, "spawn_subagent", context, task="one more")
     assert (result.is_error, "Wait until one has ended" in result.text) == (True, True)

@@ -11,7 +11,7 @@ from annabelle.core.contract import ExtractBrief, ExtractResult, PastTurn
 from annabelle.core.errors import AgentPaused, Unavailable
 from annabelle.core.messages import now
 from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
-from annabelle.hub.memory.thinking import DEATHS, Thinking
+from annabelle.hub.agents.thinker_calls import DEATHS, ThinkerQuestions
 
 BRIEF = ExtractBrief(
     extraction_id="learn:msg_1:1.1",
@@ -58,7 +58,7 @@ class Agent:
 @pytest.mark.req("MEM-07")
 async def test_the_next_process_is_asked_the_same_question_under_the_same_id() -> None:
     agent = Agent(deaths=2)
-    assert await Thinking(agent).extract("annabelle", BRIEF) == ExtractResult()  # type: ignore[arg-type]
+    assert await ThinkerQuestions(agent).extract("annabelle", BRIEF) == ExtractResult()  # type: ignore[arg-type]
     assert agent.asked == [BRIEF.extraction_id] * 3
     assert (agent.buried, agent.well) == (2, True)
 
@@ -67,7 +67,7 @@ async def test_the_next_process_is_asked_the_same_question_under_the_same_id() -
 async def test_an_agent_that_dies_of_every_question_is_given_up_for_now() -> None:
     agent = Agent(deaths=100)
     with pytest.raises(Unavailable, match="again and again"):
-        await Thinking(agent).extract("annabelle", BRIEF)  # type: ignore[arg-type]
+        await ThinkerQuestions(agent).extract("annabelle", BRIEF)  # type: ignore[arg-type]
     assert len(agent.asked) == DEATHS
 
 
@@ -75,9 +75,9 @@ async def test_an_agent_that_dies_of_every_question_is_given_up_for_now() -> Non
 async def test_a_paused_agent_is_not_asked_and_a_refusal_is_passed_on() -> None:
     paused = Agent(deaths=0, paused=True)
     with pytest.raises(AgentPaused):
-        await Thinking(paused).extract("annabelle", BRIEF)  # type: ignore[arg-type]
+        await ThinkerQuestions(paused).extract("annabelle", BRIEF)  # type: ignore[arg-type]
     assert paused.asked == []
     refusing = Agent(deaths=0, refusal=ThinkerRefused("The model is down."))
     with pytest.raises(ThinkerRefused):
-        await Thinking(refusing).extract("annabelle", BRIEF)  # type: ignore[arg-type]
+        await ThinkerQuestions(refusing).extract("annabelle", BRIEF)  # type: ignore[arg-type]
     assert len(refusing.asked) == 1

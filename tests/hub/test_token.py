@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from annabelle.core.errors import ConfigMistake, OperatorMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.hub.security.token import owner_token
+from annabelle.hub.security.identities import owner_token
 
 SETTINGS = Settings.model_validate({})
 

@@ -14,18 +14,18 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import Start, assemble
-from annabelle.hub.events.sse import Reader, stream
-from annabelle.hub.listening import bind
-from annabelle.hub.security.users_file import add_user, hashed, read_users, remove_user
-from annabelle.hub.services import Hub
-from annabelle.store import claims, messages, threads
+from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.context import HubContext
+from annabelle.hub.conversations.event_log import EventReader, stream_events
+from annabelle.hub.instance import bind_port
+from annabelle.hub.security.users_file import add_user, hash_token, read_users, remove_user
+from annabelle.store import messages, threads
 from annabelle.store.messages import QueueLimits
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.catalogue import NativeTool
 
 
 async def _echo(_arguments: JsonObject, context: CallContext) -> ToolResult:
@@ -37,63 +37,66 @@ _ANY: JsonObject = {"type": "object"}
 
 
 @pytest.fixture
-async def hub(home: Home) -> AsyncIterator[Hub]:
+async def hub(home: Home) -> AsyncIterator[HubContext]:
     """A hub in this process with a few tools of its own, and nothing else started."""
     settings = Settings.model_validate({"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False})
-    with bind(0) as sock:
+    with bind_port(0) as sock:
         async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, settings, Redactor(), sock, None), stack)
+            machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
             names = ("memory_list_facts", "memory_import_memory", "filer_read_file")
             machine.hub.toolbox.add_native([NativeTool(name, "x", _ANY, _echo, _READS) for name in names])
-            machine.hub.progress.ready()
+            machine.hub.lifecycle.mark_ready()
             yield machine.hub
 
 
-def client(hub: Hub, token: str) -> httpx.AsyncClient:
+def client(hub: HubContext, token: str) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(make_app(hub))
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers={"X-Annabelle-Token": token})
 
 
 @pytest.fixture
-async def ada(hub: Hub, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+async def ada(hub: HubContext, home: Home) -> AsyncIterator[httpx.AsyncClient]:
     async with client(hub, add_user(home.users_file, "ada")) as made:
         yield made
 
 
 @pytest.fixture
-async def bob(hub: Hub, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+async def bob(hub: HubContext, home: Home) -> AsyncIterator[httpx.AsyncClient]:
     async with client(hub, add_user(home.users_file, "bob")) as made:
         yield made
 
 
 @pytest.fixture
-async def owner(hub: Hub, home: Home) -> AsyncIterator[httpx.AsyncClient]:
+async def owner(hub: HubContext, home: Home) -> AsyncIterator[httpx.AsyncClient]:
     async with client(hub, home.token_file.read_text().strip()) as made:
         yield made
 
 
 @pytest.mark.incident("I-30")
 async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
-    hub: Hub, home: Home, ada: httpx.AsyncClient
+    hub: HubContext, home: Home, ada: httpx.AsyncClient
 ) -> None:
     assert (await ada.get("/threads")).status_code == 200
     remove_user(home.users_file, "ada")
-    hub.people.look()
+    hub.people.reload_if_changed()
     assert (await ada.get("/threads")).status_code == 401
 
 
 @pytest.mark.incident("I-10")
-async def test_a_stream_ends_when_its_token_is_taken_back(hub: Hub, home: Home) -> None:
+async def test_a_stream_ends_when_its_token_is_taken_back(hub: HubContext, home: Home) -> None:
     add_user(home.users_file, "ada")
     add_user(home.users_file, "bob")
-    hub.people.look()
-    streams = {name: stream(Reader(name, None, 0), hub.database, hub.fanout, heartbeat=30) for name in ("ada", "bob")}
+    hub.people.reload_if_changed()
+    streams = {
+        name: stream_events(EventReader(name, None, 0), hub.database, hub.fanout, heartbeat=30)
+        for name in ("ada", "bob")
+    }
     for one in streams.values():
         assert await anext(one) == b"retry: 1000\n\n"
     waiting = {name: asyncio.ensure_future(anext(one, None)) for name, one in streams.items()}
     remove_user(home.users_file, "ada")
-    hub.people.look()
+    hub.people.reload_if_changed()
     assert await asyncio.wait_for(waiting["ada"], 10) is None
     assert not waiting["bob"].done()
     hub.fanout.close()
@@ -101,7 +104,9 @@ async def test_a_stream_ends_when_its_token_is_taken_back(hub: Hub, home: Home) 
 
 
 @pytest.mark.incident("I-30")
-async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: httpx.AsyncClient, hub: Hub) -> None:
+async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(
+    ada: httpx.AsyncClient, hub: HubContext
+) -> None:
     for path in ("/threads", "/tools/list", "/openapi.json"):
         assert (await ada.get(path)).status_code == 200, path
     for path in (
@@ -132,20 +137,20 @@ async def test_people_reach_what_is_their_own_and_nothing_of_the_owners(ada: htt
     }  # fmt: skip
 
 
-def hub_document(hub: Hub) -> dict:
+def hub_document(hub: HubContext) -> dict:
     door = make_app(hub)
     return door._app.openapi()  # type: ignore[attr-defined]
 
 
 @pytest.mark.incident("I-30")
 async def test_two_people_never_see_each_others_threads_messages_or_events(
-    hub: Hub, ada: httpx.AsyncClient, bob: httpx.AsyncClient, owner: httpx.AsyncClient
+    hub: HubContext, ada: httpx.AsyncClient, bob: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     await hub.agents.pause("annabelle", "not now")
     said = (await ada.post("/message", json={"text": "my secret plan", "senderId": "owner"})).json()
     message, thread = said["messageId"], said["threadId"]
     assert (await ada.get(f"/messages/{message}")).status_code == 200
-    stored = await hub.database.read(lambda conn: messages.load(conn, message))
+    stored = await hub.database.read(lambda conn: messages.load_message(conn, message))
     assert (stored.user_id, stored.sender_id) == ("ada", "ada")
     for other in (bob, owner):
         assert (await other.get("/threads")).json()["threads"] == []
@@ -161,7 +166,7 @@ async def test_two_people_never_see_each_others_threads_messages_or_events(
 
 @pytest.mark.incident("I-30")
 async def test_people_call_memory_and_no_other_server_unless_the_owner_says_so(
-    hub: Hub, home: Home, ada: httpx.AsyncClient, owner: httpx.AsyncClient
+    hub: HubContext, home: Home, ada: httpx.AsyncClient, owner: httpx.AsyncClient
 ) -> None:
     names = {tool["name"] for tool in (await ada.get("/tools/list")).json()["tools"]}
     assert names == {"memory_list_facts", "memory_backfill_extract_facts", "memory_synthesize_facts"}
@@ -176,21 +181,23 @@ async def test_people_call_memory_and_no_other_server_unless_the_owner_says_so(
     kept = json.loads(home.users_file.read_text())
     kept["users"][0]["allowedTools"] = ["filer_*"]
     home.users_file.write_text(json.dumps(kept))
-    hub.people.look()
+    hub.people.reload_if_changed()
     assert (await ada.post("/tools/call", json={"name": "filer_read_file"})).json()["text"] == "api ada annabelle"
 
 
 @pytest.mark.incident("I-30")
-async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub: Hub, home: Home) -> None:
+async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub: HubContext, home: Home) -> None:
     add_user(home.users_file, "ada")
 
     async def turn_of(user: str) -> str:
         inbound = InboundMessage(channel="api", chat_id="main", sender_id=user, user_id=user, text="hello")
 
         def enter(conn) -> str:
-            thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle")
-            messages.receive(conn, thread, inbound, QueueLimits())
-            return claims.claim_next(conn, "hub", 8, thread.id)[0].message_id
+            thread = threads.find_or_create_thread(
+                conn, channel="api", chat_id="main", user_id=user, agent_id="annabelle"
+            )
+            messages.queue_message(conn, thread, inbound, QueueLimits())
+            return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
         return await hub.database.write(enter)
 
@@ -210,15 +217,17 @@ async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub
 
 
 @pytest.mark.incident("I-30")
-async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(hub: Hub) -> None:
+async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(hub: HubContext) -> None:
     made = [NativeTool(f"for_{who}", "x", _ANY, _echo, _READS, audience=who) for who in ("people", "hub")]  # type: ignore[arg-type]
     hub.toolbox.add_native(made)
     inbound = InboundMessage(channel="api", chat_id="main", sender_id="owner", user_id="owner", text="hello")
 
     def enter(conn) -> str:
-        thread = threads.find_or_create(conn, channel="api", chat_id="main", user_id="owner", agent_id="annabelle")
-        messages.receive(conn, thread, inbound, QueueLimits())
-        return claims.claim_next(conn, "hub", 8, thread.id)[0].message_id
+        thread = threads.find_or_create_thread(
+            conn, channel="api", chat_id="main", user_id="owner", agent_id="annabelle"
+        )
+        messages.queue_message(conn, thread, inbound, QueueLimits())
+        return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
     turn = await hub.database.write(enter)
     async with client(hub, hub.identities.admit("annabelle")) as agent:
@@ -233,7 +242,7 @@ async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(h
 
 
 @pytest.mark.incident("I-30")
-async def test_the_terminal_is_named_and_may_no_more_than_others(hub: Hub, ada: httpx.AsyncClient) -> None:
+async def test_the_terminal_is_named_and_may_no_more_than_others(hub: HubContext, ada: httpx.AsyncClient) -> None:
     named = {"X-Annabelle-Client": "cli"}
     called = await ada.post("/tools/call", json={"name": "memory_list_facts"}, headers=named)
     assert called.json()["text"] == "cli ada annabelle"
@@ -251,16 +260,16 @@ async def test_the_terminal_is_named_and_may_no_more_than_others(hub: Hub, ada: 
     ],
 )  # fmt: skip
 async def test_a_bad_file_leaves_the_last_good_one_in_force_and_is_told(
-    hub: Hub, home: Home, ada: httpx.AsyncClient, bad: str
+    hub: HubContext, home: Home, ada: httpx.AsyncClient, bad: str
 ) -> None:
     assert (await ada.get("/threads")).status_code == 200
     home.users_file.write_bytes(bad.encode("latin-1"))
-    hub.people.look()
+    hub.people.reload_if_changed()
     assert (await ada.get("/threads")).status_code == 200
     (notice,) = [notice for notice in hub.notices.all() if notice.topic == "users_config"]
     assert "users.json" in notice.text
     home.users_file.write_text('{"users": []}')
-    hub.people.look()
+    hub.people.reload_if_changed()
     assert (await ada.get("/threads")).status_code == 401
     assert not [notice for notice in hub.notices.all() if notice.topic == "users_config"]
 
@@ -269,7 +278,7 @@ async def test_a_bad_file_leaves_the_last_good_one_in_force_and_is_told(
 def test_one_token_or_name_belongs_to_one_person(tmp_path: Path) -> None:
     path = tmp_path / "users.json"
     token = add_user(path, "ada")
-    assert read_users(path).users[0].token_sha256 == hashed(token.encode())
+    assert read_users(path).users[0].token_sha256 == hash_token(token.encode())
     twice = json.loads(path.read_text())
     twice["users"] *= 2
     path.write_text(json.dumps(twice))

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from annabelle.hub.agents.wire import Wire
+from annabelle.hub.agents.client import ThinkerHttpClient
 
-Peer = Callable[[list[bytes]], Awaitable[Wire]]
+Peer = Callable[[list[bytes]], Awaitable[ThinkerHttpClient]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
@@ -18,10 +18,10 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 async def peer() -> AsyncIterator[Peer]:
     """A peer that answers each connection's requests with the given bytes, one after the other; b'' hangs up."""
     servers: list[asyncio.Server] = []
-    wires: list[Wire] = []
+    wires: list[ThinkerHttpClient] = []
     talks: list[asyncio.Task[None]] = []
 
-    async def start(answers: list[bytes]) -> Wire:
+    async def start(answers: list[bytes]) -> ThinkerHttpClient:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
@@ -40,7 +40,7 @@ async def peer() -> AsyncIterator[Peer]:
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         servers.append(server)
-        wires.append(Wire(server.sockets[0].getsockname()[1], {"X-Annabelle-Token": "t"}))
+        wires.append(ThinkerHttpClient(server.sockets[0].getsockname()[1], {"X-Annabelle-Token": "t"}))
         return wires[-1]
 
     yield start
@@ -69,7 +69,7 @@ async def test_lines_come_as_they_are_sent_however_they_are_cut(peer: Peer) -> N
     body = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body
     wire = await peer([answer, OK])
-    assert [line async for _, line in wire.lines("/", {}, 5)] == [b"one", b"two", b"three"]
+    assert [line async for _, line in wire.stream_lines("/", {}, 5)] == [b"one", b"two", b"three"]
     assert (await wire.request("GET", "/", {})).body == b"hello"
 
 
@@ -89,7 +89,7 @@ async def test_a_peer_that_dies_or_talks_nonsense_is_a_connection_error(peer: Pe
     with pytest.raises(ConnectionError):
         await (await peer([broken])).request("GET", "/", {})
     with pytest.raises(ConnectionError):
-        _ = [line async for line in (await peer([broken])).lines("/", {}, 5)]
+        _ = [line async for line in (await peer([broken])).stream_lines("/", {}, 5)]
 
 
 async def test_a_silent_peer_is_a_timeout_and_a_missing_one_refuses(peer: Peer) -> None:

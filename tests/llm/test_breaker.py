@@ -11,8 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from annabelle.core.errors import ProviderDown, ProviderRateLimited, ProviderRefused
 from annabelle.core.settings import Settings
-from annabelle.llm.breaker import Breaker, Pass
-from annabelle.llm.health import Health, ProviderHealth
+from annabelle.llm.failover import BreakerPass, CircuitBreaker, ProviderHealth, ProviderHealthMonitor
 from annabelle.llm.providers import PROVIDERS
 
 COOLDOWN = 60.0
@@ -26,14 +25,14 @@ class Clock:
         return self.now
 
 
-def fail(breaker: Breaker, times: int) -> None:
+def fail(breaker: CircuitBreaker, times: int) -> None:
     for _ in range(times):
         passed = breaker.enter()
         assert passed is not None
         passed.failed()
 
 
-def succeed(breaker: Breaker) -> None:
+def succeed(breaker: CircuitBreaker) -> None:
     passed = breaker.enter()
     assert passed is not None
     passed.succeeded()
@@ -41,7 +40,7 @@ def succeed(breaker: Breaker) -> None:
 
 @pytest.mark.req("CST-06")
 def test_five_net_errors_open_it_and_a_success_takes_one_away_never_all() -> None:
-    breaker = Breaker(Settings().llm_breaker_errors, COOLDOWN, Clock())
+    breaker = CircuitBreaker(Settings().llm_breaker_errors, COOLDOWN, Clock())
     fail(breaker, 4)
     succeed(breaker)
     fail(breaker, 1)
@@ -54,7 +53,7 @@ def test_five_net_errors_open_it_and_a_success_takes_one_away_never_all() -> Non
 @pytest.mark.req("CST-06")
 def test_after_the_cool_down_exactly_one_call_tries_and_its_failure_opens_it_again() -> None:
     clock = Clock()
-    breaker = Breaker(5, COOLDOWN, clock)
+    breaker = CircuitBreaker(5, COOLDOWN, clock)
     fail(breaker, 5)
     clock.now += COOLDOWN - 0.1
     assert breaker.enter() is None
@@ -74,19 +73,19 @@ def test_after_the_cool_down_exactly_one_call_tries_and_its_failure_opens_it_aga
 @pytest.mark.req("CST-06")
 def test_a_probe_that_was_cancelled_lets_the_next_call_try() -> None:
     clock = Clock()
-    breaker = Breaker(1, COOLDOWN, clock)
+    breaker = CircuitBreaker(1, COOLDOWN, clock)
     fail(breaker, 1)
     clock.now += COOLDOWN
     first = breaker.enter()
     assert first is not None
-    first.left()
+    first.abandoned()
     assert breaker.enter() is not None
 
 
 @pytest.mark.req("CST-06", "LLM-06")
 def test_refusals_and_limits_degrade_a_provider_and_never_open_its_breaker() -> None:
     told: list[ProviderHealth] = []
-    health = Health(2, COOLDOWN, told.append, Clock())
+    health = ProviderHealthMonitor(2, COOLDOWN, told.append, Clock())
     groq = PROVIDERS["groq"]
     for error in (ProviderRateLimited("Groq is limiting requests."), ProviderRefused("no")) * 5:
         guard = health.enter(groq)
@@ -102,7 +101,7 @@ def test_refusals_and_limits_degrade_a_provider_and_never_open_its_breaker() -> 
 @pytest.mark.req("LLM-06")
 def test_the_health_of_a_provider_tells_its_state_its_last_error_and_the_next_try() -> None:
     clock = Clock()
-    health = Health(2, COOLDOWN, clock=clock)
+    health = ProviderHealthMonitor(2, COOLDOWN, clock=clock)
     groq = PROVIDERS["groq"]
     for _ in range(2):
         guard = health.enter(groq)
@@ -127,8 +126,8 @@ class _Model:
     limit: int
     errors: int = 0
     opened_at: float | None = None
-    probe: Pass | None = None
-    out: list[Pass] = field(default_factory=list[Pass])
+    probe: BreakerPass | None = None
+    out: list[BreakerPass] = field(default_factory=list[BreakerPass])
 
 
 class BreakerMachine(RuleBasedStateMachine):
@@ -137,7 +136,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @initialize(limit=st.integers(1, 4))
     def start(self, limit: int) -> None:
         self.clock = Clock()
-        self.breaker, self.model = Breaker(limit, COOLDOWN, self.clock), _Model(limit)
+        self.breaker, self.model = CircuitBreaker(limit, COOLDOWN, self.clock), _Model(limit)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, COOLDOWN / 2, COOLDOWN, 10 * COOLDOWN]))
     def wait(self, seconds: float) -> None:

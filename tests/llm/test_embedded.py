@@ -13,13 +13,11 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.llm.backend import Answer, Ask
-from annabelle.llm.embedded.backend import MAX_TOKENS, EmbeddedBackend, fitting
-from annabelle.llm.embedded.engine import Engine
-from annabelle.llm.embedded.weights import weights_for
-from annabelle.llm.estimate import estimated_tokens
-from annabelle.llm.registry import packaged_weights
+from annabelle.llm.backend import BackendAnswer, ModelQuestion
+from annabelle.llm.embedded.engine import MAX_TOKENS, EmbeddedBackend, GgufEngine, fit_messages
+from annabelle.llm.gguf_models import find_packaged_weights, find_weights
 from annabelle.llm.service import ModelService
+from annabelle.llm.token_estimate import estimate_tokens
 from support.scripted_model.service_under_test import Book, ask, talk, tool
 
 MakeService = Callable[..., ModelService]
@@ -45,7 +43,7 @@ async def test_the_packaged_model_answers_offline_and_is_booked(make_service: Ma
 
 @pytest.mark.req("LLM-03", "LLM-08")
 async def test_a_gguf_file_by_its_path_gets_tools_by_schema(make_service: MakeService) -> None:
-    file = packaged_weights()
+    file = find_packaged_weights()
     assert file is not None
     service = make_service(embedded(embedded_model=str(file)))
     assert (await service.choose()).tool_mode == "schema"
@@ -58,8 +56,8 @@ async def test_a_gguf_file_by_its_path_gets_tools_by_schema(make_service: MakeSe
 @pytest.mark.req("LLM-03")
 @pytest.mark.incident("I-02")
 async def test_the_engine_listens_on_loopback_only_and_asks_for_its_key(home: Home) -> None:
-    weights = weights_for("", home)
-    engine = Engine(weights.file, context=512, max_tokens=8)
+    weights = find_weights("", home)
+    engine = GgufEngine(weights.file, context=512, max_tokens=8)
     place = await engine.start()
     try:
         assert place.base_url.startswith("http://127.0.0.1:")
@@ -77,15 +75,15 @@ async def test_the_engine_listens_on_loopback_only_and_asks_for_its_key(home: Ho
 
 @pytest.mark.req("LLM-03")
 async def test_a_long_conversation_is_cut_until_it_fits(home: Home) -> None:
-    backend = EmbeddedBackend(replace(weights_for("", home), context=640))
+    backend = EmbeddedBackend(replace(find_weights("", home), context=640))
     history: list[ModelMessage] = talk("start", system="Ω∆ " * 200)  # three tokens a character: the estimate is wrong
     for number in range(30):
         history.append(ModelRequest(parts=[UserPromptPart(f"question {number} " * 10)]))
     try:
-        events = [event async for event in backend.stream(Ask("smollm2", history, max_tokens=4))]
+        events = [event async for event in backend.stream(ModelQuestion("smollm2", history, max_tokens=4))]
     finally:
         await backend.close()
-    assert isinstance(events[-1], Answer)
+    assert isinstance(events[-1], BackendAnswer)
     assert events[-1].response.usage.output_tokens > 0
 
 
@@ -94,10 +92,10 @@ def test_cutting_keeps_the_system_prompt_and_the_last_question() -> None:
     history: list[ModelMessage] = talk("start")
     for number in range(50):
         history.append(ModelRequest(parts=[UserPromptPart(f"question {number} " * 40)]))
-    cut = fitting(history, 500)
-    assert estimated_tokens(cut) <= 500
+    cut = fit_messages(history, 500)
+    assert estimate_tokens(cut) <= 500
     assert (cut[0], cut[-1]) == (history[0], history[-1])
-    assert fitting(history[:2], MAX_TOKENS) == history[:2]
+    assert fit_messages(history[:2], MAX_TOKENS) == history[:2]
 
 
 @pytest.mark.req("LLM-03")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 
 from annabelle.core.tools import ToolSpec
-from annabelle.llm.estimate import TokenCounter, estimated_tokens, family_of, text_tokens
+from annabelle.llm.token_estimate import TokenCounter, estimate_text_tokens, estimate_tokens, family_of
 
 
 def said(text: str) -> list[ModelRequest | ModelResponse]:
@@ -40,30 +40,30 @@ def test_families_and_scripts_count_differently():
         "привет, как твои дела? " * 40,
         "你好，你今天怎么样？" * 40,
     )
-    assert text_tokens(english, "claude-x") > text_tokens(english, "gpt-x")
-    per_sign = [text_tokens(text) / len(text) for text in (english, russian, chinese)]
+    assert estimate_text_tokens(english, "claude-x") > estimate_text_tokens(english, "gpt-x")
+    per_sign = [estimate_text_tokens(text) / len(text) for text in (english, russian, chinese)]
     assert per_sign == sorted(per_sign)
     assert per_sign[2] > 0.6
-    assert text_tokens("") == 0
+    assert estimate_text_tokens("") == 0
 
 
 def test_calls_tools_and_pictures_are_counted_too():
     call = ModelResponse(parts=[ToolCallPart("look_up", {"text": "x" * 400}, "c1")])
-    assert estimated_tokens([call]) > 100
+    assert estimate_tokens([call]) > 100
     spec = ToolSpec(name="t", server="s", original_name="t", description="d" * 400, input_schema={})
-    assert estimated_tokens([], [spec]) >= 100
-    assert estimated_tokens([ModelResponse(parts=[TextPart(content="a" * 400)])]) == 104
+    assert estimate_tokens([], [spec]) >= 100
+    assert estimate_tokens([ModelResponse(parts=[TextPart(content="a" * 400)])]) == 104
 
 
 @pytest.mark.req("CMP-05")
 def test_what_a_provider_reports_corrects_the_next_count():
     counter = TokenCounter()
     messages = said("word " * 1000)
-    estimated = estimated_tokens(messages, model="m")
+    estimated = estimate_tokens(messages, model="m")
     for _ in range(5):
         counter.learn("m", estimated, round(estimated * 1.3))
     assert counter.count(messages, model="m") == pytest.approx(estimated * 1.3, rel=0.01)
-    assert counter.count(messages, model="another") == estimated_tokens(messages, model="another")
+    assert counter.count(messages, model="another") == estimate_tokens(messages, model="another")
 
 
 @pytest.mark.req("CMP-05")
@@ -84,4 +84,4 @@ def test_no_report_makes_a_count_absurd(reports: list[tuple[int, int]]):
 
 @given(st.text())
 def test_any_text_has_a_count(text: str):
-    assert 0 <= text_tokens(text, "claude") <= 2 * len(text) + 1
+    assert 0 <= estimate_text_tokens(text, "claude") <= 2 * len(text) + 1

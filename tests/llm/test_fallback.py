@@ -13,11 +13,11 @@ from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ConfigMistake, ProviderDown, ProviderRefused, ProviderTrouble
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile, read_trace
 from annabelle.llm.service import ModelService
-from annabelle.llm.types import Completed, FellBack, ModelRequest
+from annabelle.llm.types import Completed, FallbackUsed, ModelRequest
 from support.scripted_model import Reply, Rule, ScriptedServer
 from support.scripted_model.service_under_test import KEY, Book, Outcome, ask, settings_for, talk
 
@@ -63,8 +63,8 @@ def two(first: str, second: ScriptedServer, **fields: Any) -> Settings:
     return settings_for("groq", first, lmstudio_base_url=second.openai_url, **fields)
 
 
-def switched(outcome: Outcome) -> list[FellBack]:
-    return [event for event in outcome.events if isinstance(event, FellBack)]
+def switched(outcome: Outcome) -> list[FallbackUsed]:
+    return [event for event in outcome.events if isinstance(event, FallbackUsed)]
 
 
 @pytest.mark.req("LLM-06")

@@ -15,9 +15,9 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from annabelle.core.text import remove_invisible
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolSpec
-from annabelle.core.visible import without_unseen
-from annabelle.llm.legible import legible
+from annabelle.llm.request_cleaner import remove_invisible_from_request
 from annabelle.llm.types import ModelRequest
 
 pytestmark = pytest.mark.req("GRD-09")
@@ -32,7 +32,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("sort", HIDDEN)
 def test_what_nobody_sees_is_taken_out_and_counted(sort: str) -> None:
-    assert without_unseen(f"He{HIDDEN[sort]}llo, wörld") == ("Hello, wörld", len(HIDDEN[sort]))
+    assert remove_invisible(f"He{HIDDEN[sort]}llo, wörld") == ("Hello, wörld", len(HIDDEN[sort]))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_nobody_sees_is_taken_out_and_counted(sort: str) -> None:
     ],
 )  # fmt: skip
 def test_what_belongs_to_the_writing_stays(text: str) -> None:
-    assert without_unseen(text) == (text, 0)
+    assert remove_invisible(text) == (text, 0)
 
 
 def test_every_text_of_a_request_is_read_as_it_is_seen() -> None:
@@ -57,8 +57,8 @@ def test_every_text_of_a_request_is_read_as_it_is_seen() -> None:
         ModelResponse(parts=[TextPart(content=said), ToolCallPart(tool_name="a_b", args={"x": said})]),
         Asked(parts=[ToolReturnPart(tool_name="a_b", content={said: [said]}, tool_call_id="1")]),
     ]
-    read, count = legible(ModelRequest("c", messages, tools=[tool]))
+    read, count = remove_invisible_from_request(ModelRequest("c", messages, tools=[tool]))
     assert count == 8 * len(ORDER)
     assert ORDER not in f"{read.messages}{read.tools}"
     assert ORDER.encode("unicode_escape").decode() not in f"{read.messages!r}{read.tools!r}"
-    assert legible(read) == (read, 0)
+    assert remove_invisible_from_request(read) == (read, 0)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.core.contract import Usage
-from annabelle.llm.booking import Booking, Effort
-from annabelle.llm.prices import dearest_known, most_of, price_of
+from annabelle.core.contract import TokenUsage
+from annabelle.llm.metering import CallEffort, MeteredCall
+from annabelle.llm.prices import highest_known_prices, price_call, price_ceiling
 from annabelle.llm.providers import PROVIDERS, Endpoint
 from annabelle.llm.types import ModelRequest, ProviderName
 from support.scripted_model.service_under_test import talk
@@ -31,15 +31,15 @@ def place(provider: ProviderName) -> Endpoint:
 
 @pytest.mark.req("TRU-01", "LLM-07")
 def test_an_unknown_price_is_the_dearest_known_and_a_local_one_is_nothing() -> None:
-    usage = Usage(input_tokens=1000, output_tokens=10)
-    unknown = price_of(place("openai"), "a-model-nobody-knows", usage)
+    usage = TokenUsage(input_tokens=1000, output_tokens=10)
+    unknown = price_call(place("openai"), "a-model-nobody-knows", usage)
     assert not unknown.known
     for provider, model in MODELS:
-        assert price_of(place(provider), model, usage).usd <= unknown.usd
-    assert price_of(place("ollama"), "llama3.2", usage) == most_of(place("ollama"), "llama3.2", 10**6, 10**6)
-    assert price_of(place("ollama"), "llama3.2", usage).usd == 0.0
-    assert price_of(place("openai"), "a-model-nobody-knows", Usage()).usd == 0.0
-    assert dearest_known().output_mtok >= dearest_known().input_mtok > 0
+        assert price_call(place(provider), model, usage).usd <= unknown.usd
+    assert price_call(place("ollama"), "llama3.2", usage) == price_ceiling(place("ollama"), "llama3.2", 10**6, 10**6)
+    assert price_call(place("ollama"), "llama3.2", usage).usd == 0.0
+    assert price_call(place("openai"), "a-model-nobody-knows", TokenUsage()).usd == 0.0
+    assert highest_known_prices().output_mtok >= highest_known_prices().input_mtok > 0
 
 
 @pytest.mark.req("TRU-01")
@@ -56,13 +56,13 @@ def test_no_call_of_a_provider_that_stops_where_it_is_told_costs_more_than_was_r
 ) -> None:
     provider, model = which
     request = ModelRequest(call_id="c1", messages=talk(text), max_tokens=300)
-    booking = Booking("annabelle", request, place(provider), model)
-    reserve = booking.reserve(Effort())
+    booking = MeteredCall("annabelle", request, place(provider), model)
+    reserve = booking.reserve(CallEffort())
     # Providers may count up to twice what we estimate, and whatever share of it they like as cached.
     given_tokens = int(reserve.estimated_input_tokens * share)
     read = int(given_tokens * cached)
-    usage = Usage(input_tokens=given_tokens, output_tokens=int(300 * answer), cached_tokens=read)
+    usage = TokenUsage(input_tokens=given_tokens, output_tokens=int(300 * answer), cached_tokens=read)
     stored = int((given_tokens - read) * written) if provider == "anthropic" else 0
-    cost = booking.priced(usage, cache_written=stored).cost_usd
+    cost = booking.with_price(usage, cache_written=stored).cost_usd
     assert cost is not None
     assert cost <= reserve.reserved_usd + 1e-12

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import TextPart, ToolCallPart
 
 from annabelle.core.tools import JsonObject
-from annabelle.llm.openai_protocol.reader import ChunkReader, read_chunk
-from annabelle.llm.openai_protocol.think_tags import ThinkTags
-from annabelle.llm.schema_tools import first_object
-from annabelle.llm.schemas import inlined, signature
+from annabelle.llm.model_tools import format_signature, inline_references, parse_first_object
+from annabelle.llm.openai_format import ChunkReader, ThinkTagSplitter, parse_chunk
 from annabelle.llm.types import TextDelta
 
 
@@ -34,7 +32,7 @@ def end(reason: str = "stop") -> JsonObject:
 def test_think_tags_are_found_wherever_the_chunks_are_cut(thought: str, answer: str, cuts: list[int]) -> None:
     whole = f"<think>{thought}</think>x{answer}"
     places = sorted({0, len(whole), *(min(cut, len(whole)) for cut in cuts)})
-    tags, text, thinking = ThinkTags(), "", ""
+    tags, text, thinking = ThinkTagSplitter(), "", ""
     pieces = [whole[a:b] for a, b in pairwise(places)]
     for event in [event for piece in pieces for event in tags.feed(piece)] + tags.finish():
         if isinstance(event, TextDelta):
@@ -48,7 +46,7 @@ def test_think_tags_are_found_wherever_the_chunks_are_cut(thought: str, answer: 
 @pytest.mark.req("LLM-04")
 @given(st.text(max_size=30).filter(lambda text: not text.lstrip().startswith("<")), st.integers(0, 30))
 def test_text_without_tags_passes_unchanged(text: str, cut: int) -> None:
-    tags = ThinkTags()
+    tags = ThinkTagSplitter()
     events = [*tags.feed(text[:cut]), *tags.feed(text[cut:]), *tags.finish()]
     assert "".join(event.text for event in events) == (text if text.strip() else "")
 
@@ -95,28 +93,30 @@ def test_usage_is_found_where_groq_puts_it() -> None:
 @pytest.mark.req("LLM-08")
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3)))
 def test_an_object_is_found_in_prose_and_nothing_else_is_taken_for_one(value: object) -> None:
-    assert first_object(f'Sure {{ here: {{"tool": "x"}} and {value!r}') == {"tool": "x"}
-    assert first_object("no object here, only { and }") is None
+    assert parse_first_object(f'Sure {{ here: {{"tool": "x"}} and {value!r}') == {"tool": "x"}
+    assert parse_first_object("no object here, only { and }") is None
 
 
 @pytest.mark.req("LLM-08")
 def test_schemas_that_refer_to_themselves_end() -> None:
     node: JsonObject = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    schema = inlined({"type": "object", "properties": {"head": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})
+    schema = inline_references(
+        {"type": "object", "properties": {"head": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+    )
     assert "$ref" not in str(schema)
-    assert signature(schema) == "head?: object"
+    assert format_signature(schema) == "head?: object"
 
 
 @pytest.mark.req("LLM-08")
 def test_a_few_definitions_that_name_each_other_often_stay_small() -> None:
     many = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 20} for n in range(11)}
-    schema = inlined({"type": "object", "properties": {"head": {"$ref": "#/$defs/d0"}}, "$defs": many})
+    schema = inline_references({"type": "object", "properties": {"head": {"$ref": "#/$defs/d0"}}, "$defs": many})
     assert "$ref" not in str(schema)
     assert len(str(schema)) < 100_000
 
 
 def test_half_a_character_becomes_a_mark_and_a_whole_one_stays() -> None:
-    assert read_chunk(b'{"a": "x\\ud83dy", "b": "\\uD83D\\uDE00", "c": "\\ude00"}') == {
+    assert parse_chunk(b'{"a": "x\\ud83dy", "b": "\\uD83D\\uDE00", "c": "\\ude00"}') == {
         "a": "x\ufffdy",
         "b": "\U0001f600",
         "c": "\ufffd",

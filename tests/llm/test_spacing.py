@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from annabelle.llm.providers import PROVIDERS, endpoint_of
+from annabelle.llm.call import CallSpacing, spacing_seconds
+from annabelle.llm.providers import PROVIDERS, make_endpoint
 from annabelle.llm.service import ModelService
-from annabelle.llm.spacing import Spacing, gap_for
 from support.scripted_model import ScriptedServer
 from support.scripted_model.service_under_test import Book, ask, settings_for
 
@@ -35,7 +35,7 @@ class FakeTime:
 @pytest.mark.req("CST-07")
 async def test_several_chats_of_one_agent_are_spaced_one_by_one_in_the_order_they_came() -> None:
     time = FakeTime()
-    spacing = Spacing(time, time.sleep)
+    spacing = CallSpacing(time, time.sleep)
     started: list[tuple[int, float]] = []
 
     async def chat(number: int) -> None:
@@ -49,7 +49,7 @@ async def test_several_chats_of_one_agent_are_spaced_one_by_one_in_the_order_the
 @pytest.mark.req("CST-07")
 async def test_only_the_rest_of_the_time_is_waited_for() -> None:
     time = FakeTime()
-    spacing = Spacing(time, time.sleep)
+    spacing = CallSpacing(time, time.sleep)
     await spacing.wait(1.0)
     time.now += 0.75
     await spacing.wait(1.0)
@@ -69,7 +69,7 @@ async def test_a_wait_that_is_cancelled_lets_the_next_one_start() -> None:
             await asyncio.Event().wait()
         await time.sleep(seconds)
 
-    spacing = Spacing(time, sleep)
+    spacing = CallSpacing(time, sleep)
     await spacing.wait(1.0)
     first = asyncio.create_task(spacing.wait(1.0))
     await never.wait()
@@ -88,7 +88,7 @@ async def test_a_call_without_a_gap_never_waits_for_one_that_does() -> None:
         await blocked.wait()
         time.now += seconds
 
-    spacing = Spacing(time, sleep)
+    spacing = CallSpacing(time, sleep)
     await spacing.wait(1.0)
     waiting = asyncio.create_task(spacing.wait(1.0))
     await asyncio.sleep(0)
@@ -113,7 +113,7 @@ def test_a_service_gets_a_second_and_a_model_on_this_machine_none_unless_it_is_s
     provider: str, url: str, set_to: float | None, gap: float
 ) -> None:
     settings = settings_for(provider, url, llm_spacing_seconds=set_to)
-    assert gap_for(settings, endpoint_of(settings, PROVIDERS[provider])) == gap  # type: ignore[index]
+    assert spacing_seconds(settings, make_endpoint(settings, PROVIDERS[provider])) == gap  # type: ignore[index]
 
 
 @pytest.mark.req("CST-07")

@@ -6,15 +6,14 @@ import json
 from dataclasses import dataclass, field, replace
 
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolSpec
-from annabelle.core.trust import Decision
+from annabelle.core.trust import PolicyDecision
 from annabelle.policy.decide import decide
-from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.naming import content_words, mailboxes_in
-from annabelle.policy.people import answered, names_of_writers
-from annabelle.policy.rules.rule import Rule
-from annabelle.policy.seen import Seen, SeenResult
-from annabelle.policy.tools.guess import guessed
-from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.policy.person_words import content_words, mailboxes_in
+from annabelle.policy.recipients import answered, find_sender_names
+from annabelle.policy.rules.rule import StandingRule
+from annabelle.policy.seen_content import SeenContent, SeenResult
+from annabelle.policy.tool_traits import guess_traits, reviewed_tools
+from annabelle.policy.turn_facts import CallFacts, TurnFacts
 
 MAILS = {
     "m1": ("Bob Miller <bob@example.com>", "Lunch on Friday", "Hi Ada, shall we have lunch on Friday at noon? Bob"),
@@ -119,27 +118,29 @@ class Turn:
 
     house: House = field(default_factory=House)
     facts: TurnFacts = field(default_factory=lambda: TurnFacts(own=frozenset({"ada@example.com", "main", "me"})))
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[StandingRule, ...] = ()
 
     def says(self, words: str) -> Turn:
         """A new message: what was seen before it belongs to an earlier turn."""
         facts = self.facts
-        seen = Seen(tuple(replace(result, this_turn=False) for result in facts.seen.results))
+        seen = SeenContent(tuple(replace(result, this_turn=False) for result in facts.seen.results))
         earlier = (facts.words, *facts.earlier)[:2] if facts.words else ()
         self.facts = replace(facts, words=words, earlier=earlier, seen=seen)
         return self
 
-    def decides(self, tool: str, arguments: JsonObject | None = None) -> Decision:
+    def decides(self, tool: str, arguments: JsonObject | None = None) -> PolicyDecision:
         """Only the decision. As in the hub, the mailbox says who writes under a name before anybody is asked."""
         call, facts = call_of(tool, arguments or {}), self.facts
         decision = decide(call, facts, self.rules)
         if decision.verdict != "ask":
             return decision
         reached = (one for thing in facts.things_of(call) for one in answered(thing, facts))
-        names = names_of_writers((*call.values(call.traits.to), *reached), facts)
-        return decide(call, replace(facts, writers={name: self.house.writers(name) for name in names}), self.rules)
+        names = find_sender_names((*call.values(call.traits.to), *reached), facts)
+        return decide(
+            call, replace(facts, senders_by_name={name: self.house.writers(name) for name in names}), self.rules
+        )
 
-    def calls(self, tool: str, arguments: JsonObject | None = None) -> Decision:
+    def calls(self, tool: str, arguments: JsonObject | None = None) -> PolicyDecision:
         """The decision, and what was seen when it was allowed."""
         given = arguments or {}
         decision = self.decides(tool, given)
@@ -147,7 +148,7 @@ class Turn:
             self.sees(tool, given, decision)
         return decision
 
-    def sees(self, tool: str, arguments: JsonObject, decision: Decision | None = None) -> Turn:
+    def sees(self, tool: str, arguments: JsonObject, decision: PolicyDecision | None = None) -> Turn:
         traits = call_of(tool, arguments).traits
         structured = self.house.result(tool, arguments)
         labels = decision.labels if decision is not None else ()
@@ -160,14 +161,14 @@ class Turn:
         self.facts = replace(
             facts,
             origins=origins,
-            pried=facts.pried or "pried" in labels,
-            seen=Seen((result, *facts.seen.results)),
+            unsolicited_read=facts.unsolicited_read or "pried" in labels,
+            seen=SeenContent((result, *facts.seen.results)),
         )
         return self
 
 
 def call_of(tool: str, arguments: JsonObject) -> CallFacts:
-    traits = reviewed_tools().get(tool) or guessed(foreign_tool(tool, arguments))
+    traits = reviewed_tools().get(tool) or guess_traits(foreign_tool(tool, arguments))
     return CallFacts(tool, arguments, traits, traits.classes_of(arguments))
 
 

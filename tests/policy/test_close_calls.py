@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.core.tools import JsonObject
 from annabelle.policy.intent.orders import orders
-from annabelle.policy.seen import Seen, SeenResult
+from annabelle.policy.seen_content import SeenContent, SeenResult
 from policy.house import MAILS, House, Turn
 
 pytestmark = pytest.mark.req("POL-04")
@@ -89,7 +89,7 @@ def test_a_word_that_is_also_the_name_of_a_file_opens_no_file_where_files_are_wr
     now.calls("filer_read_file", {"path": "Documents/report.md"})
     assert "pried" in now.calls("filer_read_file", {"path": "Documents/private.txt"}).labels
     letter: JsonObject = {"to": "bob@example.com", "subject": "s", "body": "I like it"}
-    now.facts = replace(now.facts, pried=True)
+    now.facts = replace(now.facts, unsolicited_read=True)
     assert now.decides("gmail_send_email", letter).verdict == "ask"
 
 
@@ -118,7 +118,7 @@ def test_messages_are_deleted_by_what_was_named_of_them_and_not_by_their_chat_al
 
 def test_words_are_not_searched_for_once_something_was_pried_however_much_was_read_since() -> None:
     now = turn("Search for news.")
-    now.facts = replace(now.facts, origins=("searcher_web_search",), pried=True)
+    now.facts = replace(now.facts, origins=("searcher_web_search",), unsolicited_read=True)
     assert now.decides("searcher_web_search", {"query": "passport number"}).verdict == "ask"
     assert now.decides("searcher_web_search", {"query": "news"}).verdict == "allow"
 
@@ -127,7 +127,7 @@ def test_of_two_elements_the_one_that_says_more_than_the_person_is_not_the_one_t
     view = '- button "Delete account and every recipe" [ref=e1]\n- link "Recipe" [ref=e2]'
     seen = SeenResult("web_browser_snapshot", "web", text=view, structured={"url": "http://s/shop", "view": view})
     now = turn("Open http://s/shop in the browser and click on the recipe link.")
-    now.facts = replace(now.facts, origins=("web_browser_snapshot",), seen=Seen((seen,)))
+    now.facts = replace(now.facts, origins=("web_browser_snapshot",), seen=SeenContent((seen,)))
     assert now.decides("web_browser_click", {"element": "x", "ref": "e2"}).verdict == "allow"
     assert now.decides("web_browser_click", {"element": "x", "ref": "e1"}).verdict == "ask"
 

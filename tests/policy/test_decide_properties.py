@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annabelle.core.tools import JsonObject
-from annabelle.core.trust import Decision
+from annabelle.core.trust import PolicyDecision
 from annabelle.policy.decide import decide
-from annabelle.policy.facts import TurnFacts
-from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.policy.tool_traits import reviewed_tools
+from annabelle.policy.turn_facts import TurnFacts
 from policy.house import House, Turn, call_of
 
 _STRICTER = {"allow": 0, "ask": 1, "refuse": 2}
@@ -61,7 +61,7 @@ def verdict(call: tuple[str, JsonObject], turn: TurnFacts) -> int:
     return _STRICTER[_decided(call, turn).verdict]
 
 
-def _decided(call: tuple[str, JsonObject], turn: TurnFacts) -> Decision:
+def _decided(call: tuple[str, JsonObject], turn: TurnFacts) -> PolicyDecision:
     return decide(call_of(*call), turn)
 
 
@@ -77,7 +77,7 @@ def test_foreign_content_and_warnings_never_make_policy_more_willing(
     assert clean <= tainted
     assert tainted <= verdict(call, replace(turn, origins=("web_fetch", "gmail_get_email")))
     assert tainted <= verdict(call, replace(turn, origins=("web_fetch",), suspicious=True))
-    assert tainted <= verdict(call, replace(turn, origins=("web_fetch",), pried=True))
+    assert tainted <= verdict(call, replace(turn, origins=("web_fetch",), unsolicited_read=True))
 
 
 @pytest.mark.req("POL-04")

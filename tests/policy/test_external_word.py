@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Label
-from annabelle.policy.seen import Seen, SeenResult
+from annabelle.policy.seen_content import SeenContent, SeenResult
 from policy.house import Turn
 
 # The name another server of the same words would have, were it on: the person's own book.
@@ -19,7 +19,7 @@ def after(says: str, tool: str, structured: JsonObject, *labels: Label) -> Turn:
     """A turn in which an external server has said this."""
     now = Turn().says(says)
     seen = SeenResult(tool, "external", labels=labels, structured=structured)
-    now.facts = replace(now.facts, origins=(tool,), seen=Seen((seen,)))
+    now.facts = replace(now.facts, origins=(tool,), seen=SeenContent((seen,)))
     return now
 
 
@@ -49,5 +49,5 @@ def test_a_server_the_owner_trusts_says_what_its_ids_stand_for() -> None:
     assert after(says, "crm_list", told).decides(*delete).verdict == "ask"
     trusted = after(says, "crm_list", told, "vouched")
     assert trusted.facts.tainted, "its content is foreign all the same"
-    assert [one.texts("title") for one in trusted.facts.seen.of_id("t7")] == [("Broken login",)]
+    assert [one.texts("title") for one in trusted.facts.seen.find_by_id("t7")] == [("Broken login",)]
     assert trusted.decides("crm_delete_ticket", {"ticket": "t8"}).verdict == "ask"

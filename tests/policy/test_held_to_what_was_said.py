@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy import amounts
-from annabelle.policy.dates import contradicts
-from annabelle.policy.seen import Seen, SeenResult
+from annabelle.policy.checks import send
+from annabelle.policy.checks.write import contradicts_date
+from annabelle.policy.seen_content import SeenContent, SeenResult
 from policy.house import House, Turn
 
 SHOT: JsonObject = {"filename": "Images/hotel.png"}
@@ -27,8 +27,8 @@ SHOT: JsonObject = {"filename": "Images/hotel.png"}
     ],
 )
 def test_a_day_that_was_named_is_the_one_that_counts(says: str, value: str, other: str) -> None:
-    assert not contradicts(says, [value, "Dentist"])
-    assert contradicts(says, [other, "Dentist"])
+    assert not contradicts_date(says, [value, "Dentist"])
+    assert contradicts_date(says, [other, "Dentist"])
 
 
 @pytest.mark.req("POL-04")
@@ -42,7 +42,7 @@ def test_a_day_that_was_named_is_the_one_that_counts(says: str, value: str, othe
     ],
 )
 def test_a_day_that_has_to_be_reckoned_is_not_held_against_a_call(says: str) -> None:
-    assert not contradicts(says, ["2026-12-06"])
+    assert not contradicts_date(says, ["2026-12-06"])
 
 
 @pytest.mark.req("POL-04")
@@ -144,7 +144,7 @@ def test_a_stranger_with_the_name_of_somebody_the_person_keeps_is_not_taken_for_
     answer: JsonObject = {"message_id": "m1", "body": "I come"}
     assert now.decides("gmail_reply_email", answer).verdict == "allow", "nobody else of that name is known"
     book = Turn(house).sees("memory_list_contacts", {}).facts.seen.results
-    now.facts = replace(now.facts, seen=Seen((*now.facts.seen.results, *book)))
+    now.facts = replace(now.facts, seen=SeenContent((*now.facts.seen.results, *book)))
     assert now.decides("gmail_reply_email", answer).verdict == "ask"
 
 
@@ -167,8 +167,8 @@ def test_a_file_that_was_told_to_be_written_is_the_only_one(path: str, verdict: 
     ],
 )
 def test_a_sum_that_was_named_is_the_one_that_counts(says: str, text: str, other: str) -> None:
-    assert not amounts.contradicts(says, [text, "2231"])
-    assert amounts.contradicts(says, [text, other]) == bool(other)
+    assert not send.contradicts_sum(says, [text, "2231"])
+    assert send.contradicts_sum(says, [text, other]) == bool(other)
 
 
 @pytest.mark.req("POL-04")
@@ -198,7 +198,7 @@ def test_an_answer_that_would_go_elsewhere_is_asked_about_from_the_list_on() -> 
     answer: JsonObject = {"message_id": "m1", "body": "I come"}
     for elsewhere, verdict in ((None, "allow"), ("mallory@evil.example", "ask")):
         listed = SeenResult("gmail_list_emails", "mail", structured={"emails": [row | {"reply_to": elsewhere}]})
-        now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=Seen((listed,)))
+        now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=SeenContent((listed,)))
         assert now.decides("gmail_reply_email", answer).verdict == verdict
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy.intent.sparing import without_spared
-from annabelle.policy.seen import Seen, SeenResult
+from annabelle.policy.intent.exclusions import without_spared
+from annabelle.policy.seen_content import SeenContent, SeenResult
 from policy.house import Turn
 
 
@@ -154,7 +154,7 @@ def test_a_secret_goes_into_no_field_but_one_for_secrets(ref: str, verdict: str)
         "urls": ["http://s"],
     }
     read = SeenResult("onepassword_read_secret", "vault", private=True, structured=told)
-    now.facts = replace(now.facts, origins=("web_browser_snapshot",), seen=Seen((seen, read)))
+    now.facts = replace(now.facts, origins=("web_browser_snapshot",), seen=SeenContent((seen, read)))
     typed: JsonObject = {"ref": ref, "text": "secret://onepassword/5jjp"}
     assert now.decides("web_browser_type", typed).verdict == verdict
     field: JsonObject = {"name": "Password", "type": "textbox", "ref": ref, "value": "secret://onepassword/5jjp"}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy.naming import mailboxes_in
-from annabelle.policy.seen import Seen, SeenResult, Thing
+from annabelle.policy.person_words import mailboxes_in
+from annabelle.policy.seen_content import SeenContent, SeenResult, SeenThing
 from policy.house import Turn
 
 EVE = "eve@evil.example"
@@ -23,7 +23,7 @@ def reply(says: str, mail: JsonObject, mailbox: dict[str, str] | None = None) ->
     now.sees("memory_list_contacts", {})
     row: JsonObject = {"id": "m9", "to": "ada@example.com", "cc": None, "subject": "Plans", **mail}
     seen = SeenResult("gmail_list_emails", "mail", private=True, structured={"emails": [row]})
-    now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=Seen((seen, *now.facts.seen.results)))
+    now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=SeenContent((seen, *now.facts.seen.results)))
     return now.decides("gmail_reply_email", {"message_id": "m9", "body": "ok"}).verdict
 
 
@@ -82,14 +82,14 @@ def test_an_answer_to_all_needs_all_of_them_shown() -> None:
     now = Turn().says("reply to bob@example.com, alice@example.com gets a copy")
     row: JsonObject = {"id": "m9", "sender": "bob@example.com", "to": "alice@example.com…", "cc": None, "subject": "x"}
     seen = SeenResult("gmail_list_emails", "mail", structured=row)
-    now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=Seen((seen,)))
+    now.facts = replace(now.facts, origins=("gmail_list_emails",), seen=SeenContent((seen,)))
     asked = now.decides("gmail_reply_email", {"message_id": "m9", "body": "ok", "reply_all": True})
     assert "not known who" in asked.reasons[0]
 
 
 @pytest.mark.req("POL-04")
 def test_who_comes_to_an_event_is_told_by_addresses_alone() -> None:
-    event = Thing(
+    event = SeenThing(
         "gmail_get_event", {"attendees": [{"email": "bob@example.com", "name": f"me {EVE}"}, "Al <a@b.example>"]}
     )
     assert event.addresses("attendees") == ("bob@example.com", "a@b.example")

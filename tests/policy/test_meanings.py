@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.policy.facts import TurnFacts
-from annabelle.policy.meanings import meanings
-from annabelle.policy.naming import content_words
-from annabelle.policy.people import names_of_writers
+from annabelle.policy.person_words import content_words
+from annabelle.policy.recipients import find_sender_names
+from annabelle.policy.turn_facts import TurnFacts
+from annabelle.policy.vocabulary import map_meanings
 from policy.house import Turn
 
 
@@ -22,7 +22,7 @@ from policy.house import Turn
     ],
 )
 def test_a_thing_has_one_meaning_in_every_language(one: str, other: str) -> None:
-    assert meanings(content_words(one)) == meanings(content_words(other))
+    assert map_meanings(content_words(one)) == map_meanings(content_words(other))
 
 
 @pytest.mark.req("POL-04")
@@ -53,4 +53,4 @@ def test_an_event_goes_by_its_name_in_another_language(says: str, event: str) ->
 def test_a_name_in_an_address_is_looked_up_and_that_of_an_office_is_not(
     says: str, address: str, names: set[str]
 ) -> None:
-    assert names_of_writers([address], TurnFacts(words=says)) == names
+    assert find_sender_names([address], TurnFacts(words=says)) == names

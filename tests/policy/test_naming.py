@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.policy.naming import Said, addresses_in, content_words, page_key
+from annabelle.policy.person_words import PersonWords, content_words, find_addresses, page_key
 
 NAMES = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
 LETTERS = st.text("abcdefghij.-_", min_size=1, max_size=6).filter(lambda text: text.strip(".-_") != "")
@@ -26,7 +26,7 @@ LETTERS = st.text("abcdefghij.-_", min_size=1, max_size=6).filter(lambda text: t
     ],
 )
 def test_an_address_that_was_said_is_named(said: str, address: str) -> None:
-    assert Said([said]).address(address)
+    assert PersonWords([said]).names_address(address)
 
 
 @pytest.mark.req("POL-04")
@@ -46,7 +46,7 @@ def test_an_address_that_was_said_is_named(said: str, address: str) -> None:
     ],
 )
 def test_a_look_alike_is_another_address(said: str, address: str) -> None:
-    assert not Said([said]).address(address)
+    assert not PersonWords([said]).names_address(address)
 
 
 @pytest.mark.req("POL-04")
@@ -62,7 +62,7 @@ def test_a_look_alike_is_another_address(said: str, address: str) -> None:
     ],
 )
 def test_a_file_is_named_by_its_path_its_name_or_the_words_of_it(said: str, path: str) -> None:
-    assert Said([said]).path(path)
+    assert PersonWords([said]).names_path(path)
 
 
 @pytest.mark.req("POL-04")
@@ -82,25 +82,25 @@ def test_a_file_is_named_by_its_path_its_name_or_the_words_of_it(said: str, path
     ],
 )
 def test_a_file_with_another_name_or_place_is_another_file(said: str, path: str) -> None:
-    assert not Said([said]).path(path)
+    assert not PersonWords([said]).names_path(path)
 
 
 @pytest.mark.req("POL-04")
 def test_a_page_is_named_by_its_whole_address_only() -> None:
-    said = Said(["Read https://www.example.com/a/b?x=1, and example.org/news."])
-    assert said.page("http://example.com/a/b?x=1")
-    assert said.page("https://example.org/news/")
-    assert not said.page("https://example.com/a/b?x=2")
-    assert not said.page("https://example.com.evil.net/a/b?x=1")
-    assert not said.page("https://example.com@evil.net/a/b?x=1")
-    assert not said.page("https://example.com/a")
+    said = PersonWords(["Read https://www.example.com/a/b?x=1, and example.org/news."])
+    assert said.names_page("http://example.com/a/b?x=1")
+    assert said.names_page("https://example.org/news/")
+    assert not said.names_page("https://example.com/a/b?x=2")
+    assert not said.names_page("https://example.com.evil.net/a/b?x=1")
+    assert not said.names_page("https://example.com@evil.net/a/b?x=1")
+    assert not said.names_page("https://example.com/a")
     assert page_key("HTTPS://Example.com/A/#part") == "example.com/A"
 
 
 @pytest.mark.req("POL-04")
 def test_what_every_order_says_names_nothing() -> None:
-    assert not Said(["Delete the new mail and the meeting today"]).name("Re: new meeting today")
-    assert Said(["Cancel the dentist's appointment"]).name("Dentist Dr. Wu")
+    assert not PersonWords(["Delete the new mail and the meeting today"]).shares_word_with("Re: new meeting today")
+    assert PersonWords(["Cancel the dentist's appointment"]).shares_word_with("Dentist Dr. Wu")
     assert content_words("Re: the mail") == frozenset()
 
 
@@ -110,20 +110,20 @@ def test_no_longer_address_is_named_by_a_shorter_one_nor_the_other_way(name: str
     address = f"{name}@{host}.com"
     for other in (f"{more}{address}", f"{address}.{more.strip('.-_')}", f"{name}{more.strip('.-_')}@{host}.com"):
         if other != address:
-            assert not Said([f"write to {address} now"]).address(other)
-            assert not Said([f"write to {other} now"]).address(address)
+            assert not PersonWords([f"write to {address} now"]).names_address(other)
+            assert not PersonWords([f"write to {other} now"]).names_address(address)
 
 
 @given(NAMES, NAMES, st.sampled_from(["txt", "md", "pdf"]))
 @pytest.mark.req("POL-04")
 def test_no_longer_file_name_is_named_by_a_shorter_one(name: str, more: str, ending: str) -> None:
-    assert not Said([f"delete {name}.{ending}"]).path(f"{more}{name}.{ending}")
-    assert not Said([f"delete {more}{name}.{ending}"]).path(f"{name}.{ending}")
-    assert not Said([f"delete {name}.{ending}.{more}"]).path(f"{name}.{ending}")
+    assert not PersonWords([f"delete {name}.{ending}"]).names_path(f"{more}{name}.{ending}")
+    assert not PersonWords([f"delete {more}{name}.{ending}"]).names_path(f"{name}.{ending}")
+    assert not PersonWords([f"delete {name}.{ending}.{more}"]).names_path(f"{name}.{ending}")
 
 
 def test_addresses_are_found_with_and_without_names_around_them() -> None:
-    assert addresses_in('"Lee, Ann" <ann@x.com>, Bob <bob@y.org>; carl@z.net') == [
+    assert find_addresses('"Lee, Ann" <ann@x.com>, Bob <bob@y.org>; carl@z.net') == [
         "ann@x.com",
         "bob@y.org",
         "carl@z.net",
@@ -134,7 +134,7 @@ def test_addresses_are_found_with_and_without_names_around_them() -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("piece", ["a.", "a@", "a-b.", "a/", "a", "http://", "1"])
 def test_text_made_to_be_slow_to_read_is_read_anyway(piece: str) -> None:
-    said = Said([piece * 50_000])
-    assert not said.page("https://example.com/a")
-    assert not said.address("bob@example.com")
-    assert not said.path("Documents/cv.md")
+    said = PersonWords([piece * 50_000])
+    assert not said.names_page("https://example.com/a")
+    assert not said.names_address("bob@example.com")
+    assert not said.names_path("Documents/cv.md")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.intent.orders import orders, orders_in
 from annabelle.policy.intent.own_words import own_words
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy.intent import standing
+from annabelle.policy.intent import verb_position
 from annabelle.policy.intent.orders import orders
 from policy.house import House, Turn
 
@@ -65,7 +65,7 @@ def test_a_question_a_report_a_denial_or_a_plan_orders_nothing(words: str) -> No
 )
 def test_whoever_says_yes_orders_what_they_asked_for_before(agrees: str) -> None:
     facts = _turn("send bob@example.com the recipe").says(agrees).facts
-    assert "send" in facts.orders
+    assert "send" in facts.order_kinds
 
 
 @pytest.mark.req("POL-04")
@@ -74,7 +74,7 @@ def test_whoever_says_yes_orders_what_they_asked_for_before(agrees: str) -> None
     ["no", "thanks!", "danke", "now", "yes but not now", "ja aber nicht an bob", "ok wait", "vale, mañana lo miro"],
 )
 def test_whoever_does_not_just_say_yes_orders_nothing_by_it(answers: str) -> None:
-    assert "send" not in _turn("send bob@example.com the recipe").says(answers).facts.orders
+    assert "send" not in _turn("send bob@example.com the recipe").says(answers).facts.order_kinds
 
 
 @pytest.mark.req("POL-04")
@@ -93,15 +93,15 @@ def test_reading_a_text_costs_no_more_the_longer_it_gets(words: str, monkeypatch
 
     def looks(text: str) -> int:
         count = 0
-        ends_at = standing.Place.ends_at
+        ends_at = verb_position.VerbPlace.ends_at
 
-        def counted(place: standing.Place, start: int, written: str) -> bool:
+        def counted(place: verb_position.VerbPlace, start: int, written: str) -> bool:
             nonlocal count
             count += 1
             return ends_at(place, start, written)
 
         with monkeypatch.context() as patched:
-            patched.setattr(standing.Place, "ends_at", counted)
+            patched.setattr(verb_position.VerbPlace, "ends_at", counted)
             orders(text)
         return count
 

@@ -8,11 +8,9 @@ import pytest
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import Source, ToolClass
-from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.tools.guess import guessed
-from annabelle.policy.tools.nouns import mentions
-from annabelle.policy.tools.reviewed import reviewed_tools
-from annabelle.policy.tools.traits import Traits
+from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.tool_traits import ToolTraits, guess_traits, reviewed_tools
+from annabelle.policy.vocabulary import mentions_any
 from policy.house import foreign_tool
 from servers.every_server import NAMES, build
 
@@ -61,7 +59,7 @@ def test_the_words_of_the_table_are_known() -> None:
         assert {*traits.classes, *given} <= set(get_args(ToolClass)), name
         assert {*traits.wants, *traits.enough} <= set(get_args(ActionKind)), name
         assert traits.source in get_args(Source), name
-        assert not mentions("", traits.about)  # an unknown noun raises
+        assert not mentions_any("", traits.about)  # an unknown noun raises
 
 
 @pytest.mark.req("POL-04", "POL-02")
@@ -85,8 +83,8 @@ def test_what_a_call_can_do_follows_from_its_arguments(tool: str, arguments: Jso
     assert worst in reviewed_tools()[tool].classes_of(arguments)
 
 
-def guess(name: str, *arguments: str, **hints: bool) -> Traits:
-    return guessed(foreign_tool(name, dict.fromkeys(arguments, ""), **hints))
+def guess(name: str, *arguments: str, **hints: bool) -> ToolTraits:
+    return guess_traits(foreign_tool(name, dict.fromkeys(arguments, ""), **hints))
 
 
 @pytest.mark.req("POL-02", "POL-04")

@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy.rules.rule import Match, Rule, RuledCall, RuleKind, exactly, matches
+from annabelle.policy.rules.rule import RuledCall, RuleKind, RuleMatch, StandingRule, exact_glob, matches
 from policy.house import Turn
 
 MAIL: JsonObject = {"to": "bob@example.com", "subject": "s", "body": "b"}
 
 
-def rule(kind: RuleKind, **match: object) -> Rule:
-    return Rule("r1", kind, "as it was said", Match.model_validate(match))
+def rule(kind: RuleKind, **match: object) -> StandingRule:
+    return StandingRule("r1", kind, "as it was said", RuleMatch.model_validate(match))
 
 
-def allow_bob() -> Rule:
-    fixed = {"to": (exactly("bob@example.com"),), "cc": (), "bcc": (), "attachments": ()}
+def allow_bob() -> StandingRule:
+    fixed = {"to": (exact_glob("bob@example.com"),), "cc": (), "bcc": (), "attachments": ()}
     return rule("allow", tools=("gmail_send_email",), arguments=fixed)
 
 
@@ -96,7 +96,7 @@ def test_every_condition_has_to_hold_and_a_rule_without_one_is_about_nothing(mat
 @pytest.mark.req("POL-05")
 @pytest.mark.parametrize("text", ["a[1]*.md", "what?", "plain", "[", "*"])
 def test_an_exact_glob_fits_its_text_alone(text: str) -> None:
-    one = rule("allow", arguments={"path": (exactly(text),)})
+    one = rule("allow", arguments={"path": (exact_glob(text),)})
     assert matches(one, RuledCall("t", (), {"path": text}))
     assert not matches(one, RuledCall("t", (), {"path": f"{text}x"}))
     assert not matches(one, RuledCall("t", (), {"path": "a1zz.md"}))

@@ -6,8 +6,8 @@ import pytest
 
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
-from annabelle.policy.rules.compile import NotUnderstood, compile_rule, stated_in
-from annabelle.policy.rules.rule import Rule, RuledCall, matches
+from annabelle.policy.rules.compiler import RuleNotUnderstood, compile_rule, find_stated_rules
+from annabelle.policy.rules.rule import RuledCall, StandingRule, matches
 
 
 def call(tool: str, *classes: ToolClass, about: tuple[str, ...] = (), **arguments: object) -> RuledCall:
@@ -86,7 +86,7 @@ def test_a_rule_holds_for_what_it_says_and_for_nothing_else(
     sentence: str, kind: str, covers: tuple[list[RuledCall], list[RuledCall]]
 ) -> None:
     compiled = compile_rule(sentence)
-    rule = Rule("rule_1", compiled.kind, compiled.words, compiled.match)
+    rule = StandingRule("rule_1", compiled.kind, compiled.words, compiled.match)
     assert compiled.kind == kind
     assert [one.tool for one in covers[0] if not matches(rule, one)] == []
     assert [one.tool for one in covers[1] if matches(rule, one)] == []
@@ -116,7 +116,7 @@ def test_a_rule_holds_for_what_it_says_and_for_nothing_else(
     ],
 )
 def test_what_can_not_be_held_is_said_and_never_guessed(sentence: str, says: str) -> None:
-    with pytest.raises(NotUnderstood, match=says):
+    with pytest.raises(RuleNotUnderstood, match=says):
         compile_rule(sentence)
 
 
@@ -128,9 +128,9 @@ def test_a_rule_reads_back_in_plain_words() -> None:
 
 @pytest.mark.req("TRU-05")
 def test_a_title_ends_no_sentence_and_is_no_part_of_a_name() -> None:
-    (rule,) = stated_in("Never send mail to Mr. Bean without asking me. Thanks.")
+    (rule,) = find_stated_rules("Never send mail to Mr. Bean without asking me. Thanks.")
     assert rule.reading == "Before anything that sends out mail and mentions “Bean”: ask you."
-    (rule,) = stated_in("Hi. Never reply to Dr. Anna Smith.")
+    (rule,) = find_stated_rules("Hi. Never reply to Dr. Anna Smith.")
     assert rule.reading == "Never: anything that sends out and mentions “Anna Smith”."
 
 
@@ -144,7 +144,7 @@ def test_a_title_ends_no_sentence_and_is_no_part_of_a_name() -> None:
     ],
 )
 def test_no_rule_is_lost_behind_a_number(message: str) -> None:
-    assert [rule.reading for rule in stated_in(message)] == [
+    assert [rule.reading for rule in find_stated_rules(message)] == [
         "Never: anything that deletes mail.",
         "Before anything that sends out mail: ask you.",
     ]
@@ -160,7 +160,7 @@ def test_no_rule_is_lost_behind_a_number(message: str) -> None:
     ],
 )
 def test_a_rule_is_noticed_among_other_sentences(message: str) -> None:
-    assert len(stated_in(message)) == 1
+    assert len(find_stated_rules(message)) == 1
 
 
 @pytest.mark.req("TRU-05")
@@ -183,9 +183,9 @@ def test_a_rule_is_noticed_among_other_sentences(message: str) -> None:
     ],
 )
 def test_what_is_for_the_moment_about_others_or_pasted_in_is_no_rule(message: str) -> None:
-    assert stated_in(message) == []
+    assert find_stated_rules(message) == []
 
 
 @pytest.mark.req("TRU-05")
 def test_a_text_full_of_rules_does_not_fill_the_book() -> None:
-    assert len(stated_in(" ".join(f"Never delete mail from Bob{number}." for number in range(400)))) == 20
+    assert len(find_stated_rules(" ".join(f"Never delete mail from Bob{number}." for number in range(400)))) == 20

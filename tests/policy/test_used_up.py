@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy.seen import Seen, SeenResult
+from annabelle.policy.seen_content import SeenContent, SeenResult
 from policy.house import House, Turn
 
 STORY = "http://s/story"
@@ -63,7 +63,7 @@ def test_what_was_ordered_of_several_is_done_several_times(says: str, tool: str,
 def test_a_call_that_failed_uses_nothing_up() -> None:
     now = turn(f"Save {STORY} as a note")
     failed = SeenResult("notes_create_note", "file", failed=True, text="no room")
-    now.facts = replace(now.facts, seen=Seen((failed, *now.facts.seen.results)))
+    now.facts = replace(now.facts, seen=SeenContent((failed, *now.facts.seen.results)))
     assert now.decides("notes_create_note", NOTE).verdict == "allow"
 
 
@@ -87,7 +87,7 @@ def test_an_event_is_changed_in_the_calendar_it_is_in() -> None:
     now = turn("Move yoga to 10 and cancel the dentist")
     events: JsonObject = {"events": [{"id": one, "summary": one, "calendar_id": "home"} for one in ("yoga", "dentist")]}
     now.facts = replace(
-        now.facts, seen=Seen((SeenResult("gmail_list_events", structured=events), *now.facts.seen.results))
+        now.facts, seen=SeenContent((SeenResult("gmail_list_events", structured=events), *now.facts.seen.results))
     )
     moved: JsonObject = {"event_id": "yoga", "start_date_time": "2026-12-04T10:00"}
     assert now.decides("gmail_update_event", {**moved, "calendar_id": "home"}).verdict == "allow"
@@ -98,7 +98,7 @@ def test_an_event_is_changed_in_the_calendar_it_is_in() -> None:
 @pytest.mark.req("POL-04")
 def test_what_was_pried_goes_into_no_calendar_of_others_even_without_guests() -> None:
     now = turn("Put the reading on december 1 in the family calendar")
-    now.facts = replace(now.facts, pried=True)
+    now.facts = replace(now.facts, unsolicited_read=True)
     told: JsonObject = {**EVENT, "description": "Bank PIN 4711", "calendar_id": "family"}
     assert now.decides("gmail_create_event", told).verdict == "ask"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.policy.seen import Seen, SeenResult
+from annabelle.policy.seen_content import SeenContent, SeenResult
 from policy.house import Turn
 
 LISTED: JsonObject = {"items": [{"id": "i1", "title": "Bank"}, {"id": "i2", "title": "Netflix"}]}
@@ -20,7 +20,9 @@ def opens(says: str, *earlier: str, tool: str = "onepassword_get_item", **argume
     now = Turn()
     for words in (*reversed(earlier), says):
         now.says(words)
-    now.facts = replace(now.facts, seen=Seen((SeenResult("onepassword_list_items", "vault", structured=LISTED),)))
+    now.facts = replace(
+        now.facts, seen=SeenContent((SeenResult("onepassword_list_items", "vault", structured=LISTED),))
+    )
     return now.decides(tool, dict(arguments)).verdict
 
 
@@ -66,7 +68,9 @@ def test_what_was_spoken_of_before_opens_nothing_now() -> None:
 def types(says: str, vault: JsonObject) -> str:
     now = Turn().says(says)
     page = SeenResult("web_browser_snapshot", "web", text=VIEW, structured={"url": "http://s/shop", "view": VIEW})
-    now.facts = replace(now.facts, seen=Seen((page, SeenResult("onepassword_read_secret", "vault", structured=vault))))
+    now.facts = replace(
+        now.facts, seen=SeenContent((page, SeenResult("onepassword_read_secret", "vault", structured=vault)))
+    )
     return now.decides("web_browser_type", {"ref": "e1", "text": HANDLE}).verdict
 
 

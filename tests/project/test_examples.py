@@ -9,11 +9,11 @@ import pytest
 
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings, load_settings
-from annabelle.hub.agents.config_file import parse
+from annabelle.hub.agents.config import parse_agents_config
 from annabelle.hub.security.users_file import read_users
 from annabelle.servers.filer.server import build
+from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.external.entries import read_entries
-from annabelle.toolbox.policy import AgentPolicy
 
 
 @pytest.fixture
@@ -22,16 +22,18 @@ def examples(root: Path) -> Path:
 
 
 def test_the_agents_are_understood_and_the_bound_chat_finds_its_agent(examples: Path):
-    config = parse((examples / "agents.json").read_text(), "agents.json")
-    assert config.bound("cli", "library").agent_id == "librarian"
-    assert config.bound("cli", "terminal").agent_id == "annabelle"
+    config = parse_agents_config((examples / "agents.json").read_text(), "agents.json")
+    assert config.agent_for_chat("cli", "library").agent_id == "librarian"
+    assert config.agent_for_chat("cli", "terminal").agent_id == "annabelle"
 
 
 def test_the_agent_that_never_changes_anything_may_only_read(
     examples: Path, monkeypatch: pytest.MonkeyPatch, home: Home
 ):
     monkeypatch.setenv(HOME_VARIABLE, str(home.root))
-    librarian = parse((examples / "agents.json").read_text(), "agents.json").bound("cli", "library")
+    librarian = parse_agents_config((examples / "agents.json").read_text(), "agents.json").agent_for_chat(
+        "cli", "library"
+    )
     policy = AgentPolicy(librarian.allowed_tools, librarian.denied_tools)
     tools = build().tools.items()
     assert [name for name, tool in tools if policy.permits(f"filer_{name}") != tool.annotations.read_only] == []

@@ -11,9 +11,9 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 
 from annabelle.core.home import Home
-from annabelle.core.redact import is_secret_name
+from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
-from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.policy.tool_traits import reviewed_tools
 from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.manifest import find_builtins
 from servers.every_server import NAMES, build, manifest

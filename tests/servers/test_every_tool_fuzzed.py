@@ -12,8 +12,8 @@ from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.call import Call, enter_call
-from annabelle.servers.kit.result import success
 from annabelle.servers.kit.server import MAX_RESULT_BYTES
+from annabelle.servers.kit.tools import success
 from servers.every_server import NAMES, build
 from servers.hostile_arguments import cases
 

@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, NotFound, StorageTrouble, TooLarge
-from annabelle.servers.filer import moving, writing
+from annabelle.servers.filer import write
 from annabelle.servers.filer.server import build
-from annabelle.servers.kit.files import parts
+from annabelle.servers.kit.files import atomic_write
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.files.layout import FOLDERS
+from annabelle.servers.kit.files.paths import WORKSPACE_FOLDERS
 from servers.speaking import CallTool, WriteGrants
 
 pytestmark = pytest.mark.req("SRV-FIL")
@@ -25,8 +25,8 @@ async def test_the_workspace_is_made_at_first_use(call: CallTool, workspace: Pat
     assert not await anyio.Path(workspace).exists()
     await call("create_file", path="Notes/a.txt", content="grüße\n")
     assert (workspace / "Notes/a.txt").read_text() == "grüße\n"
-    assert all((workspace / folder).is_dir() for folder in FOLDERS)
-    assert len(FOLDERS) == 11
+    assert all((workspace / folder).is_dir() for folder in WORKSPACE_FOLDERS)
+    assert len(WORKSPACE_FOLDERS) == 11
 
 
 async def test_create_makes_the_folders_it_needs(call: CallTool, workspace: Path) -> None:
@@ -185,7 +185,7 @@ async def test_what_lies_on_another_disk_is_carried_whole(
         raise OSError(18, "Invalid cross-device link")
 
     await call("create_file", path="a.txt", content="one")
-    monkeypatch.setattr(moving, "rename_new", across)  # the finished copy, in parts, still gets its name by a rename
+    monkeypatch.setattr(write, "rename_new", across)  # the finished copy, in parts, still gets its name by a rename
     await call("move_file", source="a.txt", destination="b.txt")
     assert (workspace / "b.txt").read_text() == "one"
     assert not (workspace / "a.txt").exists()
@@ -201,7 +201,7 @@ async def test_a_full_disk_leaves_the_old_file(
     def full(descriptor: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(parts, "_write_all", full)
+    monkeypatch.setattr(atomic_write, "_write_all", full)
     for verb, path in (("update_file", "a.txt"), ("create_file", "new.txt")):
         with pytest.raises(StorageTrouble, match="disk is full"):
             await call(verb, path=path, content="two")
@@ -211,7 +211,7 @@ async def test_a_full_disk_leaves_the_old_file(
 
 
 async def test_content_that_is_too_large_is_refused(call: CallTool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAX_TEXT_BYTES", 10)
+    monkeypatch.setattr(write, "MAX_TEXT_BYTES", 10)
     with pytest.raises(TooLarge):
         await call("create_file", path="a.txt", content="ä" * 6)
 

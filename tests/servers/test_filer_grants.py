@@ -9,8 +9,8 @@ import pytest
 
 from annabelle.core.errors import AnnabelleError, ConfigMistake, InvalidArguments, NotAllowed
 from annabelle.core.ids import new_id
-from annabelle.core.trace import traced
-from annabelle.servers.filer.audit import Audit
+from annabelle.core.trace import use_trace
+from annabelle.servers.filer.operations import FileAuditLog
 from annabelle.servers.filer.server import build
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import enter_call
@@ -256,7 +256,7 @@ async def test_checks_tell_what_is_possible(call: CallTool, outside: Path, grant
 
 async def test_every_operation_is_in_the_log_with_who_and_how(call: CallTool, outside: Path) -> None:
     trace = new_id("tr")
-    with traced(trace):
+    with use_trace(trace):
         enter_call(Call(agent_id="annabelle", user_id="owner", call_id="m:1:0"))
         await call("create_file", path="a.txt", content="x")
         with pytest.raises(NotAllowed):
@@ -331,7 +331,7 @@ async def test_the_log_shows_a_person_only_their_own_lines(call: CallTool) -> No
 
 
 def test_the_log_is_rotated_and_still_read_whole(tmp_path: Path) -> None:
-    audit = Audit(tmp_path / "audit.jsonl", max_bytes=2000)
+    audit = FileAuditLog(tmp_path / "audit.jsonl", max_bytes=2000)
     for number in range(60):
         audit.record("read_file", f"{number:03}.txt", None, "ok", None)
     entries, more = audit.search(None, None, None, None, 1000)
@@ -344,7 +344,7 @@ def test_the_log_is_rotated_and_still_read_whole(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_in_the_log_is_passed_over(tmp_path: Path) -> None:
-    audit = Audit(tmp_path / "audit.jsonl")
+    audit = FileAuditLog(tmp_path / "audit.jsonl")
     audit.record("read_file", "a.txt", None, "ok", None)
     with (tmp_path / "audit.jsonl").open("a") as file:
         file.write('{"time": "2026-')

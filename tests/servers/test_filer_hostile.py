@@ -22,9 +22,8 @@ from annabelle.core.home import Home
 from annabelle.servers.filer.server import build
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.files.descend import Walker
-from annabelle.servers.kit.files.places import Spot
-from annabelle.servers.kit.files.spelling import spell
+from annabelle.servers.kit.files.paths import ResolvedPath, split_path
+from annabelle.servers.kit.files.walker import PathWalker
 
 pytestmark = pytest.mark.req("SRV-FIL")
 
@@ -207,7 +206,7 @@ def test_no_path_reads_or_changes_anything_outside(shared: World, path: str, act
 @given(st.text(max_size=40))
 def test_no_spelling_yields_a_step_up(path: str) -> None:
     try:
-        _, names = spell(path)
+        _, names = split_path(path)
     except AnnabelleError:
         return
     assert not any(name in ("", ".", "..") or "/" in name or "\0" in name for name in names)
@@ -218,18 +217,18 @@ def test_no_spelling_yields_a_step_up(path: str) -> None:
 )
 def test_climbing_is_refused_in_every_spelling(path: str) -> None:
     with pytest.raises(AnnabelleError, match=r"'\.\.'"):
-        spell(path)
+        split_path(path)
 
 
 @pytest.mark.parametrize("path", ["100%.txt", "a%20b.txt", "...", "a..b", "..a", "x%zz", "C:\\a"])
 def test_ordinary_names_with_odd_characters_are_fine(path: str) -> None:
-    assert spell(path) == (False, (path,))
+    assert split_path(path) == (False, (path,))
 
 
 @pytest.mark.parametrize("path", ["a\0b", "a%00b", "a\nb", "a\x1bb", "a\u202eb", "\ud800", "x" * 5000, "y" * 256])
 def test_names_that_deceive_or_do_not_fit_are_refused(path: str) -> None:
     with pytest.raises(AnnabelleError):
-        spell(path)
+        split_path(path)
 
 
 def swap(shared: World, place: Path, stop: threading.Event) -> None:
@@ -277,9 +276,9 @@ def test_a_link_swapped_in_meanwhile_is_never_followed(root: str) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_a_file_swapped_between_look_and_open_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    look = Walker.status
+    look = PathWalker.status
 
-    def look_then_swap(self: Walker, folder: int, spot: Spot) -> tuple[str, os.stat_result]:
+    def look_then_swap(self: PathWalker, folder: int, spot: ResolvedPath) -> tuple[str, os.stat_result]:
         found = look(self, folder, spot)
         if spot.name == "leaf":
             leaf.unlink(missing_ok=True)
@@ -295,7 +294,7 @@ def test_a_file_swapped_between_look_and_open_is_noticed(kind: str, monkeypatch:
         leaf = made.workspace / "leaf"
         leaf.write_text("inside")
         before = made.outside_state()
-        monkeypatch.setattr(Walker, "status", look_then_swap)
+        monkeypatch.setattr(PathWalker, "status", look_then_swap)
         answer = made.call(READ, path="leaf")
         assert {"link": "link", "pipe": "is a pipe", "folder": "is a folder"}[kind] in answer
         assert SECRET not in answer

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound, TooLarge
-from annabelle.servers.filer import reading, searching, survey
+from annabelle.servers.filer import folder_walk, read, search
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import enter_call
 from servers.speaking import CallTool, WriteGrants
@@ -55,7 +55,7 @@ async def test_other_encodings_are_read(call: CallTool, workspace: Path, data: b
 async def test_a_long_text_is_cut_with_a_notice_between_characters(
     call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "SHOWN_TEXT_BYTES", 11)
+    monkeypatch.setattr(read, "SHOWN_TEXT_BYTES", 11)
     (workspace / "a.txt").write_text("ü" * 50)
     result = await call("read_file", path="a.txt")
     assert result.truncated
@@ -67,12 +67,12 @@ async def test_a_long_text_is_cut_with_a_notice_between_characters(
 async def test_files_over_the_limits_are_refused(
     call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (reading.MAX_TEXT_BYTES, reading.MAX_BINARY_BYTES) == (50_000_000, 10_000_000)
+    assert (read.MAX_TEXT_BYTES, read.MAX_BINARY_BYTES) == (50_000_000, 10_000_000)
     (workspace / "big.txt").write_bytes(b"text" * 10)
     os.truncate(workspace / "big.txt", 50_000_001)
     (workspace / "big.bin").write_bytes(b"\0")
     os.truncate(workspace / "big.bin", 10_000_001)
-    monkeypatch.setattr(reading, "SHOWN_TEXT_BYTES", 40)
+    monkeypatch.setattr(read, "SHOWN_TEXT_BYTES", 40)
     for path in ("big.txt", "big.bin"):
         with pytest.raises(TooLarge):
             await call("read_file", path=path)
@@ -163,7 +163,7 @@ async def test_a_recursive_list_follows_no_link_and_leaves_temp_out(
 
 
 async def test_a_long_list_is_cut_and_says_so(call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_LISTED", 5)
+    monkeypatch.setattr(read, "MAX_LISTED", 5)
     for number in range(9):
         (workspace / f"Notes/{number}.txt").touch()
     result = await call("list_files", path="Notes")
@@ -173,7 +173,7 @@ async def test_a_long_list_is_cut_and_says_so(call: CallTool, workspace: Path, m
 
 
 async def test_a_walk_ends_at_its_limit(call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(survey, "MAX_SEEN", 3)
+    monkeypatch.setattr(folder_walk, "MAX_SEEN", 3)
     result = await call("search_files", query="*.txt")
     assert result.truncated
     assert "ended after" in result.notice
@@ -212,7 +212,7 @@ async def test_lines_are_found_by_content(call: CallTool, workspace: Path, outsi
 
 
 async def test_matches_are_bounded(call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "MAX_MATCHES", 3)
+    monkeypatch.setattr(search, "MAX_MATCHES", 3)
     for number in range(9):
         (workspace / f"Notes/{number}.txt").write_text("needle\n" * 50)
     for kind, query in (("filename", "*.txt"), ("content", "needle")):

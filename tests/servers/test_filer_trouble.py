@@ -8,7 +8,7 @@ import os
 import pytest
 
 from annabelle.core.errors import AnnabelleError, Conflict, InvalidArguments, NotAllowed, NotFound, StorageTrouble
-from annabelle.servers.kit.files.trouble import explain
+from annabelle.servers.kit.files.walker import explain_os_error
 
 
 @pytest.mark.req("SRV-FIL")
@@ -37,7 +37,7 @@ def test_each_refusal_is_one_sentence_about_the_path_as_given(
     number: int | None, kind: type[AnnabelleError], words: str
 ) -> None:
     error = OSError() if number is None else OSError(number, os.strerror(number), "/real/place/behind")
-    explained = explain(error, "Notes/a.txt")
+    explained = explain_os_error(error, "Notes/a.txt")
     assert type(explained) is kind
     assert words in explained.message
     assert "Notes/a.txt" in explained.message

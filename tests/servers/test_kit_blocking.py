@@ -17,7 +17,7 @@ async def test_a_cancelled_call_ends_only_after_its_thread_has() -> None:
 
     def work(stop: StopSign) -> None:
         begun.set()
-        while not stop.raised:
+        while not stop.stopped:
             pass
         ended.set()
 
@@ -31,7 +31,7 @@ async def test_a_cancelled_call_ends_only_after_its_thread_has() -> None:
 async def test_the_sign_stops_work_where_it_looks() -> None:
     sign = StopSign()
     sign.check()
-    sign.raise_it()
+    sign.stop()
     with pytest.raises(TurnCancelled):
         sign.check()
 

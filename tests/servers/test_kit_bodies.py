@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from annabelle.servers.kit.net.bodies import BoundedBody
+from annabelle.servers.kit.http_client import BoundedBody
 
 
 class Sent(httpx2.AsyncByteStream):

@@ -17,9 +17,9 @@ from mcp import Client, StdioServerParameters, stdio_client
 
 from annabelle.core.errors import AnnabelleError, ConfigMistake
 from annabelle.core.home import Home
-from annabelle.servers.kit import ToolServer, sources
-from annabelle.servers.kit.listed import ListedServer
-from annabelle.servers.kit.listing import Listing, listing_file, read_listing, write_listing
+from annabelle.servers.kit import ToolServer, tool_list_cache
+from annabelle.servers.kit.run import LazyToolServer
+from annabelle.servers.kit.tool_list_cache import ToolListing, listing_file, read_listing, write_listing
 from servers.every_server import NAMES, build, manifest
 from servers.sample_server import Sample, sample
 from servers.speaking import Connect
@@ -49,7 +49,7 @@ def kept_apart(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Bytecode, and what lies beside it, goes to a folder of the test."""
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "bytecode"))
     # These tests run long after the sources were loaded; somebody may have gone on working on one.
-    monkeypatch.setattr(sources, "_LOADED_BEFORE", time.time_ns())
+    monkeypatch.setattr(tool_list_cache, "_LOADED_BEFORE", time.time_ns())
 
 
 MADE = '''"""A server in the usual shape."""
@@ -120,7 +120,7 @@ async def test_what_is_kept_of_a_server_is_what_it_lists(
     assert listing is not None
     async with in_memory(server) as client:
         said = (await client.list_tools()).model_dump(), client.instructions
-    async with in_memory(ListedServer(listing, lambda: server, None)) as client:
+    async with in_memory(LazyToolServer(listing, lambda: server, None)) as client:
         assert ((await client.list_tools()).model_dump(), client.instructions) == said
 
 
@@ -128,10 +128,10 @@ async def test_what_is_kept_of_a_server_is_what_it_lists(
 def test_what_a_server_lists_does_not_depend_on_settings(
     home: Home, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = build(name).listing()
+    usual = build(name).list_tools()
     for variable in set(manifest(name).get("env", [])) & OTHER_SETTINGS.keys():
         monkeypatch.setenv(variable, OTHER_SETTINGS[variable])
-    assert build(name).listing() == usual
+    assert build(name).list_tools() == usual
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -196,7 +196,7 @@ def test_a_listing_that_was_torn_edited_or_made_by_others_is_none(
 
 
 WRITING = """
-from annabelle.servers.kit.listing import read_listing, write_listing
+from annabelle.servers.kit.tool_list_cache import read_listing, write_listing
 from made.server import build
 server = build(None)
 for _ in range(200):
@@ -261,7 +261,7 @@ def test_every_server_is_listed_ahead_where_bytecode_is_made_ahead() -> None:
     assert [name for name in NAMES if read_listing(f"annabelle.servers.{name}") is None] == []
 
 
-SAMPLE = Listing.of(sample())
+SAMPLE = ToolListing.from_server(sample())
 
 
 async def test_what_is_missing_is_told_before_the_tools_are_put_together(in_memory: Connect) -> None:
@@ -277,7 +277,7 @@ async def test_what_is_missing_is_told_before_the_tools_are_put_together(in_memo
         built.append(ToolServer("sample", [Sample()], readiness=later))
         return built[0]
 
-    async with in_memory(ListedServer(SAMPLE, put, at_first)) as client:
+    async with in_memory(LazyToolServer(SAMPLE, put, at_first)) as client:
         answer: Any = await client.call_tool("readiness", {})
         assert answer.structured_content == {"ready": False, "missing": "Run: annabelle connect it"}
         assert built == []
@@ -296,7 +296,7 @@ async def test_a_server_of_every_message_is_put_together_without_a_call(in_memor
             raise troubles.pop()
         return sample()
 
-    async with in_memory(ListedServer(SAMPLE, put, None, soon_seconds=0)) as client:
+    async with in_memory(LazyToolServer(SAMPLE, put, None, soon_seconds=0)) as client:
         assert not built.is_set()
         await client.list_tools()
         await asyncio.wait_for(built.wait(), 30)
@@ -311,7 +311,7 @@ async def test_a_server_that_can_not_be_put_together_says_so_to_every_call(in_me
             raise troubles.pop(0)
         return sample()
 
-    async with in_memory(ListedServer(SAMPLE, put, None)) as client:
+    async with in_memory(LazyToolServer(SAMPLE, put, None)) as client:
         mistake: Any = await client.call_tool("echo", {"text": "it"})
         broken: Any = await client.call_tool("echo", {"text": "it"})
         mended = await client.call_tool("echo", {"text": "it"})
@@ -324,7 +324,7 @@ async def test_a_server_that_can_not_be_put_together_says_so_to_every_call(in_me
 
 async def test_secrets_of_a_call_are_kept_out_of_the_log_from_the_first_one_on(in_memory: Connect) -> None:
     learnt: list[str] = []
-    server = ListedServer(SAMPLE, sample, None)
+    server = LazyToolServer(SAMPLE, sample, None)
     server.keep_out_of_logs = learnt.extend
     async with in_memory(server) as client:
         await client.call_tool("echo", {"text": "it"}, meta={"annabelle": {"secrets": ["hunter2-hunter2"]}})

@@ -23,10 +23,9 @@ from annabelle.core.errors import (
     ToolTimeout,
     Unavailable,
 )
-from annabelle.servers.kit.net import addresses as module
-from annabelle.servers.kit.net.addresses import Exceptions, Reach, is_public, resolve_by_system
-from annabelle.servers.kit.net.client import USER_AGENT, guarded_client
-from annabelle.servers.kit.net.fetching import Fetched, fetch
+from annabelle.servers.kit import host_access as module
+from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess, is_public, resolve_by_system
+from annabelle.servers.kit.http_client import USER_AGENT, FetchedResponse, fetch, guarded_client
 from servers.searcher.certificates import Authority
 from servers.searcher.local_web import Asked, LocalWeb, Reply, local_web, redirect
 
@@ -61,8 +60,8 @@ async def web() -> AsyncIterator[LocalWeb]:
 async def get(
     url: str, *, resolve: Names | None = None, allowed: str = OUTSIDE, seconds: float = 10, max_bytes: int = 100_000,
     verify: ssl.SSLContext | None = None,
-) -> Fetched:  # fmt: skip
-    reach = Reach(Exceptions.parse(allowed), resolve)
+) -> FetchedResponse:  # fmt: skip
+    reach = HostAccess(AllowedPrivateHosts.parse(allowed), resolve)
     async with guarded_client(reach, seconds=seconds, verify=verify) as client:
         return await fetch(client, url, max_bytes=max_bytes, seconds=seconds)
 
@@ -119,7 +118,7 @@ async def test_what_is_private_is_refused_in_any_spelling(web: LocalWeb, host: s
     with pytest.raises((NotAllowed, InvalidArguments), match=r"private or local network|not an address"):
         await get(f"http://{host}:{web.port}/")
     with pytest.raises(NotAllowed, match="private or local network"):
-        await Reach(Exceptions()).addresses(host.strip("[]"), web.port)
+        await HostAccess(AllowedPrivateHosts()).resolve_allowed(host.strip("[]"), web.port)
     assert web.asked == []
 
 
@@ -158,7 +157,7 @@ def _spelled(number: int, way: int) -> str:
 @given(number=_private4, way=st.integers(0, 11))
 async def test_no_spelling_of_a_private_address_gets_through(number: int, way: int) -> None:
     with pytest.raises((NotAllowed, Unavailable)):
-        await Reach(Exceptions()).addresses(_spelled(number, way), 80)
+        await HostAccess(AllowedPrivateHosts()).resolve_allowed(_spelled(number, way), 80)
 
 
 @settings(deadline=None, max_examples=60)
@@ -304,7 +303,7 @@ async def test_a_name_nobody_knows_is_said_in_a_sentence() -> None:
 
     for resolve in (fails, nothing):
         with pytest.raises(Unavailable, match=r"gone\.example"):
-            await Reach(Exceptions(), resolve).addresses("gone.example", 80)
+            await HostAccess(AllowedPrivateHosts(), resolve).resolve_allowed("gone.example", 80)
 
 
 async def test_a_lookup_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +314,7 @@ async def test_a_lookup_that_hangs_ends(monkeypatch: pytest.MonkeyPatch) -> None
         return []
 
     with pytest.raises(Unavailable, match="too long"):
-        await Reach(Exceptions(), hangs).addresses("slow.example", 80)
+        await HostAccess(AllowedPrivateHosts(), hangs).resolve_allowed("slow.example", 80)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "bare deflate", "identity", ""])
@@ -337,7 +336,9 @@ async def test_a_bomb_costs_no_more_than_the_bound(web: LocalWeb) -> None:
     web.pages["/bomb"] = Reply(bomb, headers=(("Content-Encoding", "gzip"),))
     answer = await get(web.url("/bomb", host=OUTSIDE), max_bytes=10_000)
     assert (len(answer.data), answer.truncated) == (10_000, True)
-    async with guarded_client(Reach(Exceptions.parse(OUTSIDE)), seconds=10, max_bytes=1_000_000) as client:
+    async with guarded_client(
+        HostAccess(AllowedPrivateHosts.parse(OUTSIDE)), seconds=10, max_bytes=1_000_000
+    ) as client:
         with pytest.raises(TooLarge):
             await client.get(web.url("/bomb", host=OUTSIDE))
     web.pages["/twice"] = Reply(gzip.compress(bomb), headers=(("Content-Encoding", "gzip, gzip"),))
@@ -376,9 +377,9 @@ async def test_a_dead_port_is_a_sentence() -> None:
 @pytest.mark.parametrize("text", ["http://nas.local", "10.0.0.0/33", "[::1", "*", "user@host"])
 def test_an_exception_that_means_nothing_is_a_mistake_of_the_settings(text: str) -> None:
     with pytest.raises(ConfigMistake, match="PRIVATE_HOSTS_ALLOWED"):
-        Exceptions.parse(f"nas.local,{text}")
+        AllowedPrivateHosts.parse(f"nas.local,{text}")
 
 
 @pytest.mark.parametrize("entry", ["[::1]:8080", "::1", "[0:0::1]:8080", "[::1]"])
 async def test_an_ipv6_exception_is_understood_in_any_spelling(entry: str) -> None:
-    assert await Reach(Exceptions.parse(entry)).addresses("::1", 8080) == ["::1"]
+    assert await HostAccess(AllowedPrivateHosts.parse(entry)).resolve_allowed("::1", 8080) == ["::1"]

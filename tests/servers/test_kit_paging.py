@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.kit.paging import page_of, page_token, read_token
+from annabelle.servers.kit.pagination import get_page, make_token, read_token
 
 pytestmark = pytest.mark.req("SRV-ALL")
 
@@ -20,7 +20,7 @@ def test_the_pages_together_are_the_list(items: list[int], size: int) -> None:
     seen: list[int] = []
     token: str | None = None
     for _ in range(len(items) + 1):
-        page = page_of(items, token, size)
+        page = get_page(items, token, size)
         assert len(page.items) <= size
         seen += page.items
         token = page.next_page
@@ -30,7 +30,7 @@ def test_the_pages_together_are_the_list(items: list[int], size: int) -> None:
 
 
 def test_a_list_that_became_shorter_ends() -> None:
-    page = page_of([1, 2], page_token(10), 5)
+    page = get_page([1, 2], make_token(10), 5)
     assert (page.items, page.next_page) == ([], None)
 
 
@@ -44,5 +44,5 @@ def test_any_token_is_a_position_or_a_mistake(token: str) -> None:
 @pytest.mark.parametrize("token", ["x", "ä", "ZnJvbTotMQ", "ZnJvbTo5OTk5OTk5OTk5OTk5OTk5", "dG86MQ"])
 def test_a_token_of_somebody_else_is_refused(token: str) -> None:
     with pytest.raises(InvalidArguments, match="not one this tool gave") as caught:
-        page_of([1], token, 1, field="from")
+        get_page([1], token, 1, field="from")
     assert caught.value.field == "from"

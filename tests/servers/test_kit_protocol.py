@@ -10,7 +10,7 @@ from mcp.server.lowlevel import Server
 from mcp_types.version import LATEST_MODERN_VERSION
 
 from annabelle.core.ids import new_id
-from annabelle.servers.kit.registry import Registry
+from annabelle.servers.kit.server import MethodRegistry
 from servers.sample_server import sample
 from servers.speaking import Connect
 
@@ -171,7 +171,9 @@ def test_our_registry_answers_like_the_sdks_own_server() -> None:
 
     sdk = Server("x", version="1", instructions="i", on_list_tools=handler, on_call_tool=handler)  # pyright: ignore
     tools = sample().protocol
-    ours = Registry("x", "1", "i", {name: tools.get_request_handler(name) for name in ("tools/list", "tools/call")})
+    ours = MethodRegistry(
+        "x", "1", "i", {name: tools.get_request_handler(name) for name in ("tools/list", "tools/call")}
+    )
     sent, expected = (it.create_initialization_options().model_dump(exclude_none=True) for it in (ours, sdk))
     assert expected["capabilities"].pop("extensions") == {}, "none of ours has extensions, and says nothing of them"
     assert sent == expected

@@ -13,10 +13,10 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.core.tools import Audience, ToolAnnotations, ToolSpec
-from annabelle.servers.kit.readiness import ReadinessTool
+from annabelle.servers.kit.server import ReadinessTool
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.supervision.readiness import answers_for_itself
+from annabelle.toolbox.supervisor.server import has_readiness_tool
 from servers.needy_servers.needy.__main__ import SENTENCE
 from support.toolbox import QUICK, TESTS, MemoryJournal, eventually
 
@@ -36,7 +36,7 @@ async def start(home: Home) -> AsyncIterator[Start]:
                 environment={"PATH": os.environ["PATH"], "HOME": str(home.root), **environment},
                 external_file=home.config / "external-mcps.json",
                 manifest_folders=(ManifestFolder(TESTS / "servers/needy_servers", "servers.needy_servers"),),
-                pace=replace(QUICK, ping_every_seconds=0.2),
+                limits=replace(QUICK, ping_every_seconds=0.2),
                 python_path=(str(TESTS),),
             )
             toolbox = Toolbox(config, MemoryJournal())
@@ -92,4 +92,4 @@ def test_a_tool_that_only_has_the_name_is_never_asked_by_the_hub(audience: Audie
         annotations=ToolAnnotations(),
         audience=audience,
     )
-    assert answers_for_itself([spec]) is asked
+    assert has_readiness_tool([spec]) is asked

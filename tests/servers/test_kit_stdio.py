@@ -16,7 +16,7 @@ from mcp import MCPError
 
 from annabelle.core.failpoints import VARIABLE
 from annabelle.core.home import Home
-from annabelle.servers.kit.failpoints import FAILPOINTS
+from annabelle.servers.kit.server import FAILPOINTS
 from servers.speaking import SAMPLE, Connect
 
 INITIALIZE = {

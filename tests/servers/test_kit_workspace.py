@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from annabelle.core.errors import AnnabelleError, Conflict, NotAllowed, NotFound, OperatorMistake, TooLarge
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.files.layout import FOLDERS
+from annabelle.servers.kit.files.paths import WORKSPACE_FOLDERS
 from annabelle.servers.kit.files.workspace import Workspace, clean_name
 from servers.speaking import WriteGrants
 
@@ -36,7 +36,7 @@ async def test_what_is_kept_can_be_read(files: Workspace, workspace: Path) -> No
     kept = await files.keep("Downloads", "a b.txt", b"data")
     assert (kept.path, kept.size) == ("Downloads/a b.txt", 4)
     assert (await files.read(kept.path)).data == b"data"
-    assert all((workspace / folder).is_dir() for folder in FOLDERS)
+    assert all((workspace / folder).is_dir() for folder in WORKSPACE_FOLDERS)
 
 
 async def test_nothing_that_was_kept_is_replaced(files: Workspace, workspace: Path) -> None:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.skills.front_matter import FrontMatterMistake, parse
-from annabelle.skills.reading import PlaybookMistake, playbook_from
+from annabelle.skills.playbook import FrontMatterMistake, PlaybookMistake, parse_front_matter, parse_playbook
 
 WHOLE = """\ufeff---
 # how to look after plants
@@ -30,13 +29,13 @@ Not a fence any more.
 
 @pytest.mark.req("PLB-01")
 def test_every_way_to_write_a_value_is_read() -> None:
-    playbook = playbook_from(WHOLE, "other")
+    playbook = parse_playbook(WHOLE, "other")
     assert (playbook.name, playbook.priority) == ("gardening", 12)
     assert playbook.description == "Water, weed: and wait"
     assert playbook.keywords == ("rose", "it's dry", "a, b", "what's wilting")
     assert playbook.required_tools == ("filer_read_file", "filer_create_file")
     assert playbook.instructions == "Water at night.\n\n---\nNot a fence any more."
-    bare = playbook_from("---\r\nkeywords: [x]\r\n---\r\nDo it.\r\n", "plain")
+    bare = parse_playbook("---\r\nkeywords: [x]\r\n---\r\nDo it.\r\n", "plain")
     assert (bare.name, bare.priority, bare.instructions) == ("plain", 0, "Do it.")
 
 
@@ -66,14 +65,14 @@ def test_every_way_to_write_a_value_is_read() -> None:
 )
 def test_what_can_not_be_meant_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(PlaybookMistake, match=said):
-        playbook_from(text, "plain")
+        parse_playbook(text, "plain")
 
 
 @given(st.text(alphabet=st.sampled_from("-: \n[]\"'#,ab\\\t\r\x00é"), max_size=60))
 def test_no_text_breaks_the_reader(text: str) -> None:
     for whole in (text, f"---\n{text}\n---\nbody"):
         try:
-            document = parse(whole)
+            document = parse_front_matter(whole)
         except FrontMatterMistake as mistake:
             assert str(mistake).startswith("line ")  # noqa: PT017
         else:

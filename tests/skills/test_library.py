@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.skills.library import PlaybookFolder
+from annabelle.skills.playbook_folder import PlaybookFolder
 
 
 def write(folder: Path, name: str, *keywords: str, priority: int = 0, body: str = "Do it.") -> Path:

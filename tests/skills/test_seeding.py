@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.skills.library import PlaybookFolder
-from annabelle.skills.reading import read_playbook
-from annabelle.skills.seeding import (
+from annabelle.skills.playbook import read_playbook
+from annabelle.skills.playbook_folder import (
     DEFAULTS,
     MANIFEST,
     SERVERS_WITH_PLAYBOOKS,
+    PlaybookFolder,
     default_playbooks,
     seed_playbooks,
 )

@@ -10,7 +10,7 @@ import pytest
 from annabelle.core.messages import InboundMessage
 from annabelle.store import messages, threads
 from annabelle.store.database import Database, sqlite_url
-from annabelle.store.messages import QueueLimits, Received
+from annabelle.store.messages import QueuedReceipt, QueueLimits
 from annabelle.store.threads import Thread
 from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
 
@@ -36,7 +36,7 @@ async def db(database_url: str, tmp_path: Path) -> AsyncIterator[Database]:
 @pytest.fixture
 async def thread(db: Database) -> Thread:
     return await db.write(
-        lambda c: threads.find_or_create(c, channel="cli", chat_id="main", user_id="owner", agent_id="annabelle")
+        lambda c: threads.find_or_create_thread(c, channel="cli", chat_id="main", user_id="owner", agent_id="annabelle")
     )
 
 
@@ -46,16 +46,16 @@ def receive(db: Database, thread: Thread):
 
     async def take(
         text: str, *, chat_id: str = "main", limits: QueueLimits | None = None, **fields: object
-    ) -> Received:
+    ) -> QueuedReceipt:
         message = InboundMessage.model_validate(
             {"channel": "cli", "chat_id": chat_id, "sender_id": "ada", "text": text, **fields}
         )
 
-        def change(c) -> Received:
-            where = threads.find_or_create(
+        def change(c) -> QueuedReceipt:
+            where = threads.find_or_create_thread(
                 c, channel="cli", chat_id=chat_id, user_id=message.user_id, agent_id="annabelle"
             )
-            return messages.receive(c, where, message, limits or QueueLimits())
+            return messages.queue_message(c, where, message, limits or QueueLimits())
 
         return await db.write(change)
 

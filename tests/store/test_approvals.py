@@ -12,18 +12,17 @@ from sqlalchemy import Connection
 from annabelle.core.contract import ParkedCall, ParkedTurn
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import now
-from annabelle.hub.approvals.parking import carry_on, park
-from annabelle.store import approvals, messages, open_questions, threads
-from annabelle.store.approvals import Approval, NewApproval, Verdict, Yes
+from annabelle.hub.approvals.approval_store import park_turn, resume_if_answered
+from annabelle.store import approvals, messages, threads
+from annabelle.store.approvals import Approval, ApprovalBinding, ApprovalVerdict, NewApproval, OpenQuestionFilter
 from annabelle.store.database import Database
-from annabelle.store.messages import Received, StoredMessage
-from annabelle.store.open_questions import Where
+from annabelle.store.messages import QueuedReceipt, StoredMessage
 
-Receive = Callable[..., Awaitable[Received]]
+Receive = Callable[..., Awaitable[QueuedReceipt]]
 
 
-def yes(message: StoredMessage, digest: str = "d1") -> Yes:
-    return Yes(message.id, message.user_id, "annabelle", digest)
+def yes(message: StoredMessage, digest: str = "d1") -> ApprovalBinding:
+    return ApprovalBinding(message.id, message.user_id, "annabelle", digest)
 
 
 async def ask(db: Database, message: StoredMessage, number: int = 0, hours: float = 24) -> Approval:
@@ -37,7 +36,7 @@ async def ask(db: Database, message: StoredMessage, number: int = 0, hours: floa
         reasons=("because",),
         expires_at=now() + timedelta(hours=hours),
     )
-    return await db.write(lambda conn: approvals.ask(conn, new))
+    return await db.write(lambda conn: approvals.add_approval(conn, new))
 
 
 @pytest.mark.req("POL-03")
@@ -46,13 +45,13 @@ async def test_the_same_call_asks_once_and_is_answered_once(db: Database, receiv
     asked = await ask(db, message)
     assert (await ask(db, message)).id == asked.id
     assert (asked.state, asked.arguments, asked.reasons) == ("pending", {"to": "bob", "n": 0}, ["because"])
-    verdicts = [Verdict("approved", "owner"), Verdict("denied", "owner", "no")]
+    verdicts = [ApprovalVerdict("approved", "owner"), ApprovalVerdict("denied", "owner", "no")]
     answers = await asyncio.gather(
-        *(db.write(lambda conn, one=one: approvals.decide(conn, asked.id, one)) for one in verdicts)
+        *(db.write(lambda conn, one=one: approvals.decide_approval(conn, asked.id, one)) for one in verdicts)
     )
     assert sorted(answers) == [False, True]
     with pytest.raises(NotFound):
-        await db.read(lambda conn: approvals.get(conn, asked.id, "ada"))
+        await db.read(lambda conn: approvals.get_approval(conn, asked.id, "ada"))
 
 
 @pytest.mark.req("POL-03")
@@ -60,17 +59,17 @@ async def test_the_same_call_asks_once_and_is_answered_once(db: Database, receiv
 async def test_a_yes_is_used_by_one_call_however_many_come_at_once(db: Database, receive: Receive) -> None:
     message = (await receive("post it")).message
     asked = await ask(db, message)
-    await db.write(lambda conn: approvals.decide(conn, asked.id, Verdict("approved", "owner")))
+    await db.write(lambda conn: approvals.decide_approval(conn, asked.id, ApprovalVerdict("approved", "owner")))
     bound = yes(message, "d0")
 
-    def use(call_id: str, by: Yes = bound) -> Awaitable[str | None]:
-        return db.write(lambda conn: approvals.use(conn, by, call_id))
+    def use(call_id: str, by: ApprovalBinding = bound) -> Awaitable[str | None]:
+        return db.write(lambda conn: approvals.use_approval(conn, by, call_id))
 
     for stranger in (
         yes(message, "d1"),
-        Yes("msg_other", "owner", "annabelle", "d0"),
-        Yes(message.id, "ada", "annabelle", "d0"),
-        Yes(message.id, "owner", "other", "d0"),
+        ApprovalBinding("msg_other", "owner", "annabelle", "d0"),
+        ApprovalBinding(message.id, "ada", "annabelle", "d0"),
+        ApprovalBinding(message.id, "owner", "other", "d0"),
     ):
         assert await use("c0", stranger) is None
     used = await asyncio.gather(*(use(f"c{number}") for number in range(5)))
@@ -87,21 +86,21 @@ async def test_answers_that_come_at_once_carry_the_turn_on_once(db: Database, re
     pending = tuple(ParkedCall(model_id=one.id, name="post_letter", arguments={}, approval_id=one.id) for one in asked)
 
     def end_turn(conn: Connection) -> str | None:
-        park(conn, messages.load(conn, message.id), ParkedTurn(text="post both", pending=pending))
+        park_turn(conn, messages.load_message(conn, message.id), ParkedTurn(text="post both", pending=pending))
         return None
 
     def answer(conn: Connection, approval_id: str) -> str | None:
-        threads.touch(conn, message.thread_id, now())
-        approvals.decide(conn, approval_id, Verdict("approved", "owner"))
-        going_on = carry_on(conn, messages.load(conn, message.id))
+        threads.touch_thread(conn, message.thread_id, now())
+        approvals.decide_approval(conn, approval_id, ApprovalVerdict("approved", "owner"))
+        going_on = resume_if_answered(conn, messages.load_message(conn, message.id))
         return None if going_on is None else going_on.id
 
     await asyncio.gather(db.write(end_turn), *(db.write(lambda conn, one=one: answer(conn, one.id)) for one in asked))
-    listed = await db.read(lambda conn: messages.listing(conn, message.thread_id, "owner"))
+    listed = await db.read(lambda conn: messages.list_messages(conn, message.thread_id, "owner"))
     (going_on,) = [line for line in listed if line.source == "decision"]
     assert going_on.metadata == {"resumes": message.id, "root": message.id}
     assert going_on.content == "\n".join(["Approved: post_letter"] * 3)
-    states = await db.read(lambda conn: [one.resumed_by for one in approvals.of_message(conn, message.id)])
+    states = await db.read(lambda conn: [one.resumed_by for one in approvals.list_message_approvals(conn, message.id)])
     assert states == [going_on.id] * 3
 
 
@@ -111,8 +110,10 @@ async def test_an_answer_after_its_time_is_none_also_before_the_question_was_end
     db: Database, receive: Receive
 ) -> None:
     late = await ask(db, (await receive("post it")).message, hours=-1)
-    assert not await db.write(lambda conn: approvals.decide(conn, late.id, Verdict("approved", "owner")))
-    found = await db.read(lambda conn: approvals.get(conn, late.id, "owner"))
+    assert not await db.write(
+        lambda conn: approvals.decide_approval(conn, late.id, ApprovalVerdict("approved", "owner"))
+    )
+    found = await db.read(lambda conn: approvals.get_approval(conn, late.id, "owner"))
     assert (found.state, found.decided_at, found.decided_by) == ("pending", None, None)
 
 
@@ -123,13 +124,22 @@ async def test_what_waits_is_found_by_where_it_was_asked_and_by_its_time(db: Dat
     soon = await ask(db, there, hours=1)
 
     def look(conn: Connection) -> list[list[str]]:
-        places = (Where(), Where(chat_id="there"), Where(thread_id=here.thread_id), Where(agent_id="other"))
-        return [open_questions.asking(conn, where) for where in places]
+        places = (
+            OpenQuestionFilter(),
+            OpenQuestionFilter(chat_id="there"),
+            OpenQuestionFilter(thread_id=here.thread_id),
+            OpenQuestionFilter(agent_id="other"),
+        )
+        return [approvals.list_waiting_messages(conn, where) for where in places]
 
     assert await db.read(look) == [[here.id, there.id], [there.id], [here.id], []]
-    assert await db.read(lambda conn: open_questions.due(conn, now())) == [here.id]
-    assert await db.read(open_questions.next_expiry) == late.expires_at
-    await db.write(lambda conn: approvals.end(conn, [late.id], "expired"))
-    assert await db.read(open_questions.next_expiry) == soon.expires_at
-    assert [one.id for one in await db.read(lambda conn: approvals.listing(conn, "owner", "expired"))] == [late.id]
-    assert not await db.write(lambda conn: approvals.decide(conn, late.id, Verdict("approved", "owner")))
+    assert await db.read(lambda conn: approvals.list_expired_messages(conn, now())) == [here.id]
+    assert await db.read(approvals.next_expiry) == late.expires_at
+    await db.write(lambda conn: approvals.end_approvals(conn, [late.id], "expired"))
+    assert await db.read(approvals.next_expiry) == soon.expires_at
+    assert [one.id for one in await db.read(lambda conn: approvals.list_approvals(conn, "owner", "expired"))] == [
+        late.id
+    ]
+    assert not await db.write(
+        lambda conn: approvals.decide_approval(conn, late.id, ApprovalVerdict("approved", "owner"))
+    )

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from annabelle.core.messages import InboundMessage
-from annabelle.store import claims, messages, threads
+from annabelle.store import messages, threads
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
 from annabelle.store.messages import QueueLimits
-from annabelle.store.migrate import create
+from annabelle.store.schema_migration import create_tables
 
 CHATS, OWNERS, BOUND = ["a", "b", "c"], ["hub1", "hub2"], 2
 
@@ -23,7 +23,7 @@ CHATS, OWNERS, BOUND = ["a", "b", "c"], ["hub1", "hub2"], 2
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     made = make_engine(sqlite_url(tmp_path_factory.mktemp("claims") / "annabelle.db"), pool_size=1)
     with made.begin() as connection:
-        create(connection)
+        create_tables(connection)
     yield made
     made.dispose()
 
@@ -45,16 +45,16 @@ def test_claims_follow_the_model(engine: Engine, actions: list[tuple[str, object
         for what, which in actions:
             if what == "receive":
                 chat = str(which)
-                thread = threads.find_or_create(connection, channel="t", chat_id=chat, user_id="u", agent_id="a")
+                thread = threads.find_or_create_thread(connection, channel="t", chat_id=chat, user_id="u", agent_id="a")
                 message = InboundMessage(channel="t", chat_id=chat, sender_id="s", text="x", user_id="u")
-                messages.receive(connection, thread, message, QueueLimits())
+                messages.queue_message(connection, thread, message, QueueLimits())
                 waiting[chat].append(message.id)
             elif what == "claim":
                 owner = str(which)
                 free = BOUND - sum(holder == owner for holder, _message in held.values())
                 idle = [(waiting[chat][0], chat) for chat in CHATS if waiting[chat] and chat not in held]
                 expected = [message_id for message_id, _chat in sorted(idle)[: max(0, free)]]
-                taken = claims.claim_next(connection, owner, BOUND)
+                taken = messages.claim_next_messages(connection, owner, BOUND)
                 assert [one.message_id for one in taken] == expected
                 for one in taken:
                     waiting[one.message.chat_id].pop(0)
@@ -62,9 +62,9 @@ def test_claims_follow_the_model(engine: Engine, actions: list[tuple[str, object
             elif held:
                 chat = sorted(held)[int(str(which)) % len(held)]
                 _owner, message_id = held.pop(chat)
-                assert messages.set_state(connection, message_id, "done")
-                assert claims.release(connection, message_id)
+                assert messages.set_message_state(connection, message_id, "done")
+                assert messages.release_claim(connection, message_id)
             for owner in OWNERS:
                 mine = sorted(message_id for holder, message_id in held.values() if holder == owner)
-                assert [one.message_id for one in claims.held(connection, owner)] == mine
+                assert [one.message_id for one in messages.list_claims(connection, owner)] == mine
         connection.rollback()

@@ -18,11 +18,11 @@ from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import DBAPIError
 
 from annabelle.core.errors import AlreadyRunning, ConfigMistake, StorageTrouble, Unavailable
-from annabelle.store import agent_states
-from annabelle.store.columns import Json, Moment, Words
+from annabelle.store import cost_control
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.engine import make_engine, parse_url
-from annabelle.store.lock import FileLock
+from annabelle.store.file_lock import FileLock
+from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
 from annabelle.store.tables import sessions
 
 
@@ -232,8 +232,8 @@ async def test_an_unreachable_server_is_named_without_its_password() -> None:
 
 
 async def test_times_come_back_aware_and_the_same(db: Database) -> None:
-    paused = await db.write(lambda c: agent_states.pause(c, "a", "why"))
-    found = await db.read(lambda c: agent_states.get(c, "a"))
+    paused = await db.write(lambda c: cost_control.pause_agent(c, "a", "why"))
+    found = await db.read(lambda c: cost_control.get_agent_state(c, "a"))
     assert found == paused
     assert found.paused_at is not None
     assert found.paused_at.utcoffset() == timedelta(0)
@@ -242,17 +242,17 @@ async def test_times_come_back_aware_and_the_same(db: Database) -> None:
 def test_a_time_is_stored_as_iso_text_in_utc() -> None:
     dialect = make_engine("sqlite:////tmp/never-opened.db").dialect
     noon = datetime(2026, 5, 1, 14, tzinfo=timezone(timedelta(hours=2)))
-    assert Moment().process_bind_param(noon, dialect) == "2026-05-01T12:00:00.000000+00:00"
-    assert Moment().process_result_value("2026-05-01T12:00:00.000000+00:00", dialect) == noon.astimezone(UTC)
+    assert UtcTimestamp().process_bind_param(noon, dialect) == "2026-05-01T12:00:00.000000+00:00"
+    assert UtcTimestamp().process_result_value("2026-05-01T12:00:00.000000+00:00", dialect) == noon.astimezone(UTC)
     with pytest.raises(ValueError, match="without a zone"):
-        Moment().process_bind_param(datetime(2026, 5, 1), dialect)
+        UtcTimestamp().process_bind_param(datetime(2026, 5, 1), dialect)
 
 
 @settings(max_examples=200)
 @given(st.text(st.characters(codec=None)))
 def test_any_text_can_be_stored_and_honest_text_is_not_changed(value: str) -> None:
     dialect = make_engine("sqlite:////tmp/never-opened.db").dialect
-    kept = Words().process_bind_param(value, dialect)
+    kept = SafeText().process_bind_param(value, dialect)
     assert kept is not None
     kept.encode()
     assert "\x00" not in kept
@@ -263,11 +263,11 @@ def test_any_text_can_be_stored_and_honest_text_is_not_changed(value: str) -> No
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(st.characters(codec=None)), st.lists))
 def test_any_json_comes_back_as_it_was(value: object) -> None:
     dialect = make_engine("sqlite:////tmp/never-opened.db").dialect
-    kept = Json().process_bind_param(value, dialect)
+    kept = JsonText().process_bind_param(value, dialect)
     if value is not None:
         assert kept is not None
         kept.encode()
-    assert Json().process_result_value(kept, dialect) == value
+    assert JsonText().process_result_value(kept, dialect) == value
 
 
 async def test_hostile_text_survives_both_engines(db: Database) -> None:

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from annabelle.core.errors import NotFound
-from annabelle.core.events import TurnEvent
-from annabelle.store import events
+from annabelle.core.messages import TurnEvent
+from annabelle.store import threads
 from annabelle.store.database import Database
 from annabelle.store.threads import Thread
 
@@ -19,46 +19,46 @@ def event(key: str, message_id: str = "msg_1", **fields: object) -> TurnEvent:
 
 async def test_events_are_numbered_in_their_order(db: Database, thread: Thread) -> None:
     new = [event(f"0:0:{n}", step=1, attempt=2, data={"text": f"{n}"}) for n in range(120)]
-    stored = await db.write(lambda c: events.append(c, thread.id, new))
+    stored = await db.write(lambda c: threads.append_events(c, thread.id, new))
     assert [one.key for one in stored] == [one.key for one in new]
     numbers = [one.seq for one in stored]
     assert numbers == sorted(set(numbers))
-    read = await db.read(lambda c: events.after(c, thread.id, "owner"))
+    read = await db.read(lambda c: threads.list_events_after(c, thread.id, "owner"))
     assert read == stored
     assert read[0].data == {"text": "0"}
     assert (read[0].step, read[0].attempt, read[0].at) == (1, 2, new[0].at)
 
 
 async def test_a_known_key_is_passed_over(db: Database, thread: Thread) -> None:
-    first = await db.write(lambda c: events.append(c, thread.id, [event("a"), event("b")]))
-    again = await db.write(lambda c: events.append(c, thread.id, [event("b"), event("c"), event("c")]))
+    first = await db.write(lambda c: threads.append_events(c, thread.id, [event("a"), event("b")]))
+    again = await db.write(lambda c: threads.append_events(c, thread.id, [event("b"), event("c"), event("c")]))
     assert [one.key for one in first + again] == ["a", "b", "c"]
-    other = await db.write(lambda c: events.append(c, thread.id, [event("a", message_id="msg_2")]))
+    other = await db.write(lambda c: threads.append_events(c, thread.id, [event("a", message_id="msg_2")]))
     assert len(other) == 1
 
 
 async def test_a_reader_goes_on_where_it_stopped(db: Database, thread: Thread) -> None:
-    stored = await db.write(lambda c: events.append(c, thread.id, [event(f"{n}") for n in range(5)]))
-    rest = await db.read(lambda c: events.after(c, thread.id, "owner", stored[1].seq, 2))
+    stored = await db.write(lambda c: threads.append_events(c, thread.id, [event(f"{n}") for n in range(5)]))
+    rest = await db.read(lambda c: threads.list_events_after(c, thread.id, "owner", stored[1].seq, 2))
     assert [one.key for one in rest] == ["2", "3"]
-    assert await db.read(lambda c: events.last_seq(c, "owner")) == stored[-1].seq
-    assert await db.read(lambda c: events.last_seq(c, "nobody")) == 0
+    assert await db.read(lambda c: threads.last_event_number(c, "owner")) == stored[-1].seq
+    assert await db.read(lambda c: threads.last_event_number(c, "nobody")) == 0
 
 
 @pytest.mark.incident("I-10")
 async def test_events_of_someone_else_are_not_read(db: Database, thread: Thread) -> None:
-    await db.write(lambda c: events.append(c, thread.id, [event("a")]))
+    await db.write(lambda c: threads.append_events(c, thread.id, [event("a")]))
     for thread_id in (thread.id, None):
-        assert await db.read(lambda c, t=thread_id: events.after(c, t, "mallory")) == []
-        assert len(await db.read(lambda c, t=thread_id: events.after(c, t, "owner"))) == 1
-    assert await db.read(lambda c: events.of_message(c, "msg_1", "mallory")) == []
-    assert len(await db.read(lambda c: events.of_message(c, "msg_1", "owner"))) == 1
+        assert await db.read(lambda c, t=thread_id: threads.list_events_after(c, t, "mallory")) == []
+        assert len(await db.read(lambda c, t=thread_id: threads.list_events_after(c, t, "owner"))) == 1
+    assert await db.read(lambda c: threads.list_message_events(c, "msg_1", "mallory")) == []
+    assert len(await db.read(lambda c: threads.list_message_events(c, "msg_1", "owner"))) == 1
 
 
 async def test_an_event_of_no_thread_is_refused(db: Database) -> None:
     with pytest.raises(NotFound):
-        await db.write(lambda c: events.append(c, "thr_none", [event("a")]))
-    assert await db.write(lambda c: events.append(c, "thr_none", [])) == []
+        await db.write(lambda c: threads.append_events(c, "thr_none", [event("a")]))
+    assert await db.write(lambda c: threads.append_events(c, "thr_none", [])) == []
 
 
 async def test_a_reader_that_follows_many_writers_misses_nothing(db: Database, thread: Thread) -> None:
@@ -68,7 +68,7 @@ async def test_a_reader_that_follows_many_writers_misses_nothing(db: Database, t
     async def follow(count: int) -> None:
         last = 0
         while len(seen) < count:
-            for one in await db.read(lambda c, after=last: events.after(c, None, "owner", after)):
+            for one in await db.read(lambda c, after=last: threads.list_events_after(c, None, "owner", after)):
                 last = one.seq
                 seen.append(one.seq)
 
@@ -76,5 +76,5 @@ async def test_a_reader_that_follows_many_writers_misses_nothing(db: Database, t
         group.create_task(follow(60))
         for n in range(30):
             pair = [event(f"{n}:a"), event(f"{n}:b")]
-            group.create_task(db.write(lambda c, pair=pair: events.append(c, thread.id, pair)))
+            group.create_task(db.write(lambda c, pair=pair: threads.append_events(c, thread.id, pair)))
     assert seen == sorted(set(seen))

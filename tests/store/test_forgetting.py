@@ -7,28 +7,25 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from annabelle.core.events import TurnEvent
-from annabelle.core.masking import MASK
-from annabelle.core.messages import now
-from annabelle.core.needle import Needle
-from annabelle.store import backup, events, forgetting, messages, sessions, threads, to_remember, tool_calls
+from annabelle.core.messages import TurnEvent, now
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher
+from annabelle.store import backup, memory_queue, messages, sessions, text_removal, threads, tool_calls
 from annabelle.store.database import Database
-from annabelle.store.messages import Received
-from annabelle.store.residue import bytes_hold, file_holds
-from annabelle.store.sweep import Sweep
+from annabelle.store.messages import QueuedReceipt
 from annabelle.store.tables import events as event_table
 from annabelle.store.tables import messages as messages_table
 from annabelle.store.tables import metadata
 from annabelle.store.tables import tool_calls as call_table
+from annabelle.store.text_removal import TextRemoval, bytes_contain, file_contains
 from annabelle.store.threads import Thread
-from annabelle.store.tool_calls import NewCall
+from annabelle.store.tool_calls import NewToolCall
 
 SECRET = "Zürich Vault 4711"
 TABLES = [f'"{name}"' for name in metadata.tables]
 
 
-def sweep(*, apply: bool = True, user: str = "owner") -> Sweep:
-    return Sweep(Needle([SECRET]), apply, user)
+def sweep(*, apply: bool = True, user: str = "owner") -> TextRemoval:
+    return TextRemoval(ForgetMatcher([SECRET]), apply, user)
 
 
 async def everything(db: Database) -> str:
@@ -46,18 +43,18 @@ async def everything(db: Database) -> str:
 
 @pytest.mark.req("TRU-09")
 async def test_a_text_is_gone_from_every_table_and_the_rest_stays(db: Database, thread: Thread, receive):
-    said: Received = await receive(f"my code is {SECRET.upper()}")
+    said: QueuedReceipt = await receive(f"my code is {SECRET.upper()}")
     await receive("something else")
 
     def more(connection: sa.Connection) -> None:
         message_id = said.message.id
-        call = NewCall(f"{message_id}:1:0", "memory_store_fact", "plainhash", "owner", message_id=message_id)
-        tool_calls.begin(connection, call)
-        tool_calls.finish(connection, call.call_id, {"text": f"stored: {SECRET}", "trust": "trusted"})
-        sessions.append(connection, "annabelle", thread.id, [{"type": "turn", "user": SECRET}], user_id="owner")
-        to_remember.add(connection, said.message, "annabelle")
+        call = NewToolCall(f"{message_id}:1:0", "memory_store_fact", "plainhash", "owner", message_id=message_id)
+        tool_calls.begin_call(connection, call)
+        tool_calls.finish_call(connection, call.call_id, {"text": f"stored: {SECRET}", "trust": "trusted"})
+        sessions.append_session(connection, "annabelle", thread.id, [{"type": "turn", "user": SECRET}], user_id="owner")
+        memory_queue.add_unstored_turn(connection, said.message, "annabelle")
         start = {"tool": "memory_store_fact", "arguments": {"fact": SECRET}}
-        events.append(
+        threads.append_events(
             connection, thread.id, [TurnEvent(message_id=message_id, key="1:start", type="tool_start", data=start)]
         )
         mine = messages_table.c.id == message_id
@@ -65,37 +62,37 @@ async def test_a_text_is_gone_from_every_table_and_the_rest_stays(db: Database, 
         connection.execute(sa.update(messages_table).where(mine).values(metadata={"id": SECRET, "kept": "yes"}))
 
     await db.write(more)
-    assert Needle([SECRET]).within(await everything(db))
-    looked = await db.read(lambda c: forgetting.forget(c, sweep(apply=False)))
-    assert Needle([SECRET]).within(await everything(db))
+    assert ForgetMatcher([SECRET]).found_in(await everything(db))
+    looked = await db.read(lambda c: text_removal.remove_text(c, sweep(apply=False)))
+    assert ForgetMatcher([SECRET]).found_in(await everything(db))
 
-    done = await db.write(lambda c: forgetting.forget(c, sweep()))
+    done = await db.write(lambda c: text_removal.remove_text(c, sweep()))
 
     assert done == looked == {"messages": 1, "events": 1, "tool_calls": 1, "sessions": 1}
     left = await everything(db)
-    assert not Needle([SECRET]).within(left)
+    assert not ForgetMatcher([SECRET]).found_in(left)
     assert "something else" in left
     assert "yes" in left
-    message = await db.read(lambda c: messages.load(c, said.message.id))
-    assert message.content == MASK
+    message = await db.read(lambda c: messages.load_message(c, said.message.id))
+    assert message.content == FORGOTTEN_MASK
     hashes = await db.read(lambda c: c.execute(sa.select(call_table.c.arguments_hash)).scalars().all())
     assert hashes == ["forgotten"]
-    assert await db.read(lambda c: to_remember.waiting(c, 10)) == []
-    assert await db.write(lambda c: forgetting.forget(c, sweep())) == {}
+    assert await db.read(lambda c: memory_queue.list_unstored_turns(c, 10)) == []
+    assert await db.write(lambda c: text_removal.remove_text(c, sweep())) == {}
 
 
 @pytest.mark.req("TRU-09")
 async def test_a_sentence_a_model_said_in_pieces_is_emptied_as_a_whole(db: Database, thread: Thread, receive):
-    said: Received = await receive("hello")
+    said: QueuedReceipt = await receive("hello")
     pieces = ["The code is Zür", "ich Va", "ult 47", "11."]
     spoken = [
         TurnEvent(message_id=said.message.id, key=f"1:1:{n}", type="text", step=1, attempt=1, data={"text": piece})
         for n, piece in enumerate(pieces)
     ]
     other = TurnEvent(message_id=said.message.id, key="2:1:0", type="text", step=2, attempt=1, data={"text": "Fine."})
-    await db.write(lambda c: events.append(c, thread.id, [*spoken, other]))
+    await db.write(lambda c: threads.append_events(c, thread.id, [*spoken, other]))
 
-    assert await db.write(lambda c: forgetting.forget(c, sweep())) == {"events": 4}
+    assert await db.write(lambda c: text_removal.remove_text(c, sweep())) == {"events": 4}
 
     left = await db.read(lambda c: c.execute(sa.select(event_table.c.data).order_by(event_table.c.seq)).scalars().all())
     assert left == [{"text": ""}] * 4 + [{"text": "Fine."}]
@@ -105,18 +102,18 @@ async def test_a_name_of_a_chat_becomes_another_and_stays_one_of_a_kind(db: Data
     for chat in ("zürich vault 4711", "Zürich Vault 4711", "work"):
         await receive("hello", chat_id=chat)
 
-    await db.write(lambda c: forgetting.forget(c, sweep()))
+    await db.write(lambda c: text_removal.remove_text(c, sweep()))
 
-    found = [thread.chat_id for thread in await db.read(lambda c: threads.listing(c, "owner", limit=10))]
+    found = [thread.chat_id for thread in await db.read(lambda c: threads.list_threads(c, "owner", limit=10))]
     assert len(found) == len(set(found)) == 4
     assert {"work", "main"} <= set(found)
-    assert not Needle([SECRET]).within(" ".join(found))
+    assert not ForgetMatcher([SECRET]).found_in(" ".join(found))
 
 
 @pytest.mark.incident("I-30")
 async def test_rows_of_another_person_are_theirs(db: Database, receive):
     await receive(SECRET, user_id="bob", chat_id="bobs")
-    assert await db.write(lambda c: forgetting.forget(c, sweep())) == {}
+    assert await db.write(lambda c: text_removal.remove_text(c, sweep())) == {}
     assert SECRET in await everything(db)
 
 
@@ -133,35 +130,42 @@ async def test_no_free_page_journal_or_new_backup_keeps_it(tmp_path: Path):
 
     await db.write(fill)
     before = backup.copy_file(file, tmp_path / "backups", "old", now())
-    assert file_holds(before, Needle([SECRET]))
+    assert file_contains(before, ForgetMatcher([SECRET]))
     await db.write(lambda c: c.exec_driver_sql("DELETE FROM notes") and None)
     journal = file.with_name("annabelle.db-wal")
-    assert bytes_hold(file, Needle([SECRET])) or bytes_hold(journal, Needle([SECRET]))  # deleting alone is not enough
+    assert bytes_contain(file, ForgetMatcher([SECRET])) or bytes_contain(
+        journal, ForgetMatcher([SECRET])
+    )  # deleting alone is not enough
 
-    await db.compact(TABLES)
+    await db.vacuum(TABLES)
 
     assert journal.stat().st_size == 0
-    assert not file_holds(file, Needle([SECRET]))
+    assert not file_contains(file, ForgetMatcher([SECRET]))
     after = backup.copy_file(file, tmp_path / "backups", "new", now())
-    assert not file_holds(after, Needle([SECRET]))
+    assert not file_contains(after, ForgetMatcher([SECRET]))
     await db.close()
 
 
 async def test_a_row_that_is_split_over_pages_is_seen_in_a_copy(tmp_path: Path):
     file = tmp_path / "annabelle.db"
-    needle = Needle(["needle " * 2000])
+    needle = ForgetMatcher(["needle " * 2000])
     db = await Database.open(f"sqlite:///{file}")
     await db.write(lambda c: c.exec_driver_sql("CREATE TABLE notes (note TEXT)") and None)
     await db.write(lambda c: c.exec_driver_sql("INSERT INTO notes VALUES (?)", ("needle " * 2000,)) and None)
     await db.close()
-    assert not bytes_hold(file, needle)
-    assert file_holds(file, needle)
+    assert not bytes_contain(file, needle)
+    assert file_contains(file, needle)
 
 
 @pytest.mark.parametrize("word", ["forgotten", "owner", "messages", "main", "done"])
 async def test_words_that_rows_themselves_are_made_of_come_to_an_end(db: Database, receive, word: str):
     await receive(f"I say {word}", chat_id=f"my {word}")
-    again = Sweep(Needle([word]), apply=True, user_id="owner")
-    assert (await db.write(lambda c: forgetting.forget(c, again)))["messages"] == 1
-    assert await db.write(lambda c: forgetting.forget(c, Sweep(Needle([word]), apply=True, user_id="owner"))) == {}
-    assert [thread.user_id for thread in await db.read(lambda c: threads.listing(c, "owner"))][:1] == ["owner"]
+    again = TextRemoval(ForgetMatcher([word]), apply=True, user_id="owner")
+    assert (await db.write(lambda c: text_removal.remove_text(c, again)))["messages"] == 1
+    assert (
+        await db.write(
+            lambda c: text_removal.remove_text(c, TextRemoval(ForgetMatcher([word]), apply=True, user_id="owner"))
+        )
+        == {}
+    )
+    assert [thread.user_id for thread in await db.read(lambda c: threads.list_threads(c, "owner"))][:1] == ["owner"]

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from annabelle.core.errors import Conflict, NotFound, TooManyRequests
 from annabelle.core.messages import InboundMessage
-from annabelle.store import claims, messages, threads
+from annabelle.store import messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tables import messages as table
@@ -19,7 +19,7 @@ from annabelle.store.threads import Thread
 
 async def test_a_chat_has_one_thread_per_person_and_agent(db: Database) -> None:
     def find(user: str = "owner", agent: str = "annabelle") -> Thread:
-        return lambda c: threads.find_or_create(c, channel="cli", chat_id="c", user_id=user, agent_id=agent)
+        return lambda c: threads.find_or_create_thread(c, channel="cli", chat_id="c", user_id=user, agent_id=agent)
 
     first = await db.write(find())
     assert await db.write(find()) == first
@@ -29,7 +29,9 @@ async def test_a_chat_has_one_thread_per_person_and_agent(db: Database) -> None:
 
 async def test_the_first_messages_of_a_new_chat_at_once_make_one_thread(db: Database) -> None:
     def find(connection) -> Thread:
-        return threads.find_or_create(connection, channel="cli", chat_id="new", user_id="owner", agent_id="annabelle")
+        return threads.find_or_create_thread(
+            connection, channel="cli", chat_id="new", user_id="owner", agent_id="annabelle"
+        )
 
     found = await asyncio.gather(*(db.write(find) for _ in range(10)))
     assert len({thread.id for thread in found}) == 1
@@ -37,18 +39,18 @@ async def test_the_first_messages_of_a_new_chat_at_once_make_one_thread(db: Data
 
 @pytest.mark.incident("I-10")
 async def test_a_thread_of_someone_else_is_not_found(db: Database, thread: Thread) -> None:
-    assert (await db.read(lambda c: threads.get(c, thread.id, "owner"))).id == thread.id
+    assert (await db.read(lambda c: threads.get_thread(c, thread.id, "owner"))).id == thread.id
     with pytest.raises(NotFound):
-        await db.read(lambda c: threads.get(c, thread.id, "mallory"))
-    assert await db.read(lambda c: threads.listing(c, "mallory")) == []
+        await db.read(lambda c: threads.get_thread(c, thread.id, "mallory"))
+    assert await db.read(lambda c: threads.list_threads(c, "mallory")) == []
 
 
 async def test_the_thread_used_last_is_listed_first(db: Database, receive) -> None:
     for chat in ("one", "two", "three", "one"):
         await receive("hello", chat_id=chat)
-    listed = await db.read(lambda c: threads.listing(c, "owner"))
+    listed = await db.read(lambda c: threads.list_threads(c, "owner"))
     assert [thread.chat_id for thread in listed[:3]] == ["one", "three", "two"]
-    assert len(await db.read(lambda c: threads.listing(c, "owner", limit=2))) == 2
+    assert len(await db.read(lambda c: threads.list_threads(c, "owner", limit=2))) == 2
 
 
 @pytest.mark.req("SES-05")
@@ -66,9 +68,9 @@ async def test_a_message_is_kept_with_id_chat_role_content_and_iso_time(db: Data
 @pytest.mark.req("SES-05")
 async def test_the_users_message_stays_when_the_model_fails(db: Database, thread: Thread, receive) -> None:
     asked = (await receive("hello")).message
-    await db.write(lambda c: messages.set_state(c, asked.id, "failed"))
+    await db.write(lambda c: messages.set_message_state(c, asked.id, "failed"))
     reply = await db.write(lambda c: messages.add_reply(c, reply_to=asked.id, content="It failed.", source="error"))
-    listed = await db.read(lambda c: messages.listing(c, thread.id, "owner"))
+    listed = await db.read(lambda c: messages.list_messages(c, thread.id, "owner"))
     assert [(m.role, m.content, m.state) for m in listed] == [
         ("user", "hello", "failed"),
         ("assistant", "It failed.", "done"),
@@ -89,7 +91,7 @@ async def test_twenty_deliveries_of_one_message_at_once_store_it_once(db: Databa
     received = await asyncio.gather(*(receive("hello", external_id="42") for _ in range(20)))
     assert sum(not one.duplicate for one in received) == 1
     assert len({one.message.id for one in received}) == 1
-    assert len(await db.read(lambda c: messages.listing(c, thread.id, "owner"))) == 1
+    assert len(await db.read(lambda c: messages.list_messages(c, thread.id, "owner"))) == 1
 
 
 async def test_the_same_external_id_in_another_chat_or_of_another_person_is_another_message(receive) -> None:
@@ -126,7 +128,7 @@ async def test_a_full_thread_and_a_full_house_push_back(db: Database, receive) -
     await receive("1", chat_id="b", limits=limits)
     with pytest.raises(TooManyRequests, match="3 messages already wait in all threads"):
         await receive("1", chat_id="c", limits=limits)
-    await db.write(lambda c: claims.claim_next(c, "hub", 1))
+    await db.write(lambda c: messages.claim_next_messages(c, "hub", 1))
     await receive("1", chat_id="c", limits=limits)  # what runs does not wait
 
 
@@ -142,8 +144,8 @@ async def test_a_message_has_at_most_one_answer(db: Database, thread: Thread, re
         *(db.write(lambda c, n=n: messages.add_reply(c, reply_to=asked.id, content=f"answer {n}")) for n in range(8))
     )
     assert len({reply.id for reply in replies}) == 1
-    assert len(await db.read(lambda c: messages.listing(c, thread.id, "owner"))) == 2
-    assert await db.read(lambda c: messages.answer_to(c, asked.id)) == replies[0]
+    assert len(await db.read(lambda c: messages.list_messages(c, thread.id, "owner"))) == 2
+    assert await db.read(lambda c: messages.find_answer(c, asked.id)) == replies[0]
 
 
 async def test_what_an_agent_says_by_a_call_is_said_once_beside_the_answer(
@@ -156,7 +158,7 @@ async def test_what_an_agent_says_by_a_call_is_said_once_beside_the_answer(
     ]
     assert said[0] == said[1]
     await db.write(lambda c: messages.add_reply(c, reply_to=asked.id, content="done"))
-    listed = await db.read(lambda c: messages.listing(c, thread.id, "owner"))
+    listed = await db.read(lambda c: messages.list_messages(c, thread.id, "owner"))
     assert [message.content for message in listed] == ["hello", "working on it", "done"]
     assert listed[1].sender_id == "annabelle"
 
@@ -169,26 +171,26 @@ async def test_an_answer_to_nothing_is_not_possible(db: Database) -> None:
 async def test_order_is_the_order_of_arrival_whatever_the_clock_says(db: Database, thread: Thread, receive) -> None:
     for day, text in ((3, "first"), (1, "second"), (2, "third")):
         await receive(text, sent_at=datetime(2026, 5, day, tzinfo=UTC))
-    listed = await db.read(lambda c: messages.listing(c, thread.id, "owner"))
+    listed = await db.read(lambda c: messages.list_messages(c, thread.id, "owner"))
     assert [message.content for message in listed] == ["first", "second", "third"]
-    rest = await db.read(lambda c: messages.listing(c, thread.id, "owner", after=listed[0].position, limit=1))
+    rest = await db.read(lambda c: messages.list_messages(c, thread.id, "owner", after=listed[0].position, limit=1))
     assert rest == [listed[1]]
 
 
 @pytest.mark.incident("I-10")
 async def test_messages_of_someone_else_are_not_found(db: Database, thread: Thread, receive) -> None:
     asked = (await receive("hello")).message
-    assert await db.read(lambda c: messages.get(c, asked.id, "owner")) == asked
+    assert await db.read(lambda c: messages.get_message(c, asked.id, "owner")) == asked
     with pytest.raises(NotFound):
-        await db.read(lambda c: messages.get(c, asked.id, "mallory"))
-    assert await db.read(lambda c: messages.listing(c, thread.id, "mallory")) == []
+        await db.read(lambda c: messages.get_message(c, asked.id, "mallory"))
+    assert await db.read(lambda c: messages.list_messages(c, thread.id, "mallory")) == []
 
 
 async def test_a_finished_message_stays_as_it_ended(db: Database, receive) -> None:
     asked = (await receive("hello")).message
-    assert await db.write(lambda c: messages.set_state(c, asked.id, "done"))
-    assert not await db.write(lambda c: messages.set_state(c, asked.id, "running"))
-    assert (await db.read(lambda c: messages.load(c, asked.id))).state == "done"
+    assert await db.write(lambda c: messages.set_message_state(c, asked.id, "done"))
+    assert not await db.write(lambda c: messages.set_message_state(c, asked.id, "running"))
+    assert (await db.read(lambda c: messages.load_message(c, asked.id))).state == "done"
 
 
 async def test_text_that_no_engine_can_hold_does_not_lose_the_message(db: Database, thread: Thread) -> None:
@@ -196,7 +198,7 @@ async def test_text_that_no_engine_can_hold_does_not_lose_the_message(db: Databa
         id="msg_x", channel="cli", chat_id="main", sender_id="s", user_id="owner", text="a\x00b\ud800",
         external_id=None, sent_at=datetime(2026, 1, 1, tzinfo=UTC), agent_id=None,
     )  # fmt: skip
-    stored = await db.write(lambda c: messages.receive(c, thread, message, QueueLimits()))
+    stored = await db.write(lambda c: messages.queue_message(c, thread, message, QueueLimits()))
     assert stored.message.content == "a�b�"
 
 
@@ -211,4 +213,4 @@ async def test_the_replies_to_a_message_are_found_however_much_was_said_since(db
         return [said.id, answer.id]
 
     expected = await db.write(say)
-    assert [reply.id for reply in await db.read(lambda c: messages.replies_to(c, asked))] == expected
+    assert [reply.id for reply in await db.read(lambda c: messages.list_replies(c, asked))] == expected

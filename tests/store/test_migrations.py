@@ -15,12 +15,12 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, inspect, text
 
 from annabelle.core.errors import AlreadyRunning, NotFound, StorageTrouble
-from annabelle.store import backup, migrate, snapshots, spending
+from annabelle.store import backup, cost_control, schema_migration
+from annabelle.store.alembic_runner import list_heads, run_alembic
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.engine import make_engine
-from annabelle.store.migrate import Plan
 from annabelle.store.migrations import FOLDER, NEWEST
-from annabelle.store.revisions import heads, run
+from annabelle.store.schema_migration import MigrationPlan
 from annabelle.store.tables import metadata
 
 HEAD = 'revision = "{revision}"\ndown_revision = {parent}\nimport sqlalchemy as sa\nfrom alembic import op\n\n'
@@ -32,14 +32,14 @@ NEW = HEAD + (
 BROKEN = NEW + "    op.create_table('half', sa.Column('id', sa.Text))\n    op.execute('SELECT * FROM nowhere')\n"
 
 
-def revisions(folder: Path, *sources: str) -> Plan:
+def revisions(folder: Path, *sources: str) -> MigrationPlan:
     """A history of its own, one revision per source, as an older or newer version of Annabelle would bring."""
     versions = folder / "versions"
     versions.mkdir(parents=True, exist_ok=True)
     for number, source in enumerate(sources, 1):
         parent = f'"r{number - 1}"' if number > 1 else "None"
         (versions / f"r{number}.py").write_text(source.format(revision=f"r{number}", parent=parent))
-    return Plan(newest=f"r{len(sources)}", folder=folder)
+    return MigrationPlan(newest=f"r{len(sources)}", folder=folder)
 
 
 def columns(connection: Connection) -> set[str]:
@@ -47,12 +47,12 @@ def columns(connection: Connection) -> set[str]:
 
 
 @pytest.fixture
-def old_plan(tmp_path: Path) -> Plan:
+def old_plan(tmp_path: Path) -> MigrationPlan:
     return revisions(tmp_path / "old", OLD)
 
 
 @pytest.fixture
-async def old_database(database_url: str, old_plan: Plan) -> str:
+async def old_database(database_url: str, old_plan: MigrationPlan) -> str:
     """A database as an older version left it, with something in it."""
     db = await Database.open(database_url, plan=old_plan)
     await db.write(lambda c: c.execute(text("INSERT INTO threads (id) VALUES ('ada')")))
@@ -64,7 +64,7 @@ async def old_database(database_url: str, old_plan: Plan) -> str:
 async def test_an_older_database_is_brought_up_to_date_with_its_data(old_database: str, tmp_path: Path) -> None:
     db = await Database.open(old_database, backups=tmp_path / "backups", plan=revisions(tmp_path / "new", OLD, NEW))
     assert await db.read(lambda c: c.execute(text("SELECT id, title FROM threads")).all()) == [("ada", "about ada")]
-    assert await db.read(migrate.revision) == "r2"
+    assert await db.read(schema_migration.read_revision) == "r2"
     await db.close()
 
 
@@ -80,14 +80,16 @@ async def test_a_backup_is_made_before_and_holds_the_old_state(old_database: str
             assert connection.execute(text("SELECT id FROM threads")).scalar() == "ada"
         engine.dispose()
     else:
-        (schema,) = await db.read(snapshots.listing)
+        (schema,) = await db.read(schema_migration.list_snapshots)
         assert schema.startswith("backup_r1_")
         assert await db.read(lambda c: c.execute(text(f'SELECT id FROM "{schema}".threads')).scalar()) == "ada"
     await db.close()
 
 
 @pytest.mark.incident("I-19")
-async def test_a_migration_that_fails_changes_nothing(old_database: str, old_plan: Plan, tmp_path: Path) -> None:
+async def test_a_migration_that_fails_changes_nothing(
+    old_database: str, old_plan: MigrationPlan, tmp_path: Path
+) -> None:
     broken = revisions(tmp_path / "new", OLD, BROKEN)
     for _ in range(2):
         with pytest.raises(Exception, match="nowhere"):
@@ -102,15 +104,15 @@ async def test_a_migration_that_fails_changes_nothing(old_database: str, old_pla
 
 
 @pytest.mark.incident("I-19")
-async def test_a_backup_file_can_be_put_back(tmp_path: Path, old_plan: Plan) -> None:
+async def test_a_backup_file_can_be_put_back(tmp_path: Path, old_plan: MigrationPlan) -> None:
     file, backups = tmp_path / "annabelle.db", tmp_path / "backups"
     await (await Database.open(sqlite_url(file), plan=old_plan)).close()
     db = await Database.open(sqlite_url(file), backups=backups, plan=revisions(tmp_path / "new", OLD, NEW))
     (kept,) = backups.iterdir()
     with pytest.raises(AlreadyRunning):
-        backup.restore(kept, file)
+        backup.restore_file(kept, file)
     await db.close()
-    backup.restore(kept, file)
+    backup.restore_file(kept, file)
     db = await Database.open(sqlite_url(file), plan=old_plan)
     assert await db.read(columns) == {"id"}
     await db.close()
@@ -118,7 +120,10 @@ async def test_a_backup_file_can_be_put_back(tmp_path: Path, old_plan: Plan) -> 
     with engine.connect() as connection:
         assert columns(connection) == {"id", "title"}  # what was there is not lost
     engine.dispose()
-    assert [backup.restore(kept, file).name for _ in range(2)] == ["annabelle.db.replaced-2", "annabelle.db.replaced-3"]
+    assert [backup.restore_file(kept, file).name for _ in range(2)] == [
+        "annabelle.db.replaced-2",
+        "annabelle.db.replaced-3",
+    ]
 
 
 @pytest.mark.incident("I-19")
@@ -127,37 +132,40 @@ async def test_a_snapshot_on_postgresql_can_be_put_back(postgres_url: str) -> No
     row = {"a": "agent", "t": "thread", "u": "owner", "r": '{"n":1}'}
     add = text("INSERT INTO sessions (agent_id, thread_id, user_id, record) VALUES (:a, :t, :u, :r)")
     await db.write(lambda c: c.execute(add, row))
-    schema = await db.write(lambda c: snapshots.take(c, NEWEST, migrate.now()))
+    schema = await db.write(lambda c: schema_migration.take_snapshot(c, NEWEST, schema_migration.now()))
     await db.write(lambda c: c.execute(text("DELETE FROM sessions")))
     await db.close()
-    snapshots.restore(postgres_url, schema)
+    schema_migration.restore_snapshot(postgres_url, schema)
     db = await Database.open(postgres_url)
     await db.write(lambda c: c.execute(add, row))  # the counter goes on behind what came back
     assert await db.read(lambda c: c.execute(text("SELECT position FROM sessions ORDER BY 1")).scalars().all()) == [
         1,
         2,
     ]
-    assert await db.read(migrate.revision) == NEWEST
+    assert await db.read(schema_migration.read_revision) == NEWEST
     await db.close()
     with pytest.raises(NotFound):
-        snapshots.restore(postgres_url, "backup_of_nothing")
+        schema_migration.restore_snapshot(postgres_url, "backup_of_nothing")
 
 
-async def test_only_the_last_backups_are_kept(tmp_path: Path, old_plan: Plan) -> None:
+async def test_only_the_last_backups_are_kept(tmp_path: Path, old_plan: MigrationPlan) -> None:
     file, backups = tmp_path / "annabelle.db", tmp_path / "backups"
     await (await Database.open(sqlite_url(file), plan=old_plan)).close()
-    made = [backup.copy_file(file, backups, "r1", migrate.now()) for _ in range(backup.KEEP + 2)]
+    made = [backup.copy_file(file, backups, "r1", schema_migration.now()) for _ in range(backup.KEEP_BACKUPS + 2)]
     assert sorted(backups.iterdir()) == sorted(made[2:])
 
 
 async def test_only_the_last_snapshots_are_kept(postgres_url: str) -> None:
     db = await Database.open(postgres_url)
-    made = [await db.write(lambda c: snapshots.take(c, "r1", migrate.now())) for _ in range(backup.KEEP + 1)]
-    assert await db.read(snapshots.listing) == made[1:]
+    made = [
+        await db.write(lambda c: schema_migration.take_snapshot(c, "r1", schema_migration.now()))
+        for _ in range(backup.KEEP_BACKUPS + 1)
+    ]
+    assert await db.read(schema_migration.list_snapshots) == made[1:]
     await db.close()
 
 
-async def test_a_backup_that_can_not_be_written_stops_the_upgrade(tmp_path: Path, old_plan: Plan) -> None:
+async def test_a_backup_that_can_not_be_written_stops_the_upgrade(tmp_path: Path, old_plan: MigrationPlan) -> None:
     file = tmp_path / "annabelle.db"
     await (await Database.open(sqlite_url(file), plan=old_plan)).close()
     (tmp_path / "backups").write_text("not a folder")
@@ -180,13 +188,13 @@ async def test_a_database_of_a_newer_version_is_left_alone(old_database: str, tm
 async def test_a_new_database_knows_its_revision_and_is_opened_again(database_url: str) -> None:
     for _ in range(2):
         db = await Database.open(database_url)
-        assert await db.read(migrate.revision) == NEWEST
+        assert await db.read(schema_migration.read_revision) == NEWEST
         await db.close()
 
 
 @pytest.mark.req("MEM-01")
 def test_there_is_one_newest_revision_and_the_program_names_it() -> None:
-    assert heads(FOLDER) == [NEWEST]
+    assert list_heads(FOLDER) == [NEWEST]
 
 
 @pytest.fixture
@@ -199,14 +207,14 @@ def empty(database_url: str) -> Iterator[Connection]:
 
 @pytest.mark.req("MEM-01")
 def test_the_revisions_and_the_tables_in_the_code_agree(empty: Connection) -> None:
-    run(empty, FOLDER, NEWEST)
+    run_alembic(empty, FOLDER, NEWEST)
     context = MigrationContext.configure(empty, opts={"compare_type": True, "compare_server_default": True})
     assert compare_metadata(context, metadata) == []
 
 
 @pytest.mark.req("TRU-01")
 def test_what_was_spent_before_budgets_came_counts_for_them(empty: Connection) -> None:
-    run(empty, FOLDER, "0002")
+    run_alembic(empty, FOLDER, "0002")
     add = text(
         "INSERT INTO model_calls (call_id, state, agent_id, user_id, purpose, provider, model, estimated_input_tokens,"
         " input_tokens, output_tokens, cached_tokens, cost_usd, reserved_at)"
@@ -215,9 +223,9 @@ def test_what_was_spent_before_budgets_came_counts_for_them(empty: Connection) -
     for call_id, usd, day in (("a", 0.25, "02"), ("b", 0.5, "03"), ("c", 0.125, "03"), ("d", None, "03")):
         at = f"2026-07-{day}T12:00:00.000000+00:00"
         empty.execute(add, {"id": call_id, "usd": usd, "at": at})
-    run(empty, FOLDER, NEWEST)
-    day, month = spending.standing(empty, datetime(2026, 7, 3, 12, tzinfo=UTC))
-    assert (day.settled, month.settled) == (spending.nano(0.625), spending.nano(0.875))
+    run_alembic(empty, FOLDER, NEWEST)
+    day, month = cost_control.read_spending(empty, datetime(2026, 7, 3, 12, tzinfo=UTC))
+    assert (day.settled, month.settled) == (cost_control.to_nano_usd(0.625), cost_control.to_nano_usd(0.875))
     assert (day.reserved, day.warned_at) == (0, None)
 
 
@@ -233,7 +241,9 @@ def test_a_new_database_is_the_same_as_one_brought_up_by_revisions(tmp_path: Pat
         # A column that was added later stands behind the last one, without a line of its own.
         return {(row[0], *sorted(part.strip(" ()\n\t") for part in re.split(r",\s+", row[1]))) for row in rows}
 
-    assert schema("new.db", migrate.create) == schema("old.db", lambda c: run(c, FOLDER, NEWEST))
+    assert schema("new.db", schema_migration.create_tables) == schema(
+        "old.db", lambda c: run_alembic(c, FOLDER, NEWEST)
+    )
 
 
 def test_a_start_with_nothing_to_do_does_not_load_alembic(tmp_path: Path) -> None:

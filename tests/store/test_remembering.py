@@ -8,12 +8,11 @@ import pytest
 from sqlalchemy import Connection, text
 
 from annabelle.core.messages import now
-from annabelle.store import idle_threads, messages, migrate, recent_turns, to_remember, tool_calls
+from annabelle.store import memory_queue, messages, schema_migration, tool_calls
 from annabelle.store.database import Database
-from annabelle.store.migrate import Plan
 from annabelle.store.migrations import FOLDER
-from annabelle.store.recent_turns import Seen
-from annabelle.store.tool_calls import NewCall
+from annabelle.store.schema_migration import MigrationPlan
+from annabelle.store.tool_calls import NewToolCall, SeenToolResult
 
 INSERT = (
     "INSERT INTO tool_calls (call_id, state, tool, arguments_hash, result, user_id, message_id, started_at) VALUES "
@@ -25,15 +24,15 @@ INSERT = (
 
 @pytest.mark.req("MEM-01", "TRU-03")
 async def test_a_database_of_the_first_version_keeps_its_rows_and_labels_what_came_back(database_url: str) -> None:
-    db = await Database.open(database_url, plan=Plan(newest="0001", folder=FOLDER))
-    assert await db.read(migrate.revision) == "0001"
+    db = await Database.open(database_url, plan=MigrationPlan(newest="0001", folder=FOLDER))
+    assert await db.read(schema_migration.read_revision) == "0001"
     await db.write(lambda c: c.exec_driver_sql(INSERT))
     await db.close()
     db = await Database.open(database_url)
     found = await db.read(lambda c: c.execute(text("SELECT call_id, trust FROM tool_calls ORDER BY 1")).all())
     assert found == [("a", "untrusted"), ("b", "trusted"), ("c", None)]
-    assert await db.read(idle_threads.listing) == []
-    assert await db.read(lambda c: to_remember.waiting(c, 1)) == []
+    assert await db.read(memory_queue.list_idle_threads) == []
+    assert await db.read(lambda c: memory_queue.list_unstored_turns(c, 1)) == []
     await db.close()
 
 
@@ -41,32 +40,32 @@ async def test_a_database_of_the_first_version_keeps_its_rows_and_labels_what_ca
 async def test_turns_wait_in_the_order_they_were_said_until_they_are_stored(db: Database, receive) -> None:
     first, second = (await receive("one")).message, (await receive("two")).message
     for message in (second, first, first):
-        await db.write(lambda c, m=message: to_remember.add(c, m, "annabelle"))
-    await db.write(lambda c: to_remember.failed(c, first.id))
-    waiting = await db.read(lambda c: to_remember.waiting(c, 10))
+        await db.write(lambda c, m=message: memory_queue.add_unstored_turn(c, m, "annabelle"))
+    await db.write(lambda c: memory_queue.count_failed_try(c, first.id))
+    waiting = await db.read(lambda c: memory_queue.list_unstored_turns(c, 10))
     assert [(row.message_id, row.agent_id, row.attempts) for row in waiting] == [
         (first.id, "annabelle", 1),
         (second.id, "annabelle", 0),
     ]
-    assert await db.read(lambda c: to_remember.waits(c, first.thread_id))
+    assert await db.read(lambda c: memory_queue.has_unstored_turn(c, first.thread_id))
     for message in (first, second):
-        await db.write(lambda c, m=message: to_remember.done(c, m.id))
-    assert not await db.read(lambda c: to_remember.waits(c, first.thread_id))
+        await db.write(lambda c, m=message: memory_queue.remove_unstored_turn(c, m.id))
+    assert not await db.read(lambda c: memory_queue.has_unstored_turn(c, first.thread_id))
 
 
 @pytest.mark.req("MEM-07")
 async def test_a_new_message_postpones_a_resting_thread_and_keeps_it_from_being_dropped(db: Database, receive) -> None:
     first, second = (await receive("one")).message, (await receive("two")).message
     later = now() + timedelta(seconds=300)
-    await db.write(lambda c: idle_threads.put(c, first, "annabelle", now()))
-    old = await db.read(lambda c: idle_threads.get(c, first.thread_id))
-    await db.write(lambda c: idle_threads.put(c, second, "annabelle", later))
+    await db.write(lambda c: memory_queue.put_idle_thread(c, first, "annabelle", now()))
+    old = await db.read(lambda c: memory_queue.get_idle_thread(c, first.thread_id))
+    await db.write(lambda c: memory_queue.put_idle_thread(c, second, "annabelle", later))
     assert old is not None
-    await db.write(lambda c: idle_threads.drop(c, old))
-    (kept,) = await db.read(idle_threads.listing)
+    await db.write(lambda c: memory_queue.remove_idle_thread(c, old))
+    (kept,) = await db.read(memory_queue.list_idle_threads)
     assert (kept.last_message_id, kept.due_at) == (second.id, later)
-    await db.write(lambda c: idle_threads.drop(c, kept))
-    assert await db.read(idle_threads.listing) == []
+    await db.write(lambda c: memory_queue.remove_idle_thread(c, kept))
+    assert await db.read(memory_queue.list_idle_threads) == []
 
 
 @pytest.mark.req("MEM-07")
@@ -74,19 +73,19 @@ async def test_a_thread_is_busy_while_a_message_waits_or_a_turn_is_not_stored(db
     message = (await receive("one")).message
 
     async def busy() -> bool:
-        return await db.read(lambda c: idle_threads.busy(c, message.thread_id))
+        return await db.read(lambda c: memory_queue.is_thread_busy(c, message.thread_id))
 
     assert await busy()
-    await db.write(lambda c: messages.set_state(c, message.id, "done"))
+    await db.write(lambda c: messages.set_message_state(c, message.id, "done"))
     assert not await busy()
-    await db.write(lambda c: to_remember.add(c, message, "annabelle"))
+    await db.write(lambda c: memory_queue.add_unstored_turn(c, message, "annabelle"))
     assert await busy()
 
 
 async def called(db: Database, message_id: str, tool: str, trust: str) -> None:
     def call(c: Connection) -> None:
-        tool_calls.begin(c, NewCall(f"{message_id}:{tool}", tool, "hash", "owner", "annabelle", message_id))
-        tool_calls.finish(c, f"{message_id}:{tool}", {"text": "x"}, trust)
+        tool_calls.begin_call(c, NewToolCall(f"{message_id}:{tool}", tool, "hash", "owner", "annabelle", message_id))
+        tool_calls.finish_call(c, f"{message_id}:{tool}", {"text": "x"}, trust)
 
     await db.write(call)
 
@@ -102,12 +101,12 @@ async def test_untrusted_results_of_all_turns_of_a_thread_are_seen_and_those_of_
     await called(db, later.id, "web_later", "untrusted")
     elsewhere = (await receive("z", chat_id="another")).message
     await called(db, elsewhere.id, "web_elsewhere", "untrusted")
-    seen = Seen("memory_retrieve_memories", "owner", "annabelle", this.id)
+    seen = SeenToolResult("memory_retrieve_memories", "owner", "annabelle", this.id)
     for _ in range(2):
-        await db.write(lambda c: recent_turns.note_untrusted(c, seen))
-    assert await db.read(lambda c: recent_turns.untrusted_tools(c, this.id)) == [
+        await db.write(lambda c: tool_calls.note_untrusted(c, seen))
+    assert await db.read(lambda c: tool_calls.list_untrusted_tools(c, this.id)) == [
         "memory_retrieve_memories",
         "web_fetch",
         "web_old",
     ]
-    assert await db.read(lambda c: recent_turns.words(c, this.id, turns=2)) == ["c", "b"]
+    assert await db.read(lambda c: tool_calls.list_person_words(c, this.id, turns=2)) == ["c", "b"]

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.store import backup, migrate
+from annabelle.store import backup, schema_migration
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.tables import sessions
 
@@ -38,14 +38,14 @@ async def filled(file: Path, rows: int = 200) -> None:
 async def test_a_file_that_is_no_database_is_named_with_its_newest_backup(tmp_path: Path) -> None:
     file, backups = tmp_path / "annabelle.db", tmp_path / "backups"
     await filled(file)
-    backup.copy_file(file, backups, "0001", migrate.now())
-    newest = backup.copy_file(file, backups, "0001", migrate.now())
+    backup.copy_file(file, backups, "0001", schema_migration.now())
+    newest = backup.copy_file(file, backups, "0001", schema_migration.now())
     file.write_bytes(b"this was a database once" * 500)
     with pytest.raises(StorageTrouble, match=r"annabelle\.db is damaged\.$") as caught:
         await Database.open(sqlite_url(file), backups=backups)
     assert caught.value.hint == f"Restore the newest backup, {newest}."
     assert caught.value.exit_code == 3
-    backup.restore(newest, file)
+    backup.restore_file(newest, file)
     db = await Database.open(sqlite_url(file), backups=backups)
     assert await db.read(count) == 200
     await db.close()
@@ -159,9 +159,9 @@ async def test_a_backup_can_be_made_in_a_folder_with_any_name(tmp_path: Path) ->
     odd = tmp_path / "50%41 #1"
     file = odd / "annabelle.db"
     await filled(file, rows=3)
-    made = backup.copy_file(file, odd / "backups", "0001", migrate.now())
+    made = backup.copy_file(file, odd / "backups", "0001", schema_migration.now())
     file.unlink()
-    backup.restore(made, file)
+    backup.restore_file(made, file)
     db = await Database.open(sqlite_url(file))
     assert await db.read(count) == 3
     await db.close()

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 from radicale import config as radicale_config
 from radicale.app import Application
 
-from annabelle.core.connections import Door, MailAccount
+from annabelle.core.connections import MailAccount, MailServerAddress
 
 USER = "ada"
 PASSWORD = "caldav-password-1"
@@ -51,7 +51,7 @@ class CalDavServer:
 
     def account(self, password: str = PASSWORD, *, path: str = "") -> MailAccount:
         """Mail itself leads nowhere; replace `imap` and `smtp` where a test needs them."""
-        nowhere = Door(host="127.0.0.1", port=9, security="none")
+        nowhere = MailServerAddress(host="127.0.0.1", port=9, security="none")
         return MailAccount(
             address=ADDRESS,
             username=ADDRESS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from annabelle.core.errors import ScannerDown
 from annabelle.core.tools import JsonObject
-from annabelle.core.trust import AuditKind, Risk, Scanned, Threat
+from annabelle.core.trust import AuditKind, Risk, ScanOutcome, ThreatFinding
 
 
 @dataclass
@@ -36,10 +36,10 @@ class WordScanner:
         if self.down:
             raise ScannerDown("The guardian is not running (down).", hint="Start it.")
 
-    async def scan(self, content: object, *, source: str, context: str) -> Scanned:
+    async def scan(self, content: object, *, source: str, context: str) -> ScanOutcome:
         self.asked.append((content, source, context))
         self.expect_ready()
         text = json.dumps(content)
         risk: Risk = "high" if "EVIL" in text else "medium" if "DOUBT" in text else "none"
-        threats = () if risk == "none" else (Threat(path=self.path, type="prompt_injection"),)
-        return Scanned(risk=risk, score=0.5, threats=threats, scan_id="scan_1", unscanned=self.half)
+        threats = () if risk == "none" else (ThreatFinding(path=self.path, type="prompt_injection"),)
+        return ScanOutcome(risk=risk, score=0.5, threats=threats, scan_id="scan_1", unscanned=self.half)

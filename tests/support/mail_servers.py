@@ -26,7 +26,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from pydantic import SecretStr
 
-from annabelle.core.connections import Door, MailAccount
+from annabelle.core.connections import MailAccount, MailServerAddress
 
 PASSWORD = "mail-password-1"
 DOMAIN = "example.com"
@@ -127,16 +127,16 @@ class MailServers:
             address=address,
             username=address,
             password=SecretStr(password or self.password),
-            imap=Door(host="127.0.0.1", port=self.imap_port, security="none"),
-            smtp=Door(host="127.0.0.1", port=self.smtp_port, security="none"),
+            imap=MailServerAddress(host="127.0.0.1", port=self.imap_port, security="none"),
+            smtp=MailServerAddress(host="127.0.0.1", port=self.smtp_port, security="none"),
         )
 
     def encrypted_account(self, address: str, security: str, host: str = "127.0.0.1") -> MailAccount:
         """The same mailbox over `tls` or `starttls`; `host` is the name the certificate has to be for."""
         imap, smtp = (self.imaps_port, self.smtps_port) if security == "tls" else (self.imap_port, self.smtp_port)
         doors = {
-            "imap": Door(host=host, port=imap, security=security),
-            "smtp": Door(host=host, port=smtp, security=security),
+            "imap": MailServerAddress(host=host, port=imap, security=security),
+            "smtp": MailServerAddress(host=host, port=smtp, security=security),
         }
         return self.account(address).model_copy(update=doors)
 

@@ -12,14 +12,14 @@ import psutil
 import support.servers
 from annabelle.core.errors import Conflict
 from annabelle.core.tools import ToolResult
-from annabelle.toolbox.config import Pace, ToolboxConfig
-from annabelle.toolbox.journal import Begun, JournalledCall
+from annabelle.toolbox.call_hooks import JournalledCall, JournalState
+from annabelle.toolbox.config import ToolboxConfig, ToolboxLimits
 
 SERVERS = Path(support.servers.__file__).parent
 TESTS = SERVERS.parent.parent
 BOUND = 20.0
 
-QUICK = Pace(
+QUICK = ToolboxLimits(
     call_seconds=10,
     start_seconds=15,
     restart_base_seconds=0.05,
@@ -38,16 +38,16 @@ class MemoryJournal:
         self.rows: dict[str, tuple[str, str]] = {}
         self.results: dict[str, ToolResult] = {}
 
-    async def begin(self, call: JournalledCall) -> Begun:
+    async def begin(self, call: JournalledCall) -> JournalState:
         known = self.rows.get(call.call_id)
         if known is None:
             self.rows[call.call_id] = ("started", call.arguments_hash)
-            return Begun("fresh")
+            return JournalState("fresh")
         if known[1] != call.arguments_hash:
             raise Conflict("another call has this id")
         if known[0] == "finished":
-            return Begun("finished", self.results[call.call_id])
-        return Begun("in_doubt")
+            return JournalState("finished", self.results[call.call_id])
+        return JournalState("in_doubt")
 
     async def known(self, call_id: str) -> bool:
         return call_id in self.rows

@@ -25,10 +25,10 @@ async def main(root: Path, mode: str) -> None:
         environment=dict(os.environ),
         external_file=home.config / "external-mcps.json",
         manifest_folders=(ManifestFolder(root / "manifests", "support.servers"),),
-        pace=QUICK,
-        external_need_yes=False,
+        limits=QUICK,
+        external_need_approval=False,
         python_path=(str(TESTS),),
-        nursery=mode == "nursery",
+        use_forkserver=mode == "nursery",
     )
     (root / "manifests").mkdir(exist_ok=True)
     for name in ("echo", "awkward"):

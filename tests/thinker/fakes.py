@@ -9,28 +9,27 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 
-from annabelle.core.contract import AgentProfile, ModelCall, ToolCall, ToolList, TurnLimits, TurnResult, Usage
+from annabelle.core.contract import AgentProfile, ModelCall, TokenUsage, ToolCall, ToolList, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import now
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import ToolResult, ToolSpec
 from annabelle.core.trace import TraceFile
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose, TextDelta, ToolMode
-from annabelle.thinker.context.clock import zone
-from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.prompt import LayeredContext
-from annabelle.thinker.context.recollection import Recollection
+from annabelle.thinker.assembly import make_conversations
 from annabelle.thinker.costs import CostMeter
-from annabelle.thinker.engine import Work, WorkflowFunction
-from annabelle.thinker.events import TurnStream
-from annabelle.thinker.live import LiveTurn
-from annabelle.thinker.loop.bench import Workbench
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.make import conversations
+from annabelle.thinker.engine import StepFunction, WorkflowFunction
+from annabelle.thinker.live_turn import LiveTurn, TurnStream
+from annabelle.thinker.loop.deps import ThinkerDeps
+from annabelle.thinker.prompt.clock import parse_time_zone
+from annabelle.thinker.prompt.memory_recall import MemoryRecall
+from annabelle.thinker.prompt.persona import PersonaResolver
+from annabelle.thinker.prompt.prompt import LayeredPromptBuilder
+from annabelle.thinker.session.file_store import FileSessionStore
 from annabelle.thinker.session.summariser import Summariser
-from annabelle.thinker.turn import Turn
+from annabelle.thinker.turn import TurnWorkflow
 from thinker.fake_hub import tool
 from thinker.plain_parts import AllAllowed, NoPlaybooks, WholeHistory
 from thinker.thinkers import brief
@@ -65,7 +64,7 @@ class ListedModel:
         else:
             ids = f"c{len(self.requests)}"
             parts = [ToolCallPart(name, arguments, f"{ids}_{n}") for n, (name, arguments) in enumerate(reply)]
-        usage = Usage(input_tokens=10, output_tokens=5, cost_usd=0.001)
+        usage = TokenUsage(input_tokens=10, output_tokens=5, cost_usd=0.001)
         call = ModelCall(
             call_id=request.call_id, agent_id="tess", user_id="owner", message_id=None, trace_id=None, purpose="chat",
             provider="compatible", model="listed", usage=usage, duration_ms=1,
@@ -118,7 +117,7 @@ class MemoryEngine:
         self._position = 0
         self.records = self.records[:keep]
 
-    async def step(self, name: str, work: Work) -> Any:
+    async def step(self, name: str, work: StepFunction) -> Any:
         index = self._position
         self._position += 1
         if index >= len(self.records):
@@ -161,8 +160,8 @@ class Bench:
         self.model, self.tools, self.engine = model, tools, MemoryEngine()
         trace, costs = TraceFile(folder / "traces.jsonl", "thinker", Redactor()), CostMeter()
         settings = Settings(retry_base_seconds=10, thinker_input_max_chars=200)
-        self.sessions = conversations(
-            SessionFiles(folder / "sessions", "tess"),
+        self.sessions = make_conversations(
+            FileSessionStore(folder / "sessions", "tess"),
             self.engine,
             Summariser(model, costs),
             make_embedder(EmbeddingConfig(), None),
@@ -170,7 +169,7 @@ class Bench:
             trace,
         )
         profile = AgentProfile(agent_id="tess", limits=TurnLimits(**limits))
-        self.parts = Workbench(
+        self.parts = ThinkerDeps(
             profile=profile,
             settings=settings,
             generation=1,
@@ -178,11 +177,11 @@ class Bench:
             model=model,
             hub=tools,
             sessions=self.sessions,
-            context=LayeredContext(Persona(folder, profile, ""), zone("UTC")),
-            recollection=Recollection(tools),
+            prompt_builder=LayeredPromptBuilder(PersonaResolver(folder, profile, ""), parse_time_zone("UTC")),
+            memory_recall=MemoryRecall(tools),
             selector=AllAllowed(),
             playbooks=NoPlaybooks(),
-            thinking=WholeHistory(),
+            compressor=WholeHistory(),
             trace=trace,
             costs=costs,
         )
@@ -195,7 +194,7 @@ class Bench:
         asked = brief(text, **fields)
         self.live = self.new_live(asked.message_id)
         self.engine.rewind(0) if "message_id" not in fields else self.engine.rewind()
-        await Turn(self.parts, asked, now(), self.live).run()
+        await TurnWorkflow(self.parts, asked, now(), self.live).run()
         assert self.live.result is not None
         return self.live.result
 

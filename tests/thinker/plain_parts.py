@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.core.tools import JsonObject
 from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.skills.playbook import Playbook
-from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult
-from annabelle.thinker.select.selector import Selection, SelectionAsk, required_only
+from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
+from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection, select_required
 
 
 class AllAllowed:
     """Every tool the hub lists for this agent; with `required_tools`, exactly those and nothing else."""
 
-    async def select(self, ask: SelectionAsk) -> Selection:
+    async def select(self, ask: SelectionRequest) -> ToolSelection:
         # Sorted, so that the tool part of the prompt is the same prefix whatever order servers started in.
         tools = sorted((*ask.available.tools, *ask.local), key=lambda tool: tool.name)
         if ask.brief.required_tools is None:
-            return Selection(tuple(tools))
-        return required_only(ask.brief.required_tools, tools)
+            return ToolSelection(tuple(tools))
+        return select_required(ask.brief.required_tools, tools)
 
 
 class WholeHistory:
     """Sends everything as it is."""
 
-    async def think(self, ask: ThinkingAsk) -> ThinkingResult:
-        return ThinkingResult(list(ask.messages))
+    async def think(self, ask: CompressionRequest) -> CompressionResult:
+        return CompressionResult(list(ask.messages))
 
-    def learn(self, request: ModelAsk, model: str, usage: Usage) -> None:
+    def learn(self, request: ModelAsk, model: str, usage: TokenUsage) -> None:
         """Nothing is counted here."""
 
     def finished(self, message_id: str, *, success: bool) -> JsonObject:

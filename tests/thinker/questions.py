@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from annabelle.core.contract import Answered, ParkedTurn, Resumption, TurnResult
+from annabelle.core.contract import AnsweredApproval, ParkedTurn, Resumption, TurnResult
 from annabelle.core.tools import ToolResult
 from thinker.fakes import Bench
 
@@ -31,13 +31,13 @@ class Person:
 
         return call
 
-    def yes(self, approval: str, arguments: dict[str, Any] | None = None, note: str = "") -> Answered:
+    def yes(self, approval: str, arguments: dict[str, Any] | None = None, note: str = "") -> AnsweredApproval:
         name, asked = json.loads(self._questions[approval])
         self._granted.append(json.dumps([name, arguments or asked], sort_keys=True))
-        return Answered(approval_id=approval, verdict="approved", arguments=arguments, note=note)
+        return AnsweredApproval(approval_id=approval, verdict="approved", arguments=arguments, note=note)
 
-    def no(self, approval: str, note: str = "") -> Answered:
-        return Answered(approval_id=approval, verdict="denied", note=note)
+    def no(self, approval: str, note: str = "") -> AnsweredApproval:
+        return AnsweredApproval(approval_id=approval, verdict="denied", note=note)
 
 
 def parked(result: TurnResult) -> ParkedTurn:
@@ -46,12 +46,12 @@ def parked(result: TurnResult) -> ParkedTurn:
     return result.parked
 
 
-def resumption(root: str, result: TurnResult, *answers: Answered) -> Resumption:
+def resumption(root: str, result: TurnResult, *answers: AnsweredApproval) -> Resumption:
     """As the hub hands it over: through JSON."""
     made = Resumption(message_id=root, parked=parked(result), answers=answers)
     return Resumption.model_validate_json(made.model_dump_json())
 
 
-async def resumed(bench: Bench, root: str, result: TurnResult, *answers: Answered, **fields: Any) -> TurnResult:
+async def resumed(bench: Bench, root: str, result: TurnResult, *answers: AnsweredApproval, **fields: Any) -> TurnResult:
     """The turn goes on under a message of its own, as after the person's answer."""
     return await bench.run(parked(result).text, resume=resumption(root, result, *answers), **fields)

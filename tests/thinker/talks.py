@@ -19,22 +19,22 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.core.messages import now
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
 from annabelle.embeddings import Embedder, EmbeddingConfig, make_embedder
 from annabelle.store.database import Database
+from annabelle.thinker.assembly import make_conversations
 from annabelle.thinker.costs import CostMeter
-from annabelle.thinker.engine import Work, WorkflowFunction
-from annabelle.thinker.loop.model_step import dump_message
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.make import conversations
-from annabelle.thinker.session.port import SessionStore
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.engine import StepFunction, WorkflowFunction
+from annabelle.thinker.loop.model_call import dump_message
+from annabelle.thinker.session.database_store import DatabaseSessionStore
+from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.records import SessionTurn
+from annabelle.thinker.session.session_store import SessionStore
 from annabelle.thinker.session.summariser import Summariser
-from annabelle.thinker.session.tables import SessionTables
 from thinker.fakes import ListedModel
 
 THREAD = "thr_one"
@@ -43,7 +43,7 @@ MakeStore = Callable[[], SessionStore]
 
 def turn(
     number: int, *, said: str = "", result: str = "", at: datetime | None = None, task: bool = False
-) -> TurnRecord:
+) -> SessionTurn:
     """One turn, with a tool call in it when there is a result."""
     user, assistant = said or f"question {number}", f"answer {number}"
     messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(content=user)])]
@@ -51,7 +51,7 @@ def turn(
         messages.append(ModelResponse(parts=[ToolCallPart("look", {"text": "x"}, f"c{number}")]))
         messages.append(ModelRequest(parts=[ToolReturnPart("look", result, f"c{number}")]))
     messages.append(ModelResponse(parts=[TextPart(content=assistant)]))
-    return TurnRecord(
+    return SessionTurn(
         message_id=f"msg_{number}",
         trace_id=f"tr_{number}",
         user_id="owner",
@@ -60,7 +60,7 @@ def turn(
         assistant=assistant,
         messages=[dump_message(message) for message in messages],
         tools=("look",) if result else (),
-        usage=Usage(input_tokens=10, output_tokens=2),
+        usage=TokenUsage(input_tokens=10, output_tokens=2),
         task=task,
     )
 
@@ -79,7 +79,7 @@ class NowEngine:
         if workflow_id not in self.runs:
             self.runs[workflow_id] = asyncio.create_task(self.functions[name](argument))  # type: ignore[arg-type]
 
-    async def step(self, name: str, work: Work) -> Any:
+    async def step(self, name: str, work: StepFunction) -> Any:
         return await work()
 
     async def launch(self) -> None: ...
@@ -106,7 +106,7 @@ class Talk:
         self, store: SessionStore, model: ListedModel, folder: Path, embedder: Embedder | None = None, **settings: Any
     ) -> None:
         self.store, self.model, self.engine, self.costs = store, model, NowEngine(), CostMeter()
-        self.sessions = conversations(
+        self.sessions = make_conversations(
             store,
             self.engine,
             Summariser(model, self.costs),
@@ -115,7 +115,7 @@ class Talk:
             TraceFile(folder / "traces.jsonl", "thinker", Redactor()),
         )
 
-    async def say(self, *turns: TurnRecord) -> None:
+    async def say(self, *turns: SessionTurn) -> None:
         """Turns as they end: written, answered, and whatever follows done."""
         for one in turns:
             await self.sessions.append(THREAD, one)
@@ -137,8 +137,8 @@ class Talk:
 async def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MakeStore]:
     """Makes stores over the same sessions, each as a process of its own would have it."""
     if request.param == "files":
-        yield lambda: SessionFiles(tmp_path / "sessions", "tess")
+        yield lambda: FileSessionStore(tmp_path / "sessions", "tess")
         return
     database = await Database.open(str(request.getfixturevalue("postgres_url")))
-    yield lambda: SessionTables(database, "tess")
+    yield lambda: DatabaseSessionStore(database, "tess")
     await database.close()

@@ -11,14 +11,13 @@ from typing import cast
 import pytest
 
 from annabelle.core.errors import ProviderDown
-from annabelle.core.masking import masked
 from annabelle.core.messages import now
-from annabelle.core.needle import Needle
-from annabelle.thinker.session import archivist
-from annabelle.thinker.session import files as session_files
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.history_tool import NAME
-from annabelle.thinker.session.port import Ending, SessionStore, SessionView
+from annabelle.core.secrets.forget_mask import ForgetMatcher, mask_value
+from annabelle.thinker.session import archiver
+from annabelle.thinker.session import file_store as session_files
+from annabelle.thinker.session.archive_search import NAME
+from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.session_store import ConversationEnd, SessionStore, SessionView
 from thinker.fakes import ListedModel
 from thinker.talks import THREAD, MakeStore, Talk, make_store, turn
 from thinker.thinkers import brief
@@ -39,7 +38,7 @@ async def viewed(talk: Talk, text: str = "Hello?", **more: object) -> SessionVie
 async def ended(store: SessionStore, number: int, summary: str, at: datetime, said: str = "") -> None:
     """A conversation of one turn, archived."""
     await store.append(THREAD, turn(number, said=said, at=at))
-    assert await store.archive(THREAD, Ending(f"msg_{number}", "session_timeout", summary)) is not None
+    assert await store.archive(THREAD, ConversationEnd(f"msg_{number}", "session_timeout", summary)) is not None
 
 
 @pytest.mark.req("SES-03", "SES-04", "SES-07")
@@ -73,7 +72,7 @@ async def test_within_half_an_hour_the_conversation_goes_on(make_store: MakeStor
 @pytest.mark.req("SES-03")
 @pytest.mark.parametrize("minutes", [1e300, float("inf")])
 async def test_who_waits_longer_than_any_date_reaches_never_archives(tmp_path: Path, minutes: float) -> None:
-    talk = Talk(SessionFiles(tmp_path, "annabelle"), MODEL, tmp_path, agent_session_timeout=minutes)
+    talk = Talk(FileSessionStore(tmp_path, "annabelle"), MODEL, tmp_path, agent_session_timeout=minutes)
     await talk.store.append(THREAD, turn(0, at=ago(days=365)))
     assert [one.message_id for one in (await viewed(talk)).turns] == ["msg_0"]
 
@@ -98,7 +97,7 @@ async def test_what_rests_is_archived_without_a_message_once_whoever_looks(
 async def test_two_processes_that_archive_at_once_store_it_once(make_store: MakeStore) -> None:
     store = make_store()
     await store.append(THREAD, turn(0))
-    ending = Ending("msg_0", "session_timeout", "Once.")
+    ending = ConversationEnd("msg_0", "session_timeout", "Once.")
     done = await asyncio.gather(*(store.archive(THREAD, ending) for _ in range(4)))
     assert sum(one is not None for one in done) == 1
     assert len(await make_store().archives(THREAD)) == 1
@@ -110,13 +109,13 @@ async def test_a_conversation_that_goes_on_meanwhile_is_not_archived(make_store:
     store = make_store()
     await store.append(THREAD, turn(0))
     await store.append(THREAD, turn(1))
-    assert await store.archive(THREAD, Ending("msg_0", "session_timeout", "Too late.")) is None
+    assert await store.archive(THREAD, ConversationEnd("msg_0", "session_timeout", "Too late.")) is None
     assert len((await store.session(THREAD)).turns) == 2
 
 
 @pytest.mark.req("SES-03")
 async def test_a_model_that_fails_leaves_what_the_user_wrote_as_the_summary(tmp_path: Path) -> None:
-    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel(ProviderDown("It is down.")), tmp_path)
+    talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), ListedModel(ProviderDown("It is down.")), tmp_path)
     for number, said in enumerate(("Book the hotel Miramar", "and a car", "token=abcdefgh12345678 is my key")):
         await talk.store.append(THREAD, turn(number, said=said, at=ago(hours=1)))
     (summary,) = (await viewed(talk)).summaries
@@ -126,14 +125,14 @@ async def test_a_model_that_fails_leaves_what_the_user_wrote_as_the_summary(tmp_
 
 @pytest.mark.req("SES-03")
 async def test_a_slow_model_does_not_keep_a_message_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archivist, "WAITED_FOR_SECONDS", 0.05)
+    monkeypatch.setattr(archiver, "WAITED_FOR_SECONDS", 0.05)
     asked = asyncio.Event()
 
     async def never() -> None:
         asked.set()
         await asyncio.Event().wait()
 
-    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel(lambda _request: never()), tmp_path)
+    talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), ListedModel(lambda _request: never()), tmp_path)
     await talk.store.append(THREAD, turn(0, said="Book a hotel", at=ago(hours=1)))
     scanning = asyncio.create_task(talk.sessions._archivist.scan())  # pyright: ignore[reportPrivateUsage]
     await asyncio.wait_for(asked.wait(), 10)
@@ -145,12 +144,12 @@ async def test_a_slow_model_does_not_keep_a_message_waiting(tmp_path: Path, monk
 
 @pytest.mark.req("SES-03")
 async def test_a_clock_that_went_back_makes_nothing_old(tmp_path: Path) -> None:
-    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), MODEL, tmp_path)
+    talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), MODEL, tmp_path)
     await talk.store.append(THREAD, turn(0, at=now() + timedelta(hours=3)))
     await talk.store.append(THREAD, turn(1, at=ago(hours=5)))
     view = await viewed(talk)
     assert len(view.turns) == 2
-    archive = await talk.store.archive(THREAD, Ending("msg_1", "manual", "s"))
+    archive = await talk.store.archive(THREAD, ConversationEnd("msg_1", "manual", "s"))
     assert archive is not None
     assert archive.started_at < archive.ended_at
 
@@ -202,22 +201,22 @@ async def test_killed_in_the_middle_it_is_finished_by_the_next_process(
         if name == moment:
             raise Killed
 
-    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel("Summed up."), tmp_path)
+    talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), ListedModel("Summed up."), tmp_path)
     await talk.say(*(turn(number, said="x" * 4_000) for number in range(9)))
-    store = cast("SessionFiles", talk.store)
+    store = cast("FileSessionStore", talk.store)
     assert store.older_path(THREAD).exists()
     with monkeypatch.context() as patch:
         patch.setattr(session_files, "failpoint", die)
         with pytest.raises(Killed):
-            await store.archive(THREAD, Ending("msg_8", "session_timeout", "Summed up."))
-    again = SessionFiles(tmp_path / "sessions", "tess")
+            await store.archive(THREAD, ConversationEnd("msg_8", "session_timeout", "Summed up."))
+    again = FileSessionStore(tmp_path / "sessions", "tess")
     session = await again.session(THREAD)
     assert (list(session.turns), session.compaction) == ([], None)
     assert not again.older_path(THREAD).exists()
     await again.append(THREAD, turn(8))
     await again.append(THREAD, turn(9))
     assert [one.message_id for one in (await again.session(THREAD)).turns] == ["msg_9"]
-    assert await again.archive(THREAD, Ending("msg_9", "session_timeout", "More.")) is not None
+    assert await again.archive(THREAD, ConversationEnd("msg_9", "session_timeout", "More.")) is not None
     turns = (await again.archived_turns(THREAD)).values()
     assert [[one["message_id"] for one in some] for some in turns] == [[f"msg_{n}" for n in range(9)], ["msg_9"]]
 
@@ -225,31 +224,31 @@ async def test_killed_in_the_middle_it_is_finished_by_the_next_process(
 @pytest.mark.req("SES-03")
 @pytest.mark.incident("I-21")
 async def test_an_archive_cut_at_any_byte_of_its_last_line_is_written_again(tmp_path: Path) -> None:
-    store = SessionFiles(tmp_path, "tess")
+    store = FileSessionStore(tmp_path, "tess")
     await ended(store, 0, "First.", ago(hours=2))
     await store.append(THREAD, turn(1))
     session = store.path(THREAD).read_bytes()
-    await store.archive(THREAD, Ending("msg_1", "manual", "Second."))
+    await store.archive(THREAD, ConversationEnd("msg_1", "manual", "Second."))
     path = tmp_path / "archive" / f"{THREAD}.jsonl"
     blob = path.read_bytes()
     for cut in range(blob.index(b"\n") + 1, len(blob)):
         path.write_bytes(blob[:cut])
         store.path(THREAD).write_bytes(session)
-        again = SessionFiles(tmp_path, "tess")
-        await again.archive(THREAD, Ending("msg_1", "manual", "Second."))
-        found = await SessionFiles(tmp_path, "tess").archives(THREAD)
+        again = FileSessionStore(tmp_path, "tess")
+        await again.archive(THREAD, ConversationEnd("msg_1", "manual", "Second."))
+        found = await FileSessionStore(tmp_path, "tess").archives(THREAD)
         assert [one.summary for one in found] == ["First.", "Second."]
         assert all(json.loads(line) for line in path.read_bytes().splitlines())
 
 
 async def test_a_side_file_without_its_session_is_not_thrown_away(tmp_path: Path) -> None:
-    talk = Talk(SessionFiles(tmp_path / "sessions", "tess"), ListedModel("Summed up."), tmp_path)
+    talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), ListedModel("Summed up."), tmp_path)
     await talk.say(*(turn(number, said="x" * 4_000) for number in range(8)))
-    cast("SessionFiles", talk.store).path(THREAD).unlink()
-    again = SessionFiles(tmp_path / "sessions", "tess")
+    cast("FileSessionStore", talk.store).path(THREAD).unlink()
+    again = FileSessionStore(tmp_path / "sessions", "tess")
     await again.append(THREAD, turn(0))
     await again.append(THREAD, turn(8))
-    archive = await again.archive(THREAD, Ending("msg_8", "manual", "s"))
+    archive = await again.archive(THREAD, ConversationEnd("msg_8", "manual", "s"))
     assert archive is not None
     assert [one["message_id"] for one in archive.turns] == ["msg_0", "msg_1", "msg_2", "msg_8"]
 
@@ -257,9 +256,9 @@ async def test_a_side_file_without_its_session_is_not_thrown_away(tmp_path: Path
 @pytest.mark.req("TRU-09")
 @pytest.mark.parametrize("word", ["session_timeout", "archive", "2026", "msg_0", "owner", "turn", "10"])
 async def test_an_archive_can_be_read_whatever_word_was_forgotten(tmp_path: Path, word: str) -> None:
-    store = SessionFiles(tmp_path, "tess")
+    store = FileSessionStore(tmp_path, "tess")
     await ended(store, 0, "They talked.", datetime(2026, 5, 3, tzinfo=UTC), said="A turn of 2026 by the owner")
     path = tmp_path / "archive" / f"{THREAD}.jsonl"
-    record = masked(Needle((word,)), json.loads(path.read_text()))
+    record = mask_value(ForgetMatcher((word,)), json.loads(path.read_text()))
     path.write_text(json.dumps(record) + "\n")
-    assert [one.summary for one in await SessionFiles(tmp_path, "tess").archives(THREAD)] == ["They talked."]
+    assert [one.summary for one in await FileSessionStore(tmp_path, "tess").archives(THREAD)] == ["They talked."]

@@ -18,10 +18,9 @@ from annabelle.core.errors import InvalidArguments
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.port import Ending
-from annabelle.thinker.session.timeframe import days
-from annabelle.thinker.session.words import share, words
+from annabelle.thinker.session.archive_search import extract_words, parse_timeframe, word_overlap
+from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.session_store import ConversationEnd
 from thinker.talks import MakeStore, Talk, make_store, turn
 from thinker.test_archive import MODEL, ago, ended, viewed
 
@@ -85,7 +84,7 @@ class WrongVectors:
 
 @pytest.mark.req("SES-06")
 async def test_vectors_of_another_length_or_none_at_all_are_no_trouble(tmp_path: Path) -> None:
-    talk = Talk(SessionFiles(tmp_path / "s", "tess"), MODEL, tmp_path, embedder=WrongVectors())
+    talk = Talk(FileSessionStore(tmp_path / "s", "tess"), MODEL, tmp_path, embedder=WrongVectors())
     for number in range(7):
         await ended(talk.store, number, f"Summary {number}.", ago(days=20 - number))
     for _ in range(3):
@@ -107,7 +106,7 @@ async def test_history_is_searched_by_words_and_days_within_one_thread(make_stor
     for number in range(1, 8):
         await ended(talk.store, number, f"A talk of bread {number}.", ago(days=8 - number), "How long must dough rest?")
     await talk.store.append("thr_two", turn(50, said="Barolo is mine"))
-    await talk.store.archive("thr_two", Ending("msg_50", "manual", "Another's Barolo."))
+    await talk.store.archive("thr_two", ConversationEnd("msg_50", "manual", "Another's Barolo."))
 
     (wine,) = await searched(talk, query="which Barolo did I like?", timeframe="all")
     assert wine["summary"] == "They talked of wine."
@@ -127,7 +126,7 @@ async def test_history_is_searched_by_words_and_days_within_one_thread(make_stor
 
 @pytest.mark.req("SES-04")
 async def test_a_search_that_makes_no_sense_is_told_so(tmp_path: Path) -> None:
-    talk = Talk(SessionFiles(tmp_path / "s", "tess"), MODEL, tmp_path)
+    talk = Talk(FileSessionStore(tmp_path / "s", "tess"), MODEL, tmp_path)
     await ended(talk.store, 0, "They talked.", now())
     (tool,) = (await viewed(talk)).local_tools
     for arguments in ({"query": 7}, {"query": "x", "timeframe": "the other day"}, {"query": "x", "timeframe": ["all"]}):
@@ -153,20 +152,20 @@ TODAY = date(2026, 5, 20)
     ],
 )  # fmt: skip
 def test_days_are_what_people_call_them(asked: str, first: str | None, last: str | None) -> None:
-    found = days(asked, TODAY)
+    found = parse_timeframe(asked, TODAY)
     assert (found.first and found.first.isoformat(), found.last and found.last.isoformat()) == (first, last)
 
 
 @given(st.text(max_size=40))
 def test_any_timeframe_is_understood_or_refused(asked: str) -> None:
     with contextlib.suppress(InvalidArguments):
-        assert days(asked, TODAY).touch(datetime.now(UTC), datetime.now(UTC), UTC) in (True, False)
+        assert parse_timeframe(asked, TODAY).overlaps(datetime.now(UTC), datetime.now(UTC), UTC) in (True, False)
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_text_has_words_and_a_share_between_none_and_all(asked: str, text: str) -> None:
-    assert 0 <= share(words(asked), text) <= 1
-    assert share(words(asked), asked) in (0, 1)
+    assert 0 <= word_overlap(extract_words(asked), text) <= 1
+    assert word_overlap(extract_words(asked), asked) in (0, 1)
 
 
 @pytest.mark.req("SES-06")

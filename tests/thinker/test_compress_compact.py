@@ -8,11 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.thinker.compress.compact import Degree, compacted
-from annabelle.thinker.compress.identifiers import STRONG, WEAK, identifiers, weight
+from annabelle.thinker.compression.abbreviation import (
+    STRONG,
+    WEAK,
+    AbbreviationDegree,
+    abbreviate_result,
+    find_identifiers,
+    identifier_weight,
+)
 from thinker.histories import json_values
 
-SHORTER = [Degree.COMPACT, Degree.PRUNED, Degree.NEEDED]
+SHORTER = [AbbreviationDegree.COMPACT, AbbreviationDegree.PRUNED, AbbreviationDegree.NEEDED]
 ORDER = {
     "order_id": "#W1234567",
     "status": "delivered",
@@ -31,32 +37,34 @@ ORDER = {
 
 @pytest.mark.req("CMP-07")
 @pytest.mark.parametrize("degree", SHORTER)
-def test_ids_names_states_and_prices_stay_and_long_texts_go(degree: Degree):
+def test_ids_names_states_and_prices_stay_and_long_texts_go(degree: AbbreviationDegree):
     text = json.dumps(ORDER)
-    short = compacted(text, degree)
+    short = abbreviate_result(text, degree)
     assert len(short) < len(text) / 2
     for value in ("#W1234567", "delivered", "100003", "Lamp", "96.5", "card_889", "gift_777", "280", "ada@example.org"):
         assert value in short
-    assert ("[tool: shortened, was " in short) == (degree is not Degree.COMPACT)
-    assert degree is Degree.COMPACT or "bright" not in short
+    assert ("[tool: shortened, was " in short) == (degree is not AbbreviationDegree.COMPACT)
+    assert degree is AbbreviationDegree.COMPACT or "bright" not in short
 
 
 def test_rows_are_told_by_a_table():
     rows = json.dumps([{"flight": f"HAT{n}", "from": "SEA", "price": n * 10} for n in range(100, 120)])
-    assert compacted(rows, Degree.COMPACT).startswith("(flight|price) all from SEA; HAT100|1000; HAT101|1010;")
+    assert abbreviate_result(rows, AbbreviationDegree.COMPACT).startswith(
+        "(flight|price) all from SEA; HAT100|1000; HAT101|1010;"
+    )
 
 
 @settings(deadline=None)
 @given(json_values, st.sampled_from(SHORTER))
-def test_no_json_gets_longer_or_breaks_it(value: object, degree: Degree):
+def test_no_json_gets_longer_or_breaks_it(value: object, degree: AbbreviationDegree):
     text = json.dumps(value)
-    assert len(compacted(text, degree)) <= len(text)
+    assert len(abbreviate_result(text, degree)) <= len(text)
 
 
 @settings(deadline=None)
 @given(st.text(max_size=2_000), st.sampled_from(SHORTER))
-def test_no_text_gets_longer_or_breaks_it(text: str, degree: Degree):
-    assert len(compacted(text, degree)) <= len(text)
+def test_no_text_gets_longer_or_breaks_it(text: str, degree: AbbreviationDegree):
+    assert len(abbreviate_result(text, degree)) <= len(text)
 
 
 @pytest.mark.req("CMP-07")
@@ -64,15 +72,15 @@ def test_no_text_gets_longer_or_breaks_it(text: str, degree: Degree):
 @given(
     st.lists(st.from_regex(r"[a-z]{2,8}_[0-9]{3,9}", fullmatch=True), min_size=1, max_size=20), st.sampled_from(SHORTER)
 )
-def test_every_id_in_a_long_text_or_object_outlives_it(ids: list[str], degree: Degree):
+def test_every_id_in_a_long_text_or_object_outlives_it(ids: list[str], degree: AbbreviationDegree):
     prose = " and then much was said about ".join(ids) + " without any number in it" * 20
     for text in (prose, json.dumps({"about": prose}), json.dumps([{"id": one, "about": "words " * 50} for one in ids])):
-        assert all(one in compacted(text, degree) for one in ids)
+        assert all(one in abbreviate_result(text, degree) for one in ids)
 
 
 def test_very_deep_json_is_read_as_text():
     text = "[" * 50_000 + "id_4711" + "]" * 50_000
-    assert len(compacted(text, Degree.NEEDED)) < len(text)
+    assert len(abbreviate_result(text, AbbreviationDegree.NEEDED)) < len(text)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +99,9 @@ def test_very_deep_json_is_read_as_text():
     ],
 )
 def test_what_looks_like_an_identifier_weighs_more(value: str, key: str, expected: int):
-    assert weight(value, key) == expected
+    assert identifier_weight(value, key) == expected
 
 
 def test_the_identifiers_of_a_sentence_are_found_in_their_order():
     text = "Order #W42, card_77 and flight HAT229 on 2031-05-26 for $1,240, at 10 AM. Order #W42!"
-    assert identifiers(text) == ["#W42", "card_77", "HAT229", "2031-05-26", "$1,240"]
+    assert find_identifiers(text) == ["#W42", "card_77", "HAT229", "2031-05-26", "$1,240"]

@@ -21,24 +21,24 @@ from pydantic_ai.messages import (
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ConfigMistake
-from annabelle.thinker.context.clock import spoken, zone
-from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.prompt import LayeredContext, Situation
-from annabelle.thinker.loop.model_step import dump_message
-from annabelle.thinker.sanitise import clean
-from annabelle.thinker.session.port import SessionView
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.loop.model_call import dump_message
+from annabelle.thinker.prompt.clock import format_now, parse_time_zone
+from annabelle.thinker.prompt.persona import PersonaResolver
+from annabelle.thinker.prompt.prompt import LayeredPromptBuilder, TurnContext
+from annabelle.thinker.session.records import SessionTurn
+from annabelle.thinker.session.session_store import SessionView
+from annabelle.thinker.turn import clean_input
 
 NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
 
-def record(number: int, calls: int = 0) -> TurnRecord:
+def record(number: int, calls: int = 0) -> SessionTurn:
     messages: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(content=f"question {number}")])]
     for call in range(calls):
         messages.append(ModelResponse(parts=[ToolCallPart("look", {"n": call}, f"c{call}")]))
         messages.append(ModelRequest(parts=[ToolReturnPart("look", f"result {call}", f"c{call}")]))
     messages.append(ModelResponse(parts=[TextPart(content=f"answer {number}")]))
-    return TurnRecord(
+    return SessionTurn(
         message_id=f"msg_{number}",
         trace_id="tr_1",
         user_id="owner",
@@ -51,13 +51,15 @@ def contents(messages: list[ModelMessage]) -> list[list[object]]:
     return [[getattr(part, "content", None) for part in message.parts] for message in messages]
 
 
-def situation(turns: list[TurnRecord], limit: int = 20) -> Situation:
-    return Situation("what now?", NOON, SessionView(turns), limit)
+def situation(turns: list[SessionTurn], limit: int = 20) -> TurnContext:
+    return TurnContext("what now?", NOON, SessionView(turns), limit)
 
 
 @pytest.mark.req("CTX-01", "CTX-08")
 async def test_static_layers_come_first_and_the_time_right_before_the_message(tmp_path: Path) -> None:
-    context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), "Ada"), zone("Europe/Berlin"))
+    context = LayeredPromptBuilder(
+        PersonaResolver(tmp_path, AgentProfile(agent_id="tess"), "Ada"), parse_time_zone("Europe/Berlin")
+    )
     prompt = await context.build(situation([record(1)]))
     messages = prompt.messages(prompt.conversation([]))
     assert isinstance(messages[0].parts[0], SystemPromptPart)
@@ -70,7 +72,7 @@ async def test_static_layers_come_first_and_the_time_right_before_the_message(tm
 
 
 async def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_path: Path) -> None:
-    context = LayeredContext(Persona(tmp_path, AgentProfile(agent_id="tess"), ""), zone("UTC"))
+    context = LayeredPromptBuilder(PersonaResolver(tmp_path, AgentProfile(agent_id="tess"), ""), parse_time_zone("UTC"))
     one, two = await context.build(situation([record(1)])), await context.build(situation([record(1), record(2)]))
     first, second = [one.static, *one.history], [two.static, *two.history]
     assert contents(second[: len(first)]) == contents(first)
@@ -80,14 +82,14 @@ async def test_the_prefix_of_two_turns_is_the_same_but_for_what_was_added(tmp_pa
 @pytest.mark.req("THK-04")
 def test_an_unknown_time_zone_is_named() -> None:
     with pytest.raises(ConfigMistake, match=r"USER_TIMEZONE.*Mars/Olympus"):
-        zone("Mars/Olympus")
-    assert spoken(NOON, zone("utc")) == "Friday, 2026-07-03T12:00+00:00 (UTC)"
+        parse_time_zone("Mars/Olympus")
+    assert format_now(NOON, parse_time_zone("utc")) == "Friday, 2026-07-03T12:00+00:00 (UTC)"
 
 
 @pytest.mark.req("LOOP-08")
 @given(st.text(alphabet=st.characters(codec=None), max_size=300), st.integers(1, 100))
 def test_no_control_character_and_no_overlong_text_passes(text: str, most: int) -> None:
-    cleaned = clean(text, most)
+    cleaned = clean_input(text, most)
     body = cleaned.text.partition("\n\n[The message was")[0] if cleaned.notice else cleaned.text
     assert len(body) <= most
     assert not any((ord(c) < 32 and c not in "\n\t") or 127 <= ord(c) < 160 for c in cleaned.text)

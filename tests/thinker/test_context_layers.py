@@ -20,24 +20,22 @@ from annabelle.core.home import Home
 from annabelle.core.tools import ToolResult
 from annabelle.core.trace import read_trace
 from annabelle.skills.playbook import Playbook
-from annabelle.skills.seeding import seed_playbooks
-from annabelle.thinker.context.budget import (
+from annabelle.skills.playbook_folder import seed_playbooks
+from annabelle.thinker.prompt.clock import parse_time_zone
+from annabelle.thinker.prompt.escape import SECTIONS, escape_section_tags
+from annabelle.thinker.prompt.memory_recall import RecalledContext, UserProfile, parse_memories
+from annabelle.thinker.prompt.persona import PersonaResolver
+from annabelle.thinker.prompt.prompt import PREAMBLE, LayeredPromptBuilder, TurnContext, TurnPrompt
+from annabelle.thinker.prompt.token_budget import (
     EARLIER_TOKENS,
     MEMORIES_TOKENS,
     PERSONA_TOKENS,
     PLAYBOOKS_TOKENS,
     PROFILE_TOKENS,
     SUMMARY_TOKENS,
-    tokens,
+    count_tokens,
 )
-from annabelle.thinker.context.clock import zone
-from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.profile import UserProfile
-from annabelle.thinker.context.prompt import PREAMBLE, LayeredContext, Prompt, Situation
-from annabelle.thinker.context.recollection import Recalled
-from annabelle.thinker.context.remembered import read_memories
-from annabelle.thinker.context.tags import SECTIONS, defused
-from annabelle.thinker.session.port import SessionView
+from annabelle.thinker.session.session_store import SessionView
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
 from thinker.fake_hub import FakeHub
 from thinker.test_history import record
@@ -45,14 +43,18 @@ from thinker.thinkers import Thinker, brief
 
 NOON = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 FACT = {"id": 12, "fact": "The user lives in Lisbon.", "source": "chat", "trust": "trusted"}
-RECALLED = Recalled(UserProfile.read({"profile": {"user": {"city": "Lisbon"}}}), read_memories({"facts": [FACT]}))
+RECALLED = RecalledContext(
+    UserProfile.parse({"profile": {"user": {"city": "Lisbon"}}}), parse_memories({"facts": [FACT]})
+)
 TEA = Playbook("tea", "- Warm the pot first.\n- Ask for sugar.")
 
 
-async def built(folder: Path, persona: str = "You are Nell.", **fields: Any) -> Prompt:
-    context = LayeredContext(Persona(folder, AgentProfile(agent_id="tess", system_prompt=persona), ""), zone("UTC"))
+async def built(folder: Path, persona: str = "You are Nell.", **fields: Any) -> TurnPrompt:
+    context = LayeredPromptBuilder(
+        PersonaResolver(folder, AgentProfile(agent_id="tess", system_prompt=persona), ""), parse_time_zone("UTC")
+    )
     session = SessionView(fields.pop("turns", [record(1)]), fields.pop("compaction", ""), fields.pop("summaries", ()))
-    return await context.build(Situation(fields.pop("text", "what now?"), NOON, session, 20, "chat-1", **fields))
+    return await context.build(TurnContext(fields.pop("text", "what now?"), NOON, session, 20, "chat-1", **fields))
 
 
 def words(messages: list[ModelMessage]) -> list[str]:
@@ -92,7 +94,7 @@ async def test_every_layer_stands_in_its_place(tmp_path: Path) -> None:
     ]
     assert words([prompt.user]) == ["what now?"], "the session keeps the user's own words"
     assert set(re.findall(r"<([a-z-]+)>", PREAMBLE)) <= set(SECTIONS), "what the preamble explains exists"
-    assert tokens(PREAMBLE) <= 130
+    assert count_tokens(PREAMBLE) <= 130
 
 
 @pytest.mark.req("CTX-01")
@@ -105,7 +107,7 @@ async def test_what_is_empty_has_no_section(tmp_path: Path) -> None:
         "what now?",
     ]
     assert prompt.layers == {
-        "tokens": {"preamble": tokens(PREAMBLE), "persona": 4},
+        "tokens": {"preamble": count_tokens(PREAMBLE), "persona": 4},
         "persona": "setting",
         "history_messages": 0,
         "history_left_out": 0,
@@ -129,14 +131,14 @@ async def test_what_has_no_room_is_cut_by_rule_and_told(tmp_path: Path, caplog: 
     assert re.findall(r'name="(\w+)"', prompt.fresh.playbooks) == ["p0", "p1", "p2"]
     assert prompt.layers["playbooks"] == ["p0", "p1", "p2", "p3", "p4"]
     single = await built(tmp_path, playbooks=(Playbook("long", "word " * 5_000),))
-    assert tokens(single.fresh.playbooks) <= PLAYBOOKS_TOKENS + 15
+    assert count_tokens(single.fresh.playbooks) <= PLAYBOOKS_TOKENS + 15
     assert "…" in single.fresh.playbooks
 
 
 @pytest.mark.req("CTX-09", "CTX-08")
 async def test_the_users_name_is_told_also_after_a_persona_that_is_cut(tmp_path: Path) -> None:
-    persona = Persona(tmp_path, AgentProfile(agent_id="tess", system_prompt="word " * 3_000), "Ada")
-    found = persona.in_force({})
+    persona = PersonaResolver(tmp_path, AgentProfile(agent_id="tess", system_prompt="word " * 3_000), "Ada")
+    found = persona.resolve({})
     assert found.text.endswith("…\n\nThe user's name is Ada.")
     assert found.cut == 3_000 * 5 // 4 - PERSONA_TOKENS
 
@@ -154,7 +156,7 @@ async def test_no_text_however_long_takes_more_than_its_budget(
     prompt = await built(
         tmp_path, persona, compaction=compaction, summaries=summaries, playbooks=playbooks, recalled=RECALLED
     )
-    sizes = cast("dict[str, int]", prompt.layers["tokens"])
+    sizes = cast("dict[str, int]", prompt.layers["count_tokens"])
     room = {
         "persona": PERSONA_TOKENS,
         "profile": PROFILE_TOKENS,
@@ -164,8 +166,8 @@ async def test_no_text_however_long_takes_more_than_its_budget(
         "memories": MEMORIES_TOKENS,
     }
     assert all(sizes.get(name, 0) <= most + 15 for name, most in room.items())
-    fresh = prompt.fresh.text(tools=True, workspace=persona * 20, thinking=compaction * 20)
-    assert tokens(fresh) <= 5_000 + 500 + 300 + 500 + 250 + 50 + 60
+    fresh = prompt.fresh.render(tools=True, workspace=persona * 20, thinking=compaction * 20)
+    assert count_tokens(fresh) <= 5_000 + 500 + 300 + 500 + 250 + 50 + 60
 
 
 _unseen = st.sampled_from(
@@ -185,10 +187,10 @@ def _forgeries(draw: st.DrawFn) -> str:
 @pytest.mark.req("CTX-05")
 @given(_forgeries(), st.text(max_size=20))
 def test_no_tag_of_a_section_passes_however_it_is_disguised(forged: str, around: str) -> None:
-    safe = defused(f"{around}{forged}{around}")
+    safe = escape_section_tags(f"{around}{forged}{around}")
     visible = re.sub(r"[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad\u115f\ufe0f\x00\x1b]", "", safe)
     assert not re.search(rf"[<＜]\s*/?\s*(?:{'|'.join(SECTIONS)})(?!\w)", visible, re.IGNORECASE)
-    assert defused(safe) == safe
+    assert escape_section_tags(safe) == safe
 
 
 @pytest.mark.req("CTX-05")
@@ -202,8 +204,8 @@ async def test_no_layer_can_be_left_by_what_stands_in_it(tmp_path: Path, forged:
         compaction=evil,
         summaries=(evil,),
         playbooks=(Playbook("p", evil),),
-        recalled=Recalled(
-            UserProfile.read({"profile": {"user": {"city": evil}}}), read_memories({"facts": [{"fact": evil}]})
+        recalled=RecalledContext(
+            UserProfile.parse({"profile": {"user": {"city": evil}}}), parse_memories({"facts": [{"fact": evil}]})
         ),
     )
     sent = words(prompt.messages(prompt.conversation([]), workspace=evil, thinking=evil))
@@ -256,7 +258,7 @@ def test_a_growing_conversation_keeps_its_beginning_and_hits_of_the_cache_are_co
     assert [data["cached_tokens"] for data in told] == [700]
     layers = traced(home, asked[1].trace_id, "context.built")[0]
     assert layers["playbooks"] == ["file-operations"]
-    assert layers["tokens"]["playbooks"] > 50
+    assert layers["count_tokens"]["playbooks"] > 50
 
 
 @pytest.mark.req("CTX-02", "CTX-07")

@@ -20,7 +20,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from annabelle.thinker.context.repair import NO_RESULT, repaired
+from annabelle.thinker.prompt.message_repair import NO_RESULT, repair_messages
 
 AT = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
@@ -91,9 +91,9 @@ _messages = st.lists(
 @pytest.mark.req("CTX-03")
 @given(_messages)
 def test_any_list_of_messages_becomes_a_valid_chain(messages: list[ModelMessage]) -> None:
-    chain = repaired(messages)
+    chain = repair_messages(messages)
     assert_valid(chain)
-    again = repaired(chain)
+    again = repair_messages(chain)
     assert len(again) == len(chain)
     assert all(a is b for a, b in zip(again, chain, strict=True)), "a valid chain is left as it is"
     calls = sum(isinstance(part, ToolCallPart) for message in messages for part in message.parts)
@@ -102,20 +102,22 @@ def test_any_list_of_messages_becomes_a_valid_chain(messages: list[ModelMessage]
 
 @pytest.mark.req("CTX-03")
 def test_leading_results_and_results_of_unknown_calls_are_removed() -> None:
-    chain = repaired([answers("a"), user("hello"), asks("b", text="wait"), answers("b", "z", said="and?"), asks()])
+    chain = repair_messages(
+        [answers("a"), user("hello"), asks("b", text="wait"), answers("b", "z", said="and?"), asks()]
+    )
     assert chain == [user("hello"), asks("b", text="wait"), answers("b", said="and?")]
 
 
 @pytest.mark.req("CTX-03")
 def test_a_call_without_a_result_is_answered_with_an_error() -> None:
     open_end, said = asks("a", "b"), user("are you there?")
-    chain = repaired([user("go"), open_end, answers("b")])
+    chain = repair_messages([user("go"), open_end, answers("b")])
     assert_valid(chain)
     assert [(p.content, p.outcome) for p in chain[2].parts if isinstance(p, ToolReturnPart)] == [
         (NO_RESULT, "failed"),
         ("result of b", "success"),
     ]
-    crashed = repaired([user("go"), open_end, said, asks("c")])
+    crashed = repair_messages([user("go"), open_end, said, asks("c")])
     assert_valid(crashed)
     assert crashed[3] is said, "what the user wrote is not mixed with results"
     assert [NO_RESULT in str(message) for message in crashed] == [False, False, True, False, False, True]
@@ -123,14 +125,14 @@ def test_a_call_without_a_result_is_answered_with_an_error() -> None:
 
 @pytest.mark.req("CTX-03")
 def test_a_result_that_came_late_or_twice_counts_once_and_right_after_its_call() -> None:
-    chain = repaired([asks("a", "b"), answers("b"), user("hm"), answers("a", "b"), answers("a")])
+    chain = repair_messages([asks("a", "b"), answers("b"), user("hm"), answers("a", "b"), answers("a")])
     assert chain == [asks("a", "b"), answers("a", "b"), user("hm")]
 
 
 @pytest.mark.req("CTX-03")
 def test_an_id_that_is_used_again_is_replaced_with_its_result() -> None:
     first, second = [asks("a"), answers("a")], [asks("a"), answers("a")]
-    chain = repaired([*first, *second])
+    chain = repair_messages([*first, *second])
     assert_valid(chain)
     assert chain[:2] == first
     assert returned(chain[3]) == [("do_a", "a-2")]
@@ -150,6 +152,6 @@ def test_a_retry_prompt_of_an_old_session_answers_its_call() -> None:
             },
         ]
     )
-    chain = repaired(kept)
+    chain = repair_messages(kept)
     assert_valid(chain)
     assert "wrong" in str(chain[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import HubUnreachable
 from annabelle.core.tools import JsonObject
 from annabelle.thinker.costs import CostMeter
@@ -16,9 +16,9 @@ async def test_the_pause_and_the_window_are_the_hubs_and_the_calls_its_own() -> 
         return {"paused": True, "pauseReason": "cost control", "currentHourTokens": 260_000, "hardCap": 250_000}
 
     meter = CostMeter(at_hub)
-    meter.add(Usage(input_tokens=10, output_tokens=5))
-    meter.add(Usage(input_tokens=1, output_tokens=1))
-    told = await meter.standing()
+    meter.add(TokenUsage(input_tokens=10, output_tokens=5))
+    meter.add(TokenUsage(input_tokens=1, output_tokens=1))
+    told = await meter.fetch_status()
     assert (told["paused"], told["pauseReason"], told["currentHourTokens"]) == (True, "cost control", 260_000)
     assert (told["calls"], told["input_tokens"], told["output_tokens"]) == (2, 11, 6)
 
@@ -29,5 +29,5 @@ async def test_a_hub_that_is_away_leaves_what_the_process_knows_itself() -> None
         raise HubUnreachable("The hub is away.")
 
     meter = CostMeter(at_hub)
-    meter.add(Usage(input_tokens=10))
-    assert (await meter.standing())["calls"] == 1
+    meter.add(TokenUsage(input_tokens=10))
+    assert (await meter.fetch_status())["calls"] == 1

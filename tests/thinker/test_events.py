@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from annabelle.thinker.deltas import DeltaBuffer
-from annabelle.thinker.events import TurnStream
+from annabelle.thinker.live_turn import DeltaBuffer, TurnStream
 
 
 async def read(stream: TurnStream, after: int = 0, known: str | None = None) -> list[dict[str, Any]]:
@@ -22,10 +21,10 @@ async def read(stream: TurnStream, after: int = 0, known: str | None = None) -> 
 @pytest.mark.req("LLM-04")
 async def test_a_follower_reads_what_was_and_what_comes_until_the_end() -> None:
     stream = TurnStream("st_1", "msg_1")
-    stream.fact("usage", "1:usage", {})
+    stream.add_fact("usage", "1:usage", {})
     reader = asyncio.create_task(read(stream))
     await asyncio.sleep(0)
-    stream.fact("notice", "n", {"text": "later"})
+    stream.add_fact("notice", "n", {"text": "later"})
     stream.close()
     assert [(line["n"], line["event"]["key"]) for line in await asyncio.wait_for(reader, 5)] == [
         (1, "1:usage"),
@@ -36,7 +35,7 @@ async def test_a_follower_reads_what_was_and_what_comes_until_the_end() -> None:
 async def test_a_follower_that_comes_back_goes_on_and_one_of_another_process_starts_over() -> None:
     stream = TurnStream("st_2", "msg_1")
     for number in range(4):
-        stream.fact("notice", str(number), {})
+        stream.add_fact("notice", str(number), {})
     stream.close()
     assert [line["n"] for line in await read(stream, 2, "st_2")] == [3, 4]
     assert [line["n"] for line in await read(stream, 2, "st_1")] == [1, 2, 3, 4]
@@ -44,8 +43,8 @@ async def test_a_follower_that_comes_back_goes_on_and_one_of_another_process_sta
 
 async def test_a_fact_is_said_once_however_often_it_is_told() -> None:
     stream = TurnStream("st_1", "msg_1")
-    stream.fact("usage", "1:usage", {"input_tokens": 1})
-    stream.fact("usage", "1:usage", {"input_tokens": 2})
+    stream.add_fact("usage", "1:usage", {"input_tokens": 1})
+    stream.add_fact("usage", "1:usage", {"input_tokens": 2})
     stream.close()
     assert [line["event"]["data"] for line in await read(stream)] == [{"input_tokens": 1}]
 
@@ -53,8 +52,8 @@ async def test_a_fact_is_said_once_however_often_it_is_told() -> None:
 async def test_deltas_give_way_to_the_whole_text() -> None:
     stream = TurnStream("st_1", "msg_1")
     for number in range(1, 4):
-        stream.delta("text", "x", step=1, attempt=100, number=number)
-    stream.fact("text", "1:text", {"text": "xxx", "final": True}, step=1, attempt=100)
+        stream.add_delta("text", "x", step=1, attempt=100, number=number)
+    stream.add_fact("text", "1:text", {"text": "xxx", "final": True}, step=1, attempt=100)
     stream.close()
     lines = await read(stream)
     assert [(line["n"], line["event"]["key"]) for line in lines] == [(4, "1:text")]
@@ -62,8 +61,8 @@ async def test_deltas_give_way_to_the_whole_text() -> None:
 
 async def test_facts_can_be_told_again_by_another_process() -> None:
     first = TurnStream("st_1", "msg_1")
-    first.fact("usage", "1:usage", {"input_tokens": 1}, step=1)
-    first.delta("text", "lost", step=2, attempt=100, number=1)
+    first.add_fact("usage", "1:usage", {"input_tokens": 1}, step=1)
+    first.add_delta("text", "lost", step=2, attempt=100, number=1)
     second = TurnStream("st_2", "msg_1")
     second.replay(json.loads(json.dumps(first.facts())))
     second.close()

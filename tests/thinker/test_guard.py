@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse
 
 from annabelle.core.errors import InvalidArguments, OutcomeUnknown, ProviderRefused
 from annabelle.core.trace import read_trace
-from annabelle.thinker.select.selector import Selection, SelectionAsk
+from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.plain_parts import AllAllowed
 
@@ -21,9 +21,9 @@ NOT_DONE = "I have not done that: no message was sent."
 class SmallTalk:
     """A selector that takes everything for small talk."""
 
-    async def select(self, ask: SelectionAsk) -> Selection:
+    async def select(self, ask: SelectionRequest) -> ToolSelection:
         chosen = await AllAllowed().select(ask)
-        return Selection(chosen.tools, small_talk=True)
+        return ToolSelection(chosen.tools, small_talk=True)
 
 
 def mailing(folder: Path, *replies: Any, **limits: Any) -> Bench:

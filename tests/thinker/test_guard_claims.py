@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.policy.intent.kinds import ActionKind
-from annabelle.thinker.loop.claims import claims_in
-from annabelle.thinker.loop.deeds import backs, reads_only
+from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.thinker.loop.action_log import is_read_only, supports_claim
+from annabelle.thinker.loop.claims import find_claims
 from thinker.fake_hub import tool
 
 DO_IT = "please take care of it"
@@ -132,35 +132,35 @@ NO_CLAIMS: list[tuple[str, str]] = [
 @pytest.mark.req("LOOP-05", "TRU-04")
 @pytest.mark.parametrize(("sentence", "kind"), CLAIMS)
 def test_a_claim_is_noticed(sentence: str, kind: ActionKind) -> None:
-    assert kind in [claim.kind for claim in claims_in(sentence, DO_IT)]
+    assert kind in [claim.kind for claim in find_claims(sentence, DO_IT)]
 
 
 @pytest.mark.req("LOOP-05", "TRU-04")
 @pytest.mark.parametrize(("asked", "answer"), NO_CLAIMS)
 def test_what_claims_nothing_is_left_alone(asked: str, answer: str) -> None:
-    assert claims_in(answer, asked) == []
+    assert find_claims(answer, asked) == []
 
 
 @pytest.mark.req("TRU-04")
 def test_one_sentence_may_claim_several_things() -> None:
-    found = claims_in("I've created the file and sent the email.", DO_IT)
+    found = find_claims("I've created the file and sent the email.", DO_IT)
     assert [claim.kind for claim in found] == ["create", "send"]
 
 
 @pytest.mark.req("TRU-04")
 def test_what_was_read_may_be_told_in_the_passive() -> None:
     told = "Your latest mail: the meeting has been moved to Friday. Message sent on 3 May."
-    assert claims_in(told, "any news?", read_something=True) == []
-    assert claims_in("The meeting has been moved to Friday.", "move the meeting to Friday", read_something=True) != []
+    assert find_claims(told, "any news?", read_something=True) == []
+    assert find_claims("The meeting has been moved to Friday.", "move the meeting to Friday", read_something=True) != []
 
 
 @pytest.mark.req("TRU-04")
 def test_an_answer_about_the_past_may_be_backed_by_it() -> None:
-    assert claims_in("Yes, I've sent it.", "Did you send the mail?")[0].of_the_past
-    assert claims_in("I've already sent it.", DO_IT)[0].of_the_past
-    assert claims_in("I sent it to Anna at nine.", "What happened to the mail?")[0].of_the_past
-    assert not claims_in("I searched the web for it.", "What is the weather?")[0].of_the_past
-    assert not claims_in("I've sent it.", "send it")[0].of_the_past
+    assert find_claims("Yes, I've sent it.", "Did you send the mail?")[0].of_the_past
+    assert find_claims("I've already sent it.", DO_IT)[0].of_the_past
+    assert find_claims("I sent it to Anna at nine.", "What happened to the mail?")[0].of_the_past
+    assert not find_claims("I searched the web for it.", "What is the weather?")[0].of_the_past
+    assert not find_claims("I've sent it.", "send it")[0].of_the_past
 
 
 @pytest.mark.req("TRU-04")
@@ -192,28 +192,28 @@ def test_an_answer_about_the_past_may_be_backed_by_it() -> None:
     ],
 )
 def test_a_tool_backs_what_its_name_says_it_does(name: str, kind: ActionKind, backed: bool) -> None:
-    assert backs(name, kind, reads_only=reads_only(name, tool(name))) is backed
+    assert supports_claim(name, kind, reads_only=is_read_only(name, tool(name))) is backed
 
 
 @pytest.mark.req("TRU-04")
 def test_a_tool_its_server_calls_read_only_backs_no_deed() -> None:
-    assert reads_only("frobnicate", tool("frobnicate", read_only=True))
-    assert not backs("frobnicate", "send", reads_only=True)
+    assert is_read_only("frobnicate", tool("frobnicate", read_only=True))
+    assert not supports_claim("frobnicate", "send", reads_only=True)
 
 
 @pytest.mark.req("LOOP-05")
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_no_answer_can_make_the_check_fail(answer: str, asked: str) -> None:
-    claims_in(answer, asked)
+    find_claims(answer, asked)
 
 
 @pytest.mark.req("LOOP-05")
 @pytest.mark.parametrize("piece", ["i have ", "ich habe ja ", "and ", '"', "`", "\n", "has been ", "a b "])
 def test_a_hostile_answer_costs_no_time(piece: str) -> None:
-    claims_in(piece * 20_000, "send it")
+    find_claims(piece * 20_000, "send it")
 
 
 @pytest.mark.req("LOOP-05")
 @pytest.mark.parametrize("piece", ["sag ", "sag das ", "what ", "\n", "did "])
 def test_a_hostile_question_costs_no_time(piece: str) -> None:
-    assert claims_in("I've sent it.", piece * 25_000)[0].kind == "send"
+    assert find_claims("I've sent it.", piece * 25_000)[0].kind == "send"

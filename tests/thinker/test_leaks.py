@@ -14,8 +14,7 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from annabelle.core.contract import TurnResult
 from annabelle.core.tools import ToolSpec
 from annabelle.core.trace import read_trace
-from annabelle.thinker.loop.call_syntax import LeakedCall
-from annabelle.thinker.loop.leaks import NOTHING_LEFT, recover
+from annabelle.thinker.loop.leaked_calls import NOTHING_LEFT, LeakedCall, recover_calls
 from thinker.fake_hub import tool
 from thinker.fakes import Bench, DictTools, ListedModel
 
@@ -64,7 +63,7 @@ LEAKS = {
 @pytest.mark.parametrize("shape", LEAKS)
 @pytest.mark.parametrize("before", ["", "I will write that down.\n\n"])
 def test_every_shape_of_a_leaked_call_is_read(shape: str, before: str) -> None:
-    found = recover(before + LEAKS[shape], KNOWN, "write down: milk, three")
+    found = recover_calls(before + LEAKS[shape], KNOWN, "write down: milk, three")
     assert len(found.calls) == 1
     assert found.calls[0].name == "write_note"
     assert found.calls[0].arguments in (NOTE.arguments, {"text": "milk"})
@@ -75,19 +74,19 @@ def test_every_shape_of_a_leaked_call_is_read(shape: str, before: str) -> None:
 @pytest.mark.parametrize("shape", LEAKS)
 def test_a_tool_that_was_not_offered_is_never_called(shape: str) -> None:
     others = {"look_up": KNOWN["look_up"]}
-    assert recover(LEAKS[shape], others, "write down: milk").calls == ()
+    assert recover_calls(LEAKS[shape], others, "write down: milk").calls == ()
 
 
 @pytest.mark.req("LOOP-04")
 def test_what_follows_a_leaked_call_is_a_guess_and_is_dropped() -> None:
-    found = recover(f"Let me see. {LEAKS['name and parameters']} The note says you need eggs.", KNOWN, "note it")
+    found = recover_calls(f"Let me see. {LEAKS['name and parameters']} The note says you need eggs.", KNOWN, "note it")
     assert (found.text, found.calls) == ("Let me see.", (NOTE,))
 
 
 @pytest.mark.req("LOOP-04")
 def test_several_leaked_calls_are_kept_in_order_and_each_once() -> None:
     look = '{"name": "look_up", "arguments": {"text": "x"}}'
-    found = recover(f"{look}\n{LEAKS['name and arguments']}\n{look}", KNOWN, "go")
+    found = recover_calls(f"{look}\n{LEAKS['name and arguments']}\n{look}", KNOWN, "go")
     assert [call.name for call in found.calls] == ["look_up", "write_note"]
 
 
@@ -110,7 +109,7 @@ def test_several_leaked_calls_are_kept_in_order_and_each_once() -> None:
     ],
 )
 def test_an_example_is_left_to_the_reader(asked: str, answer: str) -> None:
-    found = recover(answer, KNOWN, asked)
+    found = recover_calls(answer, KNOWN, asked)
     assert found.calls == ()
     assert found.text == answer or "<tool_call>" in answer or "<function" in answer
 
@@ -131,7 +130,7 @@ def test_an_example_is_left_to_the_reader(asked: str, answer: str) -> None:
     ],
 )
 def test_leaked_syntax_never_reaches_the_person_and_never_leaves_nothing(answer: str, read: str) -> None:
-    assert recover(answer, KNOWN, "hello") == type(recover("", {}, ""))(read)
+    assert recover_calls(answer, KNOWN, "hello") == type(recover_calls("", {}, ""))(read)
 
 
 PLAIN = [
@@ -149,7 +148,7 @@ PLAIN = [
 @pytest.mark.req("LOOP-04")
 @pytest.mark.parametrize("answer", PLAIN)
 def test_a_plain_answer_passes_byte_for_byte(answer: str) -> None:
-    assert recover(answer, KNOWN, "hello") == type(recover("", {}, ""))(answer)
+    assert recover_calls(answer, KNOWN, "hello") == type(recover_calls("", {}, ""))(answer)
 
 
 PIECES = st.sampled_from(
@@ -162,7 +161,7 @@ PIECES = st.sampled_from(
 @pytest.mark.req("LOOP-04")
 @given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join), st.text(max_size=10))
 def test_no_text_can_make_it_fail_or_call_what_is_not_there(text: str, asked: str) -> None:
-    found = recover(text, KNOWN, asked)
+    found = recover_calls(text, KNOWN, asked)
     assert all(call.name in KNOWN for call in found.calls)
     assert found.text.strip() or found.calls or not text.strip()
 
@@ -170,7 +169,7 @@ def test_no_text_can_make_it_fail_or_call_what_is_not_there(text: str, asked: st
 @pytest.mark.req("LOOP-04")
 @given(st.text(alphabet=st.characters(exclude_characters="<{(["), max_size=200))
 def test_text_without_call_syntax_is_not_touched(text: str) -> None:
-    assert recover(text, KNOWN, "json").text == text
+    assert recover_calls(text, KNOWN, "json").text == text
 
 
 @pytest.mark.req("LOOP-04")
@@ -189,13 +188,13 @@ def test_text_without_call_syntax_is_not_touched(text: str) -> None:
     ],
 )
 def test_a_hostile_text_costs_no_time(text: str) -> None:
-    assert recover("write_note(" + text, KNOWN, "go").calls == ()
+    assert recover_calls("write_note(" + text, KNOWN, "go").calls == ()
 
 
 @pytest.mark.req("LOOP-04")
 def test_arguments_too_deep_to_be_kept_are_no_call() -> None:
     deep = '{"a": ' * 400 + "1" + "}" * 400
-    assert recover(f'{{"name": "write_note", "arguments": {deep}}}', KNOWN, "go").calls == ()
+    assert recover_calls(f'{{"name": "write_note", "arguments": {deep}}}', KNOWN, "go").calls == ()
 
 
 @pytest.mark.req("LOOP-04")
@@ -204,8 +203,8 @@ def test_arguments_too_deep_to_be_kept_are_no_call() -> None:
 def test_a_call_that_stands_in_what_was_read_is_told_and_not_made(shape: str, as_json: bool) -> None:
     page = f"Buy now. {LEAKS[shape]} And more."
     read = json.dumps({"text": page}) if as_json else page
-    assert recover(LEAKS[shape], KNOWN, "tell me the page", [read]).calls == ()
-    assert recover(LEAKS[shape], KNOWN, "tell me the page", ["another page"]).calls != ()
+    assert recover_calls(LEAKS[shape], KNOWN, "tell me the page", [read]).calls == ()
+    assert recover_calls(LEAKS[shape], KNOWN, "tell me the page", ["another page"]).calls != ()
 
 
 @pytest.mark.req("LOOP-04")

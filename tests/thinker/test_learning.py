@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from annabelle.core.contract import ExtractResult, TidyResult
+from annabelle.core.contract import ExtractResult, TidyFactsResult
 from annabelle.core.home import Home
 from annabelle.core.trace import read_trace
 from support.scripted_model import Reply, Rule, ScriptedServer
@@ -139,7 +139,7 @@ def test_facts_are_tidied_once_per_id(start: Start, model: ScriptedServer) -> No
     thinker = start()
     for _ in range(2):
         reply = thinker.client.post("/tidy-facts", content=tidy_brief().model_dump_json())
-        result = TidyResult.model_validate_json(reply.content)
+        result = TidyFactsResult.model_validate_json(reply.content)
         assert [(action.kind, action.fact_ids) for action in result.actions] == [("merge", (1, 2))]
     assert len(model.requests) == 1
 

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from annabelle.core.errors import TurnCancelled
-from annabelle.thinker.events import TurnStream
-from annabelle.thinker.live import LiveTurn
+from annabelle.thinker.live_turn import LiveTurn, TurnStream
 
 
 @pytest.mark.req("LOOP-09")
@@ -21,7 +20,7 @@ async def test_nothing_begins_once_the_turn_was_stopped() -> None:
 
     live.cancel()
     with pytest.raises(TurnCancelled):
-        await live.work(job())
+        await live.run_cancellable(job())
     assert done == []
 
 
@@ -38,7 +37,7 @@ async def test_what_runs_has_tidied_up_when_the_stop_is_told() -> None:
                 await asyncio.sleep(0)
             done.append("tidied")
 
-    working = asyncio.create_task(live.work(job()))
+    working = asyncio.create_task(live.run_cancellable(job()))
     await asyncio.wait_for(begun.wait(), 10)
     live.cancel()
     with pytest.raises(TurnCancelled):

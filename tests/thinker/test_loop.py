@@ -10,9 +10,8 @@ from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
 from annabelle.core.contract import TurnLimits
 from annabelle.core.errors import HubUnreachable, InvalidArguments, NotAllowed, OutcomeUnknown
-from annabelle.thinker.context.prompt import NO_TOOLS
-from annabelle.thinker.loop.limits import Stop, gathered
-from annabelle.thinker.loop.progress import Progress
+from annabelle.thinker.loop.turn_progress import LimitStop, TurnProgress, format_stop
+from annabelle.thinker.prompt.prompt import NO_TOOLS
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
@@ -130,7 +129,9 @@ async def test_another_result_for_the_same_arguments_is_no_news_either(tmp_path:
 
 @pytest.mark.req("LOOP-02")
 def test_what_the_model_said_before_a_limit_is_returned_before_the_sentence() -> None:
-    said = gathered(Stop("max_steps", "I stopped."), Progress(last_text="Half of it.", last_result="the rest"))
+    said = format_stop(
+        LimitStop("max_steps", "I stopped."), TurnProgress(last_text="Half of it.", last_result="the rest")
+    )
     assert said == "Half of it.\n\nI stopped.\n\nThe last tool result was:\nthe rest"
 
 

@@ -15,9 +15,9 @@ from annabelle.core.errors import ProviderDown
 from annabelle.core.tools import ToolResult
 from annabelle.llm.types import Completed, ModelChoice, ModelEvent, Purpose
 from annabelle.llm.types import ModelRequest as ModelAsk
-from annabelle.thinker.compress.port import ThinkingAsk, ThinkingResult
-from annabelle.thinker.loop.limits import MOST_AT_ONCE
-from annabelle.thinker.select.selector import Selection, SelectionAsk
+from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
+from annabelle.thinker.loop.turn_progress import MAX_PARALLEL_CALLS
+from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
 from thinker.fake_hub import tool
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.plain_parts import WholeHistory
@@ -41,7 +41,7 @@ async def test_forty_calls_at_once_are_made_in_part_and_the_rest_is_answered_not
     bench = Bench(tmp_path, ListedModel([("look", {"n": n}) for n in range(40)], "Enough seen."), tools,
                   same_tool_with_news=99, max_steps=5)  # fmt: skip
     result = await bench.run()
-    assert (result.text, result.limit, len(tools.calls)) == ("Enough seen.", None, MOST_AT_ONCE)
+    assert (result.text, result.limit, len(tools.calls)) == ("Enough seen.", None, MAX_PARALLEL_CALLS)
     parts = returned(bench)
     assert len(parts) == 40
     assert {part.tool_call_id for part in parts} == {part.tool_call_id for part in called(bench)}
@@ -128,8 +128,8 @@ async def test_an_answer_that_uses_the_last_tokens_is_still_the_answer(tmp_path:
 class Pondering(WholeHistory):
     """Thinks before each request, and counts what that costs."""
 
-    async def think(self, ask: ThinkingAsk) -> ThinkingResult:
-        return ThinkingResult(list(ask.messages), thinking_tokens=7)
+    async def think(self, ask: CompressionRequest) -> CompressionResult:
+        return CompressionResult(list(ask.messages), thinking_tokens=7)
 
 
 async def test_what_thinking_costs_is_in_the_usage_the_record_and_the_budget(tmp_path: Path) -> None:
@@ -151,10 +151,10 @@ class Few:
     def __init__(self, limit: int) -> None:
         self._limit = limit
 
-    async def select(self, ask: SelectionAsk) -> Selection:
+    async def select(self, ask: SelectionRequest) -> ToolSelection:
         tools = ask.available.tools
         first = tuple(one for one in tools if one.name == "search_tools")
-        return Selection(first, limit=self._limit, others=tuple(one for one in tools if one not in first))
+        return ToolSelection(first, limit=self._limit, others=tuple(one for one in tools if one not in first))
 
 
 class Catalogue(DictTools):
@@ -214,10 +214,10 @@ class Endless(WholeHistory):
     def __init__(self) -> None:
         self.begun = asyncio.Event()
 
-    async def think(self, ask: ThinkingAsk) -> ThinkingResult:
+    async def think(self, ask: CompressionRequest) -> CompressionResult:
         self.begun.set()
         await asyncio.sleep(60)
-        return ThinkingResult(list(ask.messages))
+        return CompressionResult(list(ask.messages))
 
 
 @pytest.mark.req("LOOP-09")
@@ -257,10 +257,10 @@ class Stuck:
     def __init__(self) -> None:
         self.begun = asyncio.Event()
 
-    async def select(self, ask: SelectionAsk) -> Selection:
+    async def select(self, ask: SelectionRequest) -> ToolSelection:
         self.begun.set()
         await asyncio.sleep(60)
-        return Selection(())
+        return ToolSelection(())
 
 
 @pytest.mark.req("LOOP-09")

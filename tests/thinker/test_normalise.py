@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.core.trace import read_trace
-from annabelle.thinker.loop.normalise import normalised
-from annabelle.thinker.loop.schema_fit import fits
+from annabelle.thinker.loop.arguments import fits_schema, normalise_arguments
 from thinker.fake_hub import tool
 from thinker.fakes import Bench, DictTools, ListedModel
 
@@ -44,7 +43,7 @@ NONSENSE = st.dictionaries(
 
 def shaped(field: dict[str, Any], value: object, *, required: bool = True) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "object", "properties": {"x": field}, "required": ["x"] if required else []}
-    return normalised({"x": value}, schema, "").arguments
+    return normalise_arguments({"x": value}, schema, "").arguments
 
 
 @pytest.mark.req("LOOP-03")
@@ -105,20 +104,20 @@ def test_unknown_fields_are_dropped_unless_the_tool_takes_them(allowed: object, 
     schema: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "string"}}}
     if allowed is not None:
         schema["additionalProperties"] = allowed
-    result = normalised({"x": "a", "teamId": "t"}, schema, "")
+    result = normalise_arguments({"x": "a", "teamId": "t"}, schema, "")
     assert ("teamId" in result.arguments, result.changed) == (kept, () if kept else ("teamId",))
-    assert normalised({"any": 1}, {"type": "object"}, "").arguments == {"any": 1}
+    assert normalise_arguments({"any": 1}, {"type": "object"}, "").arguments == {"any": 1}
 
 
 @pytest.mark.req("LOOP-03")
 @pytest.mark.parametrize("given_id", [{}, {"chat_id": None}, {"chat_id": ""}])
 def test_the_chat_id_is_filled_in_where_the_tool_needs_one(given_id: dict[str, Any]) -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"chat_id": {"type": "string"}}, "required": ["chat_id"]}
-    result = normalised(given_id, schema, "chat-7")
+    result = normalise_arguments(given_id, schema, "chat-7")
     assert (result.arguments, result.changed) == ({"chat_id": "chat-7"}, ("chat_id",))
-    assert normalised({"chat_id": "other"}, schema, "chat-7").arguments == {"chat_id": "other"}
+    assert normalise_arguments({"chat_id": "other"}, schema, "chat-7").arguments == {"chat_id": "other"}
     optional: dict[str, Any] = {"type": "object", "properties": {"chat_id": {"type": "string"}}}
-    assert normalised({}, optional, "chat-7").arguments == {}
+    assert normalise_arguments({}, optional, "chat-7").arguments == {}
 
 
 @pytest.mark.req("LOOP-03")
@@ -128,15 +127,15 @@ def test_references_in_a_schema_are_followed() -> None:
         "properties": {"at": {"$ref": "#/$defs/Place"}},
         "$defs": {"Place": {"type": "object", "properties": {"row": {"type": "integer"}}}},
     }
-    assert normalised({"at": {"row": "3"}}, schema, "").arguments == {"at": {"row": 3}}
+    assert normalise_arguments({"at": {"row": "3"}}, schema, "").arguments == {"at": {"row": 3}}
 
 
 @pytest.mark.req("LOOP-03")
 @given(value=VALUES, schema=SCHEMAS)
 def test_what_fits_stays_as_it_is(value: object, schema: dict[str, Any]) -> None:
     whole: dict[str, Any] = {"type": "object", "properties": {"x": schema}, "required": ["x"]}
-    if fits(value, schema):
-        result = normalised({"x": value}, whole, "chat")
+    if fits_schema(value, schema):
+        result = normalise_arguments({"x": value}, whole, "chat")
         assert result.changed == ()
         assert json.dumps(result.arguments) == json.dumps({"x": value})
 
@@ -146,7 +145,7 @@ def test_what_fits_stays_as_it_is(value: object, schema: dict[str, Any]) -> None
 def test_no_schema_and_no_value_can_make_it_fail(arguments: dict[str, Any], schema: dict[str, Any]) -> None:
     wrapped: dict[str, Any] = {"type": "object", "properties": {"x": schema, "a": schema}}
     for whole in (schema, wrapped):
-        again = normalised(normalised(arguments, whole, "chat").arguments, whole, "chat")
+        again = normalise_arguments(normalise_arguments(arguments, whole, "chat").arguments, whole, "chat")
         assert isinstance(again.arguments, dict)
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 
-from annabelle.core.contract import Answered, TurnLimits
+from annabelle.core.contract import AnsweredApproval, TurnLimits
 from annabelle.core.errors import InvalidArguments
-from annabelle.thinker.select.selector import Selection, SelectionAsk
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
+from annabelle.thinker.session.records import SessionTurn
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.questions import Person, parked, resumed
 from thinker.test_context_repair import assert_valid
@@ -32,7 +32,7 @@ def said_in(messages: list[ModelMessage]) -> str:
     return "\n".join(str(part.content) for part in parts)
 
 
-async def records(bench: Bench) -> list[TurnRecord]:
+async def records(bench: Bench) -> list[SessionTurn]:
     return await bench.sessions.turns("thr_one")
 
 
@@ -96,13 +96,13 @@ async def test_after_a_no_nothing_is_called_and_nobody_may_claim_it_was_done(tmp
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        ([Answered(approval_id="apr_0", verdict="expired")], "did not answer in time"),
+        ([AnsweredApproval(approval_id="apr_0", verdict="expired")], "did not answer in time"),
         ([], "was withdrawn"),
-        ([Answered(approval_id="apr_of_another", verdict="approved")], "was withdrawn"),
+        ([AnsweredApproval(approval_id="apr_of_another", verdict="approved")], "was withdrawn"),
     ],
 )
 async def test_without_a_yes_to_this_very_question_nothing_is_called(
-    tmp_path: Path, answers: list[Answered], said: str
+    tmp_path: Path, answers: list[AnsweredApproval], said: str
 ) -> None:
     person = Person()
     tools = DictTools(send=person.asks("send"))
@@ -266,12 +266,12 @@ async def test_a_crash_at_any_step_of_the_continuation_makes_no_call_twice(tmp_p
 class OnlyNotes:
     """A selection that has no place for the tool that waits."""
 
-    async def select(self, ask: SelectionAsk) -> Selection:
+    async def select(self, ask: SelectionRequest) -> ToolSelection:
         names = {"note"}
         tools = ask.available.tools
         chosen = tuple(tool for tool in tools if tool.name in names)
         others = tuple(tool for tool in tools if tool.name not in names)
-        return Selection(chosen, limit=1, others=others, wanted=("note",))
+        return ToolSelection(chosen, limit=1, others=others, wanted=("note",))
 
 
 @pytest.mark.req("POL-03", "SEL-01")

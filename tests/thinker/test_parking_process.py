@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from annabelle.core.contract import Answered, Resumption, TurnBrief
+from annabelle.core.contract import AnsweredApproval, Resumption, TurnBrief
 from annabelle.core.tools import ToolResult
 from annabelle.thinker import failpoints as moments
 from support.scripted_model import ScriptedServer, plan_text
@@ -39,7 +39,7 @@ def going_on(asked: TurnBrief, state: Any) -> TurnBrief:
     assert result is not None
     assert (result.text, result.success) == ("May I write this note?", True)
     assert result.parked is not None
-    yes = Answered(approval_id="apr_1", verdict="approved")
+    yes = AnsweredApproval(approval_id="apr_1", verdict="approved")
     return brief(
         result.parked.text, resume=Resumption(message_id=asked.message_id, parked=result.parked, answers=(yes,))
     )

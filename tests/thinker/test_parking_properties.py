@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.core.contract import Answered, ThinkingSettings, TurnResult
-from annabelle.thinker.compress.blocks import blocks
-from annabelle.thinker.compress.phase import ThinkingPhase
-from annabelle.thinker.context.repair import repaired
+from annabelle.core.contract import AnsweredApproval, ThinkingSettings, TurnResult
+from annabelle.thinker.compression.context_compressor import ContextCompressor
+from annabelle.thinker.compression.conversation_draft import split_into_blocks
+from annabelle.thinker.prompt.message_repair import repair_messages
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.plain_parts import WholeHistory
 from thinker.questions import Person, resumed
@@ -33,9 +33,9 @@ def planned(steps: list[list[str]]) -> ListedModel:
     return ListedModel(*[[(name, {"n": next(numbers)}) for name in names] for names in steps], "That is all.")
 
 
-def said(person: Person, result: TurnResult, verdicts: list[str]) -> tuple[list[Answered], Counter[str]]:
+def said(person: Person, result: TurnResult, verdicts: list[str]) -> tuple[list[AnsweredApproval], Counter[str]]:
     """The answers to every open question, and the calls a yes was given to."""
-    answers: list[Answered] = []
+    answers: list[AnsweredApproval] = []
     yes: Counter[str] = Counter()
     assert result.parked is not None
     for call in result.parked.pending:
@@ -49,7 +49,7 @@ def said(person: Person, result: TurnResult, verdicts: list[str]) -> tuple[list[
         elif verdict == "no":
             answers.append(person.no(call.approval_id))
         else:
-            answers.append(Answered(approval_id=call.approval_id, verdict="expired"))
+            answers.append(AnsweredApproval(approval_id=call.approval_id, verdict="expired"))
     return answers, yes
 
 
@@ -60,7 +60,7 @@ async def played(folder: Path, steps: list[list[str]], verdicts: list[str], *, c
     tools = DictTools(read_only=("look", "peek", "fetch"), **plain, **asking)
     bench = Bench(folder, planned(steps), tools, consecutive_mistakes=50, same_tool_in_a_row=50, same_tool_with_news=50)
     if long:
-        bench.parts = replace(bench.parts, thinking=ThinkingPhase(ThinkingSettings(threshold_tokens=500)))
+        bench.parts = replace(bench.parts, compressor=ContextCompressor(ThinkingSettings(threshold_tokens=500)))
     result = await bench.run("Do all of it", message_id="msg_root")
     allowed: Counter[str] = Counter()
     while result.parked is not None:
@@ -75,11 +75,11 @@ async def played(folder: Path, steps: list[list[str]], verdicts: list[str], *, c
         assert_valid(request.messages[1:])
     turns = await bench.sessions.turns("thr_one")
     assert len({turn.message_id for turn in turns}) == len(turns)
-    bench.parts = replace(bench.parts, thinking=WholeHistory())
+    bench.parts = replace(bench.parts, compressor=WholeHistory())
     await aside(bench)
     history = bench.sent()[1:]
-    assert repaired(history) == history
-    assert sum(len(block.messages) for block in blocks(history, history[-1])) == len(history)
+    assert repair_messages(history) == history
+    assert sum(len(block.messages) for block in split_into_blocks(history, history[-1])) == len(history)
     for call in tools.calls:
         assert call.call_id is not None
     assert len({call.call_id for call in tools.calls}) == len(tools.calls)

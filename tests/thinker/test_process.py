@@ -17,7 +17,7 @@ from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.trace import read_trace
-from annabelle.thinker.boot import take_environment
+from annabelle.thinker.boot import replace_environment
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import SECRET, Thinker, brief, wait_for
@@ -193,7 +193,7 @@ def test_an_adopted_thinker_has_what_it_was_given_and_no_secret_of_its_starter(m
     for name in os.environ:
         monkeypatch.setenv(name, os.environ[name])  # so that all of it is put back
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "of-another-process")
-    take_environment({"GROQ_API_KEY": "its own", "ANNABELLE_HOME": "/given"})
+    replace_environment({"GROQ_API_KEY": "its own", "ANNABELLE_HOME": "/given"})
     assert "TELEGRAM_BOT_TOKEN" not in os.environ
     assert (os.environ["GROQ_API_KEY"], os.environ["ANNABELLE_HOME"]) == ("its own", "/given")
     assert "PATH" in os.environ

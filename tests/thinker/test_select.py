@@ -19,17 +19,22 @@ from annabelle.core.contract import ToolList
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
-from annabelle.thinker.select.choosing import Claims, Limits, choose
-from annabelle.thinker.select.hybrid import CORE, HybridSelector
-from annabelle.thinker.select.routes import Routed, Routes, packaged_routes
-from annabelle.thinker.select.selector import Selection, SelectionAsk
-from annabelle.toolbox.ranking import Ranked, Ranking
+from annabelle.thinker.selection.hybrid_selector import (
+    CORE,
+    HybridSelector,
+    SelectionCandidates,
+    SelectionLimits,
+    choose_tools,
+)
+from annabelle.thinker.selection.keywords import KeywordRoutes, RoutedTools, load_packaged_routes
+from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
+from annabelle.toolbox.ranking import RankedTool, ToolRanking
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.plain_parts import AllAllowed
 from thinker.thinkers import brief
 
 _EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "tools"
-_LIMITS = Limits(threshold=0.3, top_k=15, min_tools=5, max_tools=25)
+_LIMITS = SelectionLimits(threshold=0.3, top_k=15, min_tools=5, max_tools=25)
 _HOUSE = {
     "filer": "list_files read_file create_file delete_file move_file copy_file search_files check_grant request_grant "
     "list_grants get_workspace_info get_audit_log update_file",
@@ -76,9 +81,9 @@ def selector(*, vectors: bool = True, temperature: float = 0.7, **changes: objec
     return HybridSelector(chosen, embedder, temperature)
 
 
-async def select(text: str, *, vectors: bool = True, tools: ToolList | None = None, **ask: object) -> Selection:
+async def select(text: str, *, vectors: bool = True, tools: ToolList | None = None, **ask: object) -> ToolSelection:
     required = ask.pop("required_tools", None)
-    asked = SelectionAsk(brief(text, required_tools=required), text, tools or house(), **ask)  # type: ignore[arg-type]
+    asked = SelectionRequest(brief(text, required_tools=required), text, tools or house(), **ask)  # type: ignore[arg-type]
     return await selector(vectors=vectors).select(asked)
 
 
@@ -161,7 +166,7 @@ class Listening(AllAllowed):
     def __init__(self) -> None:
         self.sticky: list[tuple[str, ...]] = []
 
-    async def select(self, ask: SelectionAsk) -> Selection:
+    async def select(self, ask: SelectionRequest) -> ToolSelection:
         self.sticky.append(ask.sticky)
         return await super().select(ask)
 
@@ -194,7 +199,7 @@ async def test_the_cap_comes_after_sticky_and_playbook_tools() -> None:
 
 @pytest.mark.req("SEL-08")
 async def test_a_tool_that_clearly_fits_calms_the_model() -> None:
-    ask = SelectionAsk(brief("x"), "take a screenshot in the browser", house())
+    ask = SelectionRequest(brief("x"), "take a screenshot in the browser", house())
     clear = await selector(temperature=0.7).select(ask)
     assert clear.report is not None
     assert clear.report.top_score > 0.6
@@ -231,7 +236,7 @@ def test_no_group_names_a_tool_that_does_not_exist() -> None:
     """Neither an exact name nor a pattern. The docs have an example for every tool of a server."""
     known = {tool.name for tool in house().tools if tool.server == "hub"}
     known |= {f"{file.stem}_{name}" for file in _EXAMPLES.glob("*.json") for name in json.loads(file.read_text())}
-    patterns = {pattern for patterns in packaged_routes().groups.values() for pattern in patterns}
+    patterns = {pattern for patterns in load_packaged_routes().groups.values() for pattern in patterns}
     waiting = {"outlook_*", "memory_store_skill", "memory_list_skills", "memory_update_skill"}
     unknown = {pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in known)}
     assert unknown == waiting
@@ -239,7 +244,7 @@ def test_no_group_names_a_tool_that_does_not_exist() -> None:
 
 
 def test_every_route_leads_to_a_group_that_exists() -> None:
-    file = packaged_routes()
+    file = load_packaged_routes()
     named = {group for route in file.routes for group in route.groups} | set(file.default)
     assert named <= file.groups.keys()
 
@@ -256,7 +261,7 @@ def test_every_route_leads_to_a_group_that_exists() -> None:
     ],
 )
 def test_words_lead_to_their_group(text: str, name: str) -> None:
-    assert name in Routes(house().tools).called_for(text).names
+    assert name in KeywordRoutes(house().tools).route(text).names
 
 
 @settings(deadline=None, max_examples=150)
@@ -279,31 +284,37 @@ def test_whatever_is_wanted_the_cap_holds_and_the_core_is_in(
     cap: int,
     threshold: float,
 ) -> None:
-    ranked = tuple(Ranked(f"t{n}", score) for n, score in enumerate(sorted(scores, reverse=True)) if score > 0)
-    claims = Claims(core, forced, Ranking(ranked, "hybrid"), Routed(tuple(dict.fromkeys(routed)), matched))
-    limits = Limits(threshold, 15, 5, cap)
-    choice = choose(claims, limits)
+    ranked = tuple(RankedTool(f"t{n}", score) for n, score in enumerate(sorted(scores, reverse=True)) if score > 0)
+    claims = SelectionCandidates(
+        core, forced, ToolRanking(ranked, "hybrid"), RoutedTools(tuple(dict.fromkeys(routed)), matched)
+    )
+    limits = SelectionLimits(threshold, 15, 5, cap)
+    choice = choose_tools(claims, limits)
     assert len(choice.names) == len(set(choice.names)) <= cap
     assert list(choice.names[: len(core)]) == core[:cap]
     wanted = list(dict.fromkeys([*core, *forced]))
     assert list(choice.names[: len(wanted)]) == wanted[:cap]
-    assert choice == choose(claims, limits)
+    assert choice == choose_tools(claims, limits)
 
 
 @pytest.mark.req("SEL-02")
 def test_first_come_core_tools_then_the_best_fifteen_then_what_only_words_name() -> None:
-    ranked = tuple(Ranked(f"t{n}", 0.9) for n in range(40))
-    claims = Claims(("core",), ("sticky",), Ranking(ranked, "hybrid"), Routed(("named",), matched=True))
+    ranked = tuple(RankedTool(f"t{n}", 0.9) for n in range(40))
+    claims = SelectionCandidates(
+        ("core",), ("sticky",), ToolRanking(ranked, "hybrid"), RoutedTools(("named",), matched=True)
+    )
     wanted = ("core", "sticky", *(f"t{n}" for n in range(15)), "named")
-    assert choose(claims, _LIMITS).names == wanted
-    assert choose(claims, Limits(threshold=0.3, top_k=15, min_tools=5, max_tools=17)).names == wanted[:17]
+    assert choose_tools(claims, _LIMITS).names == wanted
+    assert (
+        choose_tools(claims, SelectionLimits(threshold=0.3, top_k=15, min_tools=5, max_tools=17)).names == wanted[:17]
+    )
 
 
 @pytest.mark.req("SEL-02")
 def test_the_best_five_are_offered_even_when_they_fit_badly() -> None:
-    ranked = (Ranked("t0", 0.98), *(Ranked(f"t{n}", 0.05) for n in range(1, 9)))
-    claims = Claims((), (), Ranking(ranked, "hybrid"), Routed((), matched=False))
-    assert choose(claims, _LIMITS).names == ("t0", "t1", "t2", "t3", "t4")
+    ranked = (RankedTool("t0", 0.98), *(RankedTool(f"t{n}", 0.05) for n in range(1, 9)))
+    claims = SelectionCandidates((), (), ToolRanking(ranked, "hybrid"), RoutedTools((), matched=False))
+    assert choose_tools(claims, _LIMITS).names == ("t0", "t1", "t2", "t3", "t4")
 
 
 @pytest.mark.req("SEL-02")
@@ -315,9 +326,9 @@ def test_unless_it_is_set_otherwise_these_are_the_limits_of_a_selection() -> Non
 
 def test_fewer_tools_are_sent_when_one_stands_out_than_when_all_are_alike() -> None:
     def chosen(top: float, rest: float) -> int:
-        ranked = (Ranked("t", top), *(Ranked(f"t{n}", rest) for n in range(40)))
-        claims = Claims((), (), Ranking(ranked, "hybrid"), Routed((), matched=False))
-        return len(choose(claims, _LIMITS).names)
+        ranked = (RankedTool("t", top), *(RankedTool(f"t{n}", rest) for n in range(40)))
+        claims = SelectionCandidates((), (), ToolRanking(ranked, "hybrid"), RoutedTools((), matched=False))
+        return len(choose_tools(claims, _LIMITS).names)
 
     assert chosen(0.98, 0.4) == 5
     assert chosen(0.35, 0.34) == 25
@@ -326,11 +337,11 @@ def test_fewer_tools_are_sent_when_one_stands_out_than_when_all_are_alike() -> N
 @pytest.mark.req("RTR-05")
 def test_a_tool_that_was_looked_for_takes_the_place_of_the_least_wanted_one() -> None:
     tools = tuple(spec(f"t{n}") for n in range(6))
-    full = Selection(tools[:4], limit=4, others=tools[4:], wanted=("t2", "t0", "t1", "t3"))
+    full = ToolSelection(tools[:4], limit=4, others=tools[4:], wanted=("t2", "t0", "t1", "t3"))
     found = full.with_found(["t5", "unknown"])
     assert found.names() == ["t0", "t1", "t2", "t5"]
     assert [tool.name for tool in found.others] == ["t4", "t3"]
     assert full.with_found(["unknown"]) is full
     assert full.with_found(["t5", "t3"]).names() == ["t0", "t2", "t3", "t5"]  # t3 is called beside it
-    roomy = Selection(tools[:2], limit=4, others=tools[2:], wanted=("t0", "t1")).with_found(["t5", "t4"])
+    roomy = ToolSelection(tools[:2], limit=4, others=tools[2:], wanted=("t0", "t1")).with_found(["t5", "t4"])
     assert roomy.names() == ["t0", "t1", "t5", "t4"]

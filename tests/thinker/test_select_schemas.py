@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from annabelle.thinker.select.schemas import SlimSpecs, shortened, slimmed
+from annabelle.thinker.selection.hybrid_selector import SlimToolSpecs, shorten_description, slim_tool
 from thinker.test_select import spec
 
 _SCHEMA = {
@@ -26,7 +26,7 @@ _SCHEMA = {
 
 @pytest.mark.req("SEL-02")
 def test_a_schema_loses_words_and_no_rule() -> None:
-    slim = slimmed(spec("search", input_schema=_SCHEMA)).input_schema
+    slim = slim_tool(spec("search", input_schema=_SCHEMA)).input_schema
     assert slim == {
         "type": "object",
         "properties": {
@@ -48,19 +48,19 @@ def test_a_schema_loses_words_and_no_rule() -> None:
 
 
 def test_a_tool_is_slimmed_once() -> None:
-    specs, tool = SlimSpecs(), spec("search", input_schema=_SCHEMA)
-    assert specs.of(tool) is specs.of(tool)
-    assert specs.of(tool.model_copy()) is not specs.of(tool)
+    specs, tool = SlimToolSpecs(), spec("search", input_schema=_SCHEMA)
+    assert specs.get(tool) is specs.get(tool)
+    assert specs.get(tool.model_copy()) is not specs.get(tool)
 
 
 def test_a_long_text_ends_with_a_sentence_or_says_that_it_goes_on() -> None:
-    assert shortened("One. Two two. Three", 16) == "One. Two two."
-    assert shortened("word " * 50, 20) == "word word word word…"
-    assert shortened("short", 20) == "short"
+    assert shorten_description("One. Two two. Three", 16) == "One. Two two."
+    assert shorten_description("word " * 50, 20) == "word word word word…"
+    assert shorten_description("short", 20) == "short"
 
 
 def test_a_schema_as_deep_as_nobody_writes_it_is_no_trouble() -> None:
     deep: dict[str, object] = {"type": "string"}
     for _ in range(500):
         deep = {"type": "object", "properties": {"x": deep}}
-    assert slimmed(spec("deep", input_schema=deep)).input_schema["type"] == "object"
+    assert slim_tool(spec("deep", input_schema=deep)).input_schema["type"] == "object"

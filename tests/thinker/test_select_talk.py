@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.thinker.select.hybrid import CORE
-from annabelle.thinker.select.small_talk import talk_of
+from annabelle.thinker.selection.hybrid_selector import CORE
+from annabelle.thinker.selection.keywords import classify_small_talk
 from thinker.test_select import select
 
 
@@ -77,7 +77,7 @@ async def test_small_talk_gets_core_tools_only_and_forces_nothing(text: str) -> 
     ],
 )
 def test_a_greeting_with_a_request_is_none(text: str) -> None:
-    assert talk_of(text) is None
+    assert classify_small_talk(text) is None
 
 
 @pytest.mark.req("SEL-05", "SEL-03")
@@ -90,4 +90,4 @@ async def test_a_yes_keeps_what_was_in_use() -> None:
 
 @given(st.text(max_size=150))
 def test_any_text_is_looked_at_without_trouble(text: str) -> None:
-    assert talk_of(text) in (None, "small_talk", "assent")
+    assert classify_small_talk(text) in (None, "small_talk", "assent")

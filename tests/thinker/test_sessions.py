@@ -11,35 +11,35 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from annabelle.core import jsonl
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import InvalidArguments, StorageTrouble
-from annabelle.thinker.session import files as session_files
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.session import file_store as session_files
+from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.records import SessionTurn
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
-def turn(number: int) -> TurnRecord:
-    return TurnRecord(
+def turn(number: int) -> SessionTurn:
+    return SessionTurn(
         message_id=f"msg_{number}",
         trace_id="tr_1",
         user_id="owner",
         user=f"q{number}",
         assistant=f"a{number}",
         tools=("look",),
-        usage=Usage(input_tokens=number),
+        usage=TokenUsage(input_tokens=number),
     )
 
 
 async def filled(folder: Path, count: int) -> Path:
-    files = SessionFiles(folder, "tess")
+    files = FileSessionStore(folder, "tess")
     for number in range(count):
         await files.append("thr_1", turn(number))
     return files.path("thr_1")
 
 
 async def read(folder: Path) -> list[str]:
-    return [record.message_id for record in (await SessionFiles(folder, "tess").session("thr_1")).turns]
+    return [record.message_id for record in (await FileSessionStore(folder, "tess").session("thr_1")).turns]
 
 
 def copies(folder: Path) -> list[bytes]:
@@ -68,7 +68,7 @@ async def test_a_turn_is_remembered_with_its_tools_and_tokens(tmp_path: Path) ->
 @pytest.mark.req("SES-01")
 async def test_the_same_message_twice_is_one_turn_also_in_a_new_process(tmp_path: Path) -> None:
     await filled(tmp_path, 2)
-    files = SessionFiles(tmp_path, "tess")
+    files = FileSessionStore(tmp_path, "tess")
     await files.append("thr_1", turn(0))
     await files.append("thr_1", turn(1))
     assert await read(tmp_path) == ["msg_0", "msg_1"]
@@ -83,7 +83,7 @@ async def test_a_file_torn_anywhere_in_its_last_turn_keeps_every_turn_before(tmp
     blob = path.read_bytes()
     last = len(blob.splitlines()[-1])
     path.write_bytes(blob[: -min(cut, last)])
-    files = SessionFiles(tmp_path, "tess")
+    files = FileSessionStore(tmp_path, "tess")
     before = [record.message_id for record in (await files.session("thr_1")).turns]
     assert before[:2] == ["msg_0", "msg_1"]
     repaired = path.read_bytes()
@@ -106,8 +106,8 @@ async def test_of_a_damaged_file_what_is_readable_is_used_and_the_rest_kept_asid
 
 async def test_a_session_with_a_mark_where_it_was_cleared_starts_behind_it(tmp_path: Path) -> None:
     path = await filled(tmp_path, 2)
-    jsonl.append(path, [{"type": "cleared", "at": "2026-05-01T12:00:00+00:00"}])
-    files = SessionFiles(tmp_path, "tess")
+    jsonl.append_records(path, [{"type": "cleared", "at": "2026-05-01T12:00:00+00:00"}])
+    files = FileSessionStore(tmp_path, "tess")
     assert (await files.session("thr_1")).turns == []
     await files.append("thr_1", turn(0))
     await files.append("thr_1", turn(5))
@@ -122,12 +122,12 @@ async def test_a_long_session_is_held_in_memory_only_in_part(tmp_path: Path) -> 
 
 async def test_a_thread_id_is_never_a_way_out_of_the_folder(tmp_path: Path) -> None:
     with pytest.raises(InvalidArguments):
-        await SessionFiles(tmp_path, "tess").session("../../etc/passwd")
+        await FileSessionStore(tmp_path, "tess").session("../../etc/passwd")
 
 
 @pytest.mark.req("SES-01")
 async def test_a_session_that_can_not_be_written_is_one_clear_sentence(tmp_path: Path) -> None:
-    files = SessionFiles(tmp_path, "tess")
+    files = FileSessionStore(tmp_path, "tess")
     await files.session("thr_1")
     files.path("thr_1").mkdir()
     with pytest.raises(StorageTrouble, match=r"thr_1\.jsonl could not be written"):
@@ -141,7 +141,7 @@ async def test_damage_that_is_known_is_not_copied_again(tmp_path: Path) -> None:
     path = await filled(tmp_path, 2)
     path.write_bytes(b"damage\n" + path.read_bytes())
     assert await read(tmp_path) == ["msg_0", "msg_1"]
-    await SessionFiles(tmp_path, "tess").append("thr_1", turn(2))
+    await FileSessionStore(tmp_path, "tess").append("thr_1", turn(2))
     assert await read(tmp_path) == ["msg_0", "msg_1", "msg_2"]
     assert len(copies(tmp_path)) == 1
 
@@ -152,7 +152,7 @@ async def test_as_many_threads_stay_open_as_may_and_the_rest_are_read_again(
     loaded: list[str] = []
     read_file = session_files._records
     monkeypatch.setattr(session_files, "_records", lambda path: loaded.append(str(path)) or read_file(path))
-    files = SessionFiles(tmp_path, "tess")
+    files = FileSessionStore(tmp_path, "tess")
     for number in range(session_files._OPEN_THREADS):
         await files.session(f"thr_{number}")
     await files.session("thr_0")
@@ -164,7 +164,7 @@ async def test_as_many_threads_stay_open_as_may_and_the_rest_are_read_again(
 
 @pytest.mark.req("SES-01")
 async def test_more_threads_at_once_than_are_held_open_lose_and_double_nothing(tmp_path: Path) -> None:
-    files = SessionFiles(tmp_path, "tess")
+    files = FileSessionStore(tmp_path, "tess")
     threads = [f"thr_{number}" for number in range(session_files._OPEN_THREADS + 20)]
     for _ in range(2):
         await asyncio.gather(*(files.append(thread, turn(number)) for number in range(2) for thread in threads))

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.thinker.session import files as session_files
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.port import Ending
-from annabelle.thinker.session.records import Compaction
-from annabelle.thinker.session.state import Lines
+from annabelle.thinker.session import file_store as session_files
+from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.records import Compaction, SessionLines
+from annabelle.thinker.session.session_store import ConversationEnd
 from thinker.talks import THREAD, turn
 
 MOMENTS = ("thinker.older_kept", "thinker.compacted", "thinker.archived", "thinker.started_afresh")
@@ -63,7 +62,7 @@ async def test_turns_survive_any_sequence_of_summaries_archives_kills_and_torn_l
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        store, said = SessionFiles(folder, "tess"), list[str]()
+        store, said = FileSessionStore(folder, "tess"), list[str]()
         for act, how in acts:
             session = await store.session(THREAD)
             last = session.last_message_id
@@ -78,29 +77,29 @@ async def test_turns_survive_any_sequence_of_summaries_archives_kills_and_torn_l
             elif act == "archive" and last is not None:
                 patch = _dying(how)
                 try:
-                    await store.archive(THREAD, Ending(last, "manual", "s"))
+                    await store.archive(THREAD, ConversationEnd(last, "manual", "s"))
                 except Killed:
-                    store = SessionFiles(folder, "tess")
+                    store = FileSessionStore(folder, "tess")
                 patch.undo()
             elif act == "kill in compact" and last is not None:
                 patch = _dying(how)
                 try:
                     await store.compact(THREAD, Compaction(message_id=last, summary="s", turns=1))
                 except Killed:
-                    store = SessionFiles(folder, "tess")
+                    store = FileSessionStore(folder, "tess")
                 patch.undo()
             elif act == "restart":
-                store = SessionFiles(folder, "tess")
+                store = FileSessionStore(folder, "tess")
             elif act == "tear":
                 path = store.path(THREAD)
                 with path.open("ab") if path.exists() else tempfile.TemporaryFile() as file:
                     file.write(b'{"type": "turn", "message_id": "msg_torn", "user": "' + b"x" * int(str(how)))
-                store = SessionFiles(folder, "tess")
-        await SessionFiles(folder, "tess").session(THREAD)
+                store = FileSessionStore(folder, "tess")
+        await FileSessionStore(folder, "tess").session(THREAD)
         found = everything(folder)
         assert list(dict.fromkeys(found)) == said, "nothing is lost, and the order stays"
         await store.append(THREAD, turn(99))
-        assert await store.archive(THREAD, Ending("msg_99", "manual", "s")) is not None
+        assert await store.archive(THREAD, ConversationEnd("msg_99", "manual", "s")) is not None
         assert everything(folder) == [*said, "msg_99"], "and in the end each turn is there once"
 
 
@@ -114,11 +113,11 @@ NAMES = st.sampled_from(["message_id", "at", "user", "summary", "archived", "x"]
 
 
 def _turn(number: int) -> dict[str, object]:
-    return turn(number).line()
+    return turn(number).to_json()
 
 
 def _compaction(number: int) -> dict[str, object]:
-    return Compaction(message_id=f"msg_{number}", summary="s").line()
+    return Compaction(message_id=f"msg_{number}", summary="s").to_json()
 
 
 def _junk(kind: object, rest: dict[str, object]) -> dict[str, object]:
@@ -137,8 +136,8 @@ LINES = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(records=st.lists(LINES, max_size=12))
 def test_any_lines_are_read_each_turn_once_and_none_is_dropped(records: list[dict[str, object]]) -> None:
-    lines = Lines.read(records)
+    lines = SessionLines.parse(records)
     whole = [str(record["message_id"]) for record in records if "trace_id" in record]
     assert {*lines.open, *lines.closed} >= set(whole)
     assert not set(lines.open) & set(lines.closed)
-    assert lines.session(40).count == len(lines.open)
+    assert lines.to_state(40).count == len(lines.open)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from annabelle.thinker.compress.phase import ThinkingPhase
-from annabelle.thinker.compress.summary import summary_message
+from annabelle.thinker.compression.context_compressor import ContextCompressor
+from annabelle.thinker.compression.summary import make_summary_message
 from thinker.histories import long_history
 from thinker.test_thinking import NOTES, SMALL, asking, noting, shortened
 
@@ -25,7 +25,7 @@ class Fickle:
 @pytest.mark.req("CMP-04")
 async def test_vectors_of_two_lengths_leave_the_words():
     history = long_history()
-    thinking = ThinkingPhase(SMALL, embedder=Fickle())  # pyright: ignore[reportArgumentType]
+    thinking = ContextCompressor(SMALL, embedder=Fickle())  # pyright: ignore[reportArgumentType]
     result = await thinking.think(asking(history))
     assert shortened(result, history)
     assert result.metrics["strategy"] == "adaptive"
@@ -34,7 +34,7 @@ async def test_vectors_of_two_lengths_leave_the_words():
 
 @pytest.mark.req("CMP-07", "CTX-05")
 async def test_a_message_that_looks_like_a_summary_of_ours_stays():
-    goal = summary_message("You have done everything already.")
+    goal = make_summary_message("You have done everything already.")
     history = [goal, *long_history()[3:]]
     thinking, _, _ = noting(json.dumps(NOTES))
     result = await thinking.think(asking(history, goal))

@@ -20,9 +20,9 @@ from annabelle.core.errors import (
     StorageTrouble,
     Unavailable,
 )
-from annabelle.thinker.session.port import SessionView
-from annabelle.thinker.session.records import TurnRecord
-from annabelle.thinker.turns import Turns
+from annabelle.thinker.session.records import SessionTurn
+from annabelle.thinker.session.session_store import SessionView
+from annabelle.thinker.turn_registry import TurnRegistry
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import brief
 
@@ -119,10 +119,10 @@ class FullDisk:
     async def load(self, brief: TurnBrief) -> SessionView:
         return SessionView([])
 
-    async def turns(self, thread_id: str) -> list[TurnRecord]:
+    async def turns(self, thread_id: str) -> list[SessionTurn]:
         return []
 
-    async def append(self, thread_id: str, record: TurnRecord) -> None:
+    async def append(self, thread_id: str, record: SessionTurn) -> None:
         self.tries += 1
         if self.tries <= self._works_after:
             raise StorageTrouble("The disk is full.", hint="Free some space.")
@@ -224,7 +224,7 @@ async def test_a_record_that_can_not_be_read_is_no_end_of_the_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: AnnabelleError
 ) -> None:
     bench = Bench(tmp_path, ListedModel("here"), DictTools())
-    turns = Turns(bench.parts)
+    turns = TurnRegistry(bench.parts)
 
     async def unreadable(_workflow_id: str) -> None:
         raise trouble

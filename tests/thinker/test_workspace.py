@@ -15,12 +15,18 @@ from pydantic import ValidationError
 from annabelle.core.contract import ThinkingSettings, ToolCall
 from annabelle.core.errors import HubUnreachable, InvalidArguments
 from annabelle.core.tools import ToolResult
-from annabelle.thinker.compress.desk import Desk, DeskChange, Task, changed
-from annabelle.thinker.compress.texts import text_of_block
-from annabelle.thinker.compress.workspace import MOST_TOKENS, ThreadWorkspace
-from annabelle.thinker.compress.workspace_tool import UpdateWorkspace
-from annabelle.thinker.compress.workspaces import Workspaces
-from annabelle.thinker.context.budget import tokens
+from annabelle.thinker.compression.message_text import render_messages
+from annabelle.thinker.compression.workspace import (
+    MAX_TOKENS,
+    ThreadWorkspace,
+    UpdateWorkspace,
+    WorkspaceChange,
+    Workspaces,
+    WorkspaceState,
+    WorkspaceTask,
+    apply_change,
+)
+from annabelle.thinker.prompt.token_budget import count_tokens
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import brief
 
@@ -91,7 +97,7 @@ async def test_large_files_share_the_room_there_is(tmp_path: Path):
     workspace = await opened(tmp_path, files)
     await UpdateWorkspace(workspace).call({"open_files": ["a", "b", "c"], "add_notes": ["n" * 400] * 1})
     text = await workspace.render()
-    assert MOST_TOKENS * 0.9 < tokens(text) <= 5_000
+    assert MAX_TOKENS * 0.9 < count_tokens(text) <= 5_000
     assert "short" in text.splitlines()
     assert "n" * 400 in text
 
@@ -101,7 +107,7 @@ async def test_large_files_share_the_room_there_is(tmp_path: Path):
 async def test_a_damaged_file_is_an_empty_desk(tmp_path: Path, damage: bytes):
     (tmp_path / "thr_1.json").write_bytes(damage)
     workspace = await opened(tmp_path)
-    assert workspace.desk == Desk()
+    assert workspace.state == WorkspaceState()
     await UpdateWorkspace(workspace).call({"add_notes": ["works"]})
     assert "works" in await (await opened(tmp_path)).render()
 
@@ -115,16 +121,18 @@ async def test_a_wrong_change_changes_nothing_and_says_what_is_wrong(tmp_path: P
         assert result.is_error
         assert result.error is not None
         assert result.error.code == "invalid_arguments"
-    assert workspace.desk == Desk()
-    assert (await opened(tmp_path)).desk == Desk()
+    assert workspace.state == WorkspaceState()
+    assert (await opened(tmp_path)).state == WorkspaceState()
 
 
 @given(st.data())
 def test_a_change_made_twice_is_the_same_as_once(data: st.DataObject):
     many = st.lists(lines, max_size=4).map(tuple)
     tasks = data.draw(many)
-    desk = Desk(open_files=data.draw(many), notes=data.draw(many), tasks=tuple(Task(text=text) for text in set(tasks)))
-    wanted = DeskChange(
+    desk = WorkspaceState(
+        open_files=data.draw(many), notes=data.draw(many), tasks=tuple(WorkspaceTask(text=text) for text in set(tasks))
+    )
+    wanted = WorkspaceChange(
         open_files=data.draw(many),
         add_notes=data.draw(many),
         remove_notes=data.draw(many),
@@ -133,10 +141,10 @@ def test_a_change_made_twice_is_the_same_as_once(data: st.DataObject):
         done_tasks=tasks[:1],
     )
     try:
-        once = changed(desk, wanted)
+        once = apply_change(desk, wanted)
     except (InvalidArguments, ValidationError):
         return
-    assert changed(once, wanted) == once
+    assert apply_change(once, wanted) == once
 
 
 @pytest.mark.req("CMP-01")
@@ -159,12 +167,12 @@ async def test_ten_steps_send_the_workspace_once_each_and_history_has_none(tmp_p
     bench.parts = replace(bench.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
     result = await bench.run("do it", conversational=False)
     assert result.text == "Done."
-    requests = [text_of_block(request.messages) for request in bench.model.requests]
+    requests = [render_messages(request.messages) for request in bench.model.requests]
     assert len(requests) == 11
     for text in requests[1:]:
         assert text.count("<workspace>\n") == 1
         shown = text.split("<workspace>\n")[1].split("</workspace>")[0]
-        assert 4_500 < tokens(shown) <= 5_000
+        assert 4_500 < count_tokens(shown) <= 5_000
         assert "The long plan" not in text.replace(shown, "")
     assert "- look_up ok: found {'page': 8}" in requests[-1].splitlines(), "what was seen last"
     record = (await bench.sessions.turns(brief("x").thread_id))[-1]
@@ -172,7 +180,7 @@ async def test_ten_steps_send_the_workspace_once_each_and_history_has_none(tmp_p
     again = Bench(tmp_path, ListedModel("Yes."), tools)
     again.parts = replace(again.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
     await again.run("and now?", conversational=False)
-    assert "[ ] finish" in text_of_block(again.sent())
+    assert "[ ] finish" in render_messages(again.sent())
 
 
 @pytest.mark.req("LOOP-09")

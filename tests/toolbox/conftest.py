@@ -38,8 +38,8 @@ def config(home: Home, tmp_path: Path) -> ToolboxConfig:
         environment=environment,
         external_file=home.config / "external-mcps.json",
         manifest_folders=(),
-        pace=QUICK,
-        external_need_yes=False,
+        limits=QUICK,
+        external_need_approval=False,
         python_path=(str(TESTS),),
         preload=(*PRELOADED, "support.servers.stage"),
     )

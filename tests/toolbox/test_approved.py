@@ -8,9 +8,9 @@ import pytest
 
 from annabelle.core.errors import NotAllowed
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
-from annabelle.core.trust import AuditKind, Decision
-from annabelle.toolbox.doors import Doors
-from annabelle.toolbox.wrappers.approved import Approved
+from annabelle.core.trust import AuditKind, PolicyDecision
+from annabelle.toolbox.call_hooks import CallHooks
+from annabelle.toolbox.middleware.access import RequireApproval
 
 SPEC = ToolSpec(name="t_send", server="t", original_name="send", description="", input_schema={})
 READING = SPEC.model_copy(update={"annotations": ToolAnnotations(read_only=True)})
@@ -24,7 +24,7 @@ CALL = CallContext(
 class Around:
     """The server behind the door, the policy, the desk and the audit, each noting what it hears."""
 
-    decision: Decision
+    decision: PolicyDecision
     yes: bool = False
     known: frozenset[str] = frozenset()
     made: list[CallContext] = field(default_factory=list[CallContext])
@@ -35,7 +35,7 @@ class Around:
         self.made.append(context)
         return ToolResult(text="made")
 
-    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
+    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
         self.heard.append("judged")
         return self.decision
 
@@ -43,7 +43,9 @@ class Around:
         self.heard.append("granted?")
         return self.yes
 
-    async def ask(self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: Decision) -> ToolResult:
+    async def ask(
+        self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: PolicyDecision
+    ) -> ToolResult:
         self.heard.append("asked")
         return ToolResult(text="May I?", approval_id="apr_1")
 
@@ -53,13 +55,13 @@ class Around:
     def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None:
         self.noted.append(facts["event"])
 
-    def door(self) -> Approved:
-        return Approved(self, Doors(judge=self, desk=self, audit=self), self.begun)
+    def door(self) -> RequireApproval:
+        return RequireApproval(self, CallHooks(judge=self, approvals=self, audit=self), self.begun)
 
 
 @pytest.mark.req("POL-02")
 async def test_what_policy_allows_is_made_with_its_labels_and_without_a_question() -> None:
-    around = Around(Decision(labels=("private",)))
+    around = Around(PolicyDecision(labels=("private",)))
     assert (await around.door().call(SPEC, {}, CALL)).text == "made"
     assert around.heard == ["judged"]
     assert (around.made[0].labels, around.made[0].judged) == (("private",), True)
@@ -67,7 +69,7 @@ async def test_what_policy_allows_is_made_with_its_labels_and_without_a_question
 
 @pytest.mark.req("POL-02")
 async def test_what_needs_a_yes_waits_until_there_is_one() -> None:
-    around = Around(Decision(verdict="ask"))
+    around = Around(PolicyDecision(verdict="ask"))
     assert (await around.door().call(SPEC, {}, CALL)).approval_id == "apr_1"
     assert around.made == []
     around.yes = True
@@ -77,10 +79,10 @@ async def test_what_needs_a_yes_waits_until_there_is_one() -> None:
 
 @pytest.mark.req("POL-02")
 async def test_a_refusal_and_a_question_nobody_could_hear_make_no_call_and_are_noted() -> None:
-    around = Around(Decision(verdict="refuse", reasons=("Your rule says never.",)))
+    around = Around(PolicyDecision(verdict="refuse", reasons=("Your rule says never.",)))
     with pytest.raises(NotAllowed, match="Your rule says never"):
         await around.door().call(SPEC, {}, CALL)
-    around.decision = Decision(verdict="ask")
+    around.decision = PolicyDecision(verdict="ask")
     with pytest.raises(NotAllowed, match="nobody can be asked here"):
         await around.door().call(SPEC, {}, CALL.model_copy(update={"askable": False}))
     assert (around.made, around.noted) == ([], ["refused", "not_askable"])
@@ -90,7 +92,7 @@ async def test_a_refusal_and_a_question_nobody_could_hear_make_no_call_and_are_n
 @pytest.mark.parametrize("verdict", ["ask", "refuse"])
 async def test_a_repeat_of_a_call_that_was_let_through_is_not_turned_into_a_question(verdict: str) -> None:
     """What the call itself brought in may be why policy says otherwise now."""
-    around = Around(Decision.model_validate({"verdict": verdict}), known=frozenset({"msg_1:1:0"}))
+    around = Around(PolicyDecision.model_validate({"verdict": verdict}), known=frozenset({"msg_1:1:0"}))
     assert (await around.door().call(SPEC, {}, CALL)).text == "made"
     other = CALL.model_copy(update={"call_id": "msg_1:1:1", "askable": False})
     with pytest.raises(NotAllowed):
@@ -100,7 +102,7 @@ async def test_a_repeat_of_a_call_that_was_let_through_is_not_turned_into_a_ques
 @pytest.mark.req("POL-02")
 @pytest.mark.incident("I-07")
 async def test_an_agent_without_a_call_id_may_only_look() -> None:
-    around = Around(Decision(verdict="ask"))
+    around = Around(PolicyDecision(verdict="ask"))
     housework = CALL.model_copy(update={"call_id": None})
     assert (await around.door().call(READING, {}, housework)).text == "made"
     with pytest.raises(NotAllowed, match="call_id"):
@@ -109,7 +111,7 @@ async def test_an_agent_without_a_call_id_may_only_look() -> None:
 
 @pytest.mark.req("POL-02")
 async def test_a_call_inside_a_judged_call_and_a_persons_own_are_not_judged_again() -> None:
-    around = Around(Decision(verdict="ask"))
+    around = Around(PolicyDecision(verdict="ask"))
     for context in (
         CALL.model_copy(update={"judged": True, "call_id": "msg_1:1:0:memory_store_fact"}),
         CallContext(caller="api", user_id="owner"),

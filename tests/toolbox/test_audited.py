@@ -9,7 +9,7 @@ import pytest
 from annabelle.core.errors import NotAllowed
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import AuditKind
-from annabelle.toolbox.wrappers.audited import Audited
+from annabelle.toolbox.middleware.record import AuditCall
 
 TOOL = ToolSpec(name="filer_read", server="filer", original_name="read", description="", input_schema={})
 CONTEXT = CallContext(caller="agent", agent_id="annabelle", user_id="owner", call_id="msg_1:1:0", trace_id="tr_1")
@@ -52,7 +52,7 @@ async def test_a_call_is_noted_with_its_outcome_and_without_its_content(
     end: ToolResult | BaseException, outcome: str
 ) -> None:
     kept = Kept()
-    calling = Audited(Ends(end), kept).call(TOOL, {"path": "the letter"}, CONTEXT)
+    calling = AuditCall(Ends(end), kept).call(TOOL, {"path": "the letter"}, CONTEXT)
     if isinstance(end, BaseException):
         with pytest.raises(type(end)):
             await calling

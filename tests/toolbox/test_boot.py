@@ -52,8 +52,8 @@ async def test_servers_start_side_by_side(config: ToolboxConfig, start: Start, t
     ("module", "too_heavy"),
     [
         ("annabelle.toolbox.facade", {"mcp", "mcp_types", "watchfiles", "fastapi", "starlette", "dbos"}),
-        ("annabelle.toolbox.processes.warm", {"pydantic", "jsonschema", "asyncio"}),
-        ("annabelle.toolbox.nursery.__main__", {"pydantic", "asyncio", "mcp"}),
+        ("annabelle.toolbox.process.forkserver_process", {"pydantic", "jsonschema", "asyncio"}),
+        ("annabelle.toolbox.process.forkserver", {"pydantic", "asyncio", "mcp"}),
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(module: str, too_heavy: set[str]) -> None:

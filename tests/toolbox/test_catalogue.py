@@ -4,11 +4,10 @@ import pytest
 
 from annabelle.core.errors import SwitchedOff, UnknownTool
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
-from annabelle.policy.tools.reviewed import reviewed_tools
-from annabelle.toolbox.catalogue import Catalogue, Offer
-from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.profile import ServerProfile
-from annabelle.toolbox.protocol.convert import exposed_name, to_spec
+from annabelle.policy.tool_traits import reviewed_tools
+from annabelle.toolbox.catalogue import AgentPolicy, ToolCatalogue, ToolOffer
+from annabelle.toolbox.manifest import ServerProfile
+from annabelle.toolbox.mcp.conversion import exposed_name, to_spec
 
 
 class Nobody:
@@ -20,12 +19,12 @@ class Heard:
     def __init__(self) -> None:
         self.versions: list[str] = []
         self.hidden: list[str] = []
-        self.catalogue = Catalogue(self.versions.append, lambda spec: self.hidden.append(spec.server))
+        self.catalogue = ToolCatalogue(self.versions.append, lambda spec: self.hidden.append(spec.server))
 
     def offer(self, server: str, *tools: str, foreign: bool = False) -> None:
         profile = ServerProfile(server, server.title(), "builtin", 30, "Group")
         specs = [to_spec(profile, {"name": tool, "description": "Does it."}) for tool in tools]
-        offers = [Offer(spec, Nobody(), 30) for spec in specs if spec is not None]
+        offers = [ToolOffer(spec, Nobody(), 30) for spec in specs if spec is not None]
         self.catalogue.offer(server, offers, foreign=foreign)
 
 
@@ -83,13 +82,13 @@ def test_the_closest_names_are_those_the_caller_may_use(heard: Heard) -> None:
 def test_a_list_holds_what_the_policy_permits_and_changes_its_version_with_its_content(heard: Heard) -> None:
     heard.offer("filer", "read_file", "write_file")
     readers = AgentPolicy(allowed=("*_read_*",))
-    before = heard.catalogue.listing(readers)
+    before = heard.catalogue.list_tools(readers)
     assert [tool.name for tool in before.tools] == ["filer_read_file"]
     heard.offer("web", "fetch")
-    assert heard.catalogue.listing(readers).version == before.version, "what it may not use does not concern it"
+    assert heard.catalogue.list_tools(readers).version == before.version, "what it may not use does not concern it"
     heard.offer("web", "fetch", "read_page")
-    assert heard.catalogue.listing(readers).version != before.version
-    assert heard.catalogue.listing(AgentPolicy(allowed=())).tools == ()
+    assert heard.catalogue.list_tools(readers).version != before.version
+    assert heard.catalogue.list_tools(AgentPolicy(allowed=())).tools == ()
 
 
 def test_only_a_real_change_is_told(heard: Heard) -> None:
@@ -122,15 +121,15 @@ def test_a_server_the_user_added_never_takes_the_name_of_a_built_in_tool(heard: 
 def test_what_people_wrote_of_a_tool_counts_for_our_own_server_alone(heard: Heard) -> None:
     heard.offer("filer", "read_file")
     ours = heard.catalogue.find("filer_read_file", None).spec
-    assert heard.catalogue.reviewed(ours) == reviewed_tools()["filer_read_file"]
+    assert heard.catalogue.reviewed_traits(ours) == reviewed_tools()["filer_read_file"]
     heard.catalogue.withdraw("filer")
     heard.offer("filer", "read_file", foreign=True)
-    assert heard.catalogue.reviewed(heard.catalogue.find("filer_read_file", None).spec) is None
+    assert heard.catalogue.reviewed_traits(heard.catalogue.find("filer_read_file", None).spec) is None
 
 
 @pytest.mark.req("EXT-01")
 def test_a_tool_of_a_disabled_server_is_said_to_be_switched_off(heard: Heard) -> None:
-    heard.catalogue.switched_off(["my-web"])
+    heard.catalogue.set_switched_off(["my-web"])
     with pytest.raises(SwitchedOff, match="The my-web server is switched off") as caught:
         heard.catalogue.find("my-web_search", None)
     assert caught.value.hint == "Set MY_WEB_MCP_ENABLED=true, then: annabelle restart"

@@ -3,16 +3,16 @@
 import pytest
 
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolSpec
-from annabelle.toolbox.profile import ServerProfile
-from annabelle.toolbox.protocol.convert import to_result, to_spec
-from annabelle.toolbox.protocol.rpc import Answer
+from annabelle.toolbox.manifest import ServerProfile
+from annabelle.toolbox.mcp.conversion import to_result, to_spec
+from annabelle.toolbox.mcp.rpc import RpcAnswer
 
 TOOL = ToolSpec(name="s_t", server="s", original_name="t", description="", input_schema={})
 SERVER = ServerProfile("s", "S", "external", 30)
 
 
-def said(*content: JsonObject, size: int = 100, **more: object) -> Answer:
-    return Answer({"content": list(content), **more}, size)
+def said(*content: JsonObject, size: int = 100, **more: object) -> RpcAnswer:
+    return RpcAnswer({"content": list(content), **more}, size)
 
 
 def test_text_blocks_are_joined_and_others_are_named() -> None:

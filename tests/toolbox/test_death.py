@@ -33,7 +33,9 @@ def noted(pids: Path) -> list[int]:
 
 
 def nursery_of(toolbox: Toolbox) -> psutil.Process:
-    [nursery] = [child for child in psutil.Process().children() if "annabelle.toolbox.nursery" in child.cmdline()]
+    [nursery] = [
+        child for child in psutil.Process().children() if "annabelle.toolbox.process.forkserver" in child.cmdline()
+    ]
     return nursery
 
 

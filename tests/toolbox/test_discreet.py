@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.errors import NotAllowed, ServerDown
-from annabelle.core.redact import MASK, Redactor
+from annabelle.core.secrets.redactor import MASK, Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.external.entries import read_entries
-from annabelle.toolbox.external.entry_secrets import argument_secrets, entry_secrets, entry_values
+from annabelle.toolbox.external.entries import entry_values, find_argument_secrets, find_entry_secrets, read_entries
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.processes.overheard import Overheard
-from annabelle.toolbox.wrappers.discreet import Masked, Unspoken
+from annabelle.toolbox.middleware.secrets import RedactOutput, RejectSecrets
+from annabelle.toolbox.process.stderr_capture import StderrCapture
 
 KEY = "kelmarsh-9917-Prouvet"
 AGENT = CallContext(caller="agent", agent_id="annabelle", user_id="owner", call_id="msg_1:1:0")
@@ -47,7 +46,7 @@ class Server:
 @pytest.mark.incident("I-30")
 async def test_an_agents_call_with_a_secret_is_refused_and_a_persons_own_is_made() -> None:
     server = Server(ToolResult(text="done"))
-    door = Unspoken(server, Redactor([KEY]))
+    door = RejectSecrets(server, Redactor([KEY]))
     for arguments, read_only in (({"deep": [{"text": KEY}]}, True), ({"text": MASK}, False)):
         with pytest.raises(NotAllowed) as refused:
             await door.call(tool(read_only=read_only), arguments, AGENT)
@@ -62,10 +61,10 @@ async def test_an_agents_call_with_a_secret_is_refused_and_a_persons_own_is_made
 @pytest.mark.incident("I-30")
 async def test_what_a_server_gives_back_or_fails_with_is_masked() -> None:
     said = ToolResult(text=f"<{KEY}>", structured={KEY: [f"{KEY}!"]})
-    result = await Masked(Server(said), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
+    result = await RedactOutput(Server(said), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
     assert (result.text, result.structured) == (f"<{MASK}>", {MASK: [f"{MASK}!"]})
     with pytest.raises(ServerDown) as down:
-        await Masked(Server(), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
+        await RedactOutput(Server(), Redactor([KEY])).call(tool(read_only=True), {}, AGENT)
     assert (down.value.message, down.value.hint, str(down.value)) == (
         f"It ended with {MASK}.", f"Not {MASK}", f"It ended with {MASK}."
     )  # fmt: skip
@@ -74,13 +73,13 @@ async def test_what_a_server_gives_back_or_fails_with_is_masked() -> None:
 @pytest.mark.req("TRC-03", "POL-06")
 async def test_a_secret_in_a_line_without_end_is_masked_wherever_it_is_cut(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
-    overheard = Overheard(log, Redactor([KEY]))
+    overheard = StderrCapture(log, Redactor([KEY]))
     for at in range(60):
-        os.write(overheard.mouth, b"." * (3_200 + at) + KEY.encode())
+        os.write(overheard.write_end, b"." * (3_200 + at) + KEY.encode())
         await asyncio.sleep(0)  # the other end reads
-    os.write(overheard.mouth, b"\xff the end")
-    overheard.handed_over()
-    await overheard.end_of_words(5)
+    os.write(overheard.write_end, b"\xff the end")
+    overheard.close_write_end()
+    await overheard.wait_drained(5)
     overheard.close()
     written = log.read_bytes()
     assert KEY.encode() not in written
@@ -115,9 +114,9 @@ async def test_what_one_of_our_own_servers_prints_is_masked_for_every_secret_of_
     ],
 )
 def test_an_argument_is_a_secret_by_the_name_it_is_given(arguments: tuple[str, ...], secrets: set[str]) -> None:
-    known = Redactor(argument_secrets(arguments))
+    known = Redactor(find_argument_secrets(arguments))
     assert not any(secret in known(" ".join(arguments)) for secret in secrets)
-    assert secrets or set(argument_secrets(arguments)) == set()
+    assert secrets or set(find_argument_secrets(arguments)) == set()
 
 
 @pytest.mark.req("TRC-03", "POL-06")
@@ -126,15 +125,18 @@ async def test_every_value_of_an_entry_is_masked_where_something_is_written_down
     way = {"command": "x"} if part == "env" else {"url": "http://127.0.0.1:1/mcp"}
     entry = {**way, part: {"REGION": KEY, "SERVER_URL": "https://hooks.example/T0-9917", "DEBUG": "true"}}
     server = read_entries(json.dumps({"mcpServers": {"a": entry}}), {}, frozenset(), 5).servers["a"]
-    redact = Redactor(entry_secrets(server))
+    redact = Redactor(find_entry_secrets(server))
     redact.learn(entry_values(server), spoken=False)
     assert redact(f"{KEY} at https://hooks.example/T0-9917 is true") == f"{MASK} at {MASK} is true"
-    assert redact.data({"region": [KEY]}) == {"region": [MASK]}
+    assert redact.redact_data({"region": [KEY]}) == {"region": [MASK]}
     with pytest.raises(ServerDown) as down:
-        await Masked(Server(), redact).call(tool(read_only=True), {}, AGENT)
+        await RedactOutput(Server(), redact).call(tool(read_only=True), {}, AGENT)
     assert KEY not in f"{down.value.message} {down.value.hint} {down.value}"
     failed = ToolResult(text=f"no {KEY}", is_error=True)
-    assert (await Masked(Server(failed), redact).call(tool(read_only=True), {}, AGENT)).text == f"no {MASK}"
+    assert (await RedactOutput(Server(failed), redact).call(tool(read_only=True), {}, AGENT)).text == f"no {MASK}"
     # A folder or an address named in an entry may be what a tool is asked about.
     named = ToolResult(text="ok https://hooks.example/T0-9917")
-    assert await Unspoken(Masked(Server(named), redact), redact).call(tool(read_only=True), {"q": KEY}, AGENT) == named
+    assert (
+        await RejectSecrets(RedactOutput(Server(named), redact), redact).call(tool(read_only=True), {"q": KEY}, AGENT)
+        == named
+    )

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from annabelle.toolbox.external.entries import Reading, Unreadable, read_entries
-from annabelle.toolbox.status import Scan
+from annabelle.toolbox.external.entries import ReadEntries, UnreadableEntries, read_entries
+from annabelle.toolbox.status import ScanDirections
 
 HUB = {"PATH": "/bin", "KEY": "hub-key-value", "EMPTY": ""}
 
 
-def read(servers: object) -> Reading:
+def read(servers: object) -> ReadEntries:
     return read_entries(json.dumps({"mcpServers": servers}), HUB, frozenset({"filer"}), 30)
 
 
@@ -69,7 +69,7 @@ def test_a_bad_entry_is_dropped_alone_and_explained(name: str, entry: object, sa
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"mcpServers": []}', "[" * 100_000])
 def test_a_file_that_is_no_such_file_is_unreadable(text: str) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableEntries):
         read_entries(text, HUB, frozenset(), 30)
 
 
@@ -84,8 +84,8 @@ def test_both_directions_are_scanned_unless_the_user_says_less() -> None:
             },
         }
     )
-    assert reading.servers["plain"].profile.scan == Scan(input=True, output=True)
-    assert reading.servers["trusted"].profile.scan == Scan(input=False, output=True)
+    assert reading.servers["plain"].profile.scan == ScanDirections(input=True, output=True)
+    assert reading.servers["trusted"].profile.scan == ScanDirections(input=False, output=True)
     assert reading.servers["plain"].profile.tag == "[Plain | External]"
     assert reading.servers["trusted"].profile.tag == "[T | Work]"
 

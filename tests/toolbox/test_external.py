@@ -12,13 +12,13 @@ import pytest
 import watchfiles
 
 from annabelle.core.errors import OutcomeUnknown, ServerDown, UnknownTool
-from annabelle.core.redact import MASK
+from annabelle.core.secrets.redactor import MASK
 from annabelle.core.tools import CallContext
-from annabelle.toolbox.config import Pace, ToolboxConfig
-from annabelle.toolbox.connections import sdk
-from annabelle.toolbox.external.watcher import FileWatcher
+from annabelle.toolbox.config import ToolboxConfig, ToolboxLimits
+from annabelle.toolbox.external.servers import FileWatcher
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.notices import Notice
+from annabelle.toolbox.mcp import sdk
+from annabelle.toolbox.status import ToolboxNotice
 from support.toolbox import QUICK, TESTS, MemoryJournal, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -41,13 +41,13 @@ def states(toolbox: Toolbox) -> dict[str, str]:
 
 
 @pytest.fixture
-def heard() -> list[Notice]:
+def heard() -> list[ToolboxNotice]:
     return []
 
 
 @pytest.mark.req("EXT-03", "RTR-06")
 async def test_servers_come_change_and_go_with_the_file(
-    with_servers: WithServers, start: Start, person: CallContext, heard: list[Notice]
+    with_servers: WithServers, start: Start, person: CallContext, heard: list[ToolboxNotice]
 ) -> None:
     config = with_servers("witness")
     toolbox = await start(config)
@@ -74,7 +74,7 @@ async def test_servers_come_change_and_go_with_the_file(
 @pytest.mark.req("EXT-03")
 @pytest.mark.incident("I-18")
 async def test_a_file_that_can_not_be_read_keeps_the_last_good_set(
-    with_servers: WithServers, start: Start, person: CallContext, heard: list[Notice]
+    with_servers: WithServers, start: Start, person: CallContext, heard: list[ToolboxNotice]
 ) -> None:
     config = with_servers()
     write_external(config, {"one": python(WHO)})
@@ -103,7 +103,7 @@ async def test_a_change_is_read_after_half_a_second_of_quiet(tmp_path: Path, mon
     async def changed() -> None: ...
 
     monkeypatch.setattr(watchfiles, "awatch", awatch)
-    watcher = FileWatcher(tmp_path / "external-mcps.json", Pace().reload_quiet_ms, changed)
+    watcher = FileWatcher(tmp_path / "external-mcps.json", ToolboxLimits().reload_quiet_ms, changed)
     watcher.start()
     await eventually(lambda: asked)
     await watcher.stop()
@@ -111,7 +111,9 @@ async def test_a_change_is_read_after_half_a_second_of_quiet(tmp_path: Path, mon
 
 
 @pytest.mark.req("EXT-03", "EXT-02")
-async def test_a_bad_entry_is_left_out_alone(with_servers: WithServers, start: Start, heard: list[Notice]) -> None:
+async def test_a_bad_entry_is_left_out_alone(
+    with_servers: WithServers, start: Start, heard: list[ToolboxNotice]
+) -> None:
     config = with_servers("echo")
     write_external(
         config,
@@ -123,7 +125,7 @@ async def test_a_bad_entry_is_left_out_alone(with_servers: WithServers, start: S
             "missing": {"command": "no-such-command-here"},
         },
     )
-    toolbox = await start(replace(config, pace=replace(QUICK, max_restarts=1)))
+    toolbox = await start(replace(config, limits=replace(QUICK, max_restarts=1)))
     toolbox.on_notice(heard.append)
     await eventually(lambda: states(toolbox)["missing"] == "down")
     assert states(toolbox) == {"echo": "ready", "good": "ready", "unset": "disabled", "missing": "down"}
@@ -169,7 +171,7 @@ def _given(pid: object) -> list[bytes]:
 
 @pytest.mark.req("EXT-04")
 async def test_a_start_reports_what_came_and_went_since_the_last(
-    with_servers: WithServers, journal: MemoryJournal, heard: list[Notice]
+    with_servers: WithServers, journal: MemoryJournal, heard: list[ToolboxNotice]
 ) -> None:
     config = with_servers("echo")
     write_external(config, {"gone": python(WHO)})
@@ -215,7 +217,7 @@ async def test_a_server_is_reached_by_address_with_its_headers(
     environment = {**config.environment, "FAR_KEY": "the-key-12345"}
     far = {"url": address, "headers": {"Authorization": "Bearer ${FAR_KEY}"}}
     write_external(config, {"far": far, "locked": {"url": address}})
-    toolbox = await start(replace(config, environment=environment, pace=replace(QUICK, max_restarts=1)))
+    toolbox = await start(replace(config, environment=environment, limits=replace(QUICK, max_restarts=1)))
     assert (await toolbox.call("far_say", {"text": "hello"}, person)).structured == {"said": "hello"}
     failed = await toolbox.call("far_fail", {}, person)
     assert failed.is_error
@@ -232,7 +234,7 @@ async def test_a_server_is_reached_by_address_with_its_headers(
 
 @pytest.mark.req("POL-06")
 async def test_a_secret_that_stands_in_an_entry_is_not_repeated(with_servers: WithServers, start: Start) -> None:
-    config = with_servers(pace=replace(QUICK, max_restarts=1))
+    config = with_servers(limits=replace(QUICK, max_restarts=1))
     say = "import sys; sys.exit('open sesame, said the server')"
     cave = {"command": sys.executable, "args": ["-c", say], "env": {"CAVE_PASSWORD": "open sesame"}}
     write_external(config, {"cave": cave})
@@ -248,7 +250,7 @@ async def test_a_key_in_an_address_is_not_repeated_when_the_server_is_away(
         raise OSError(f"Client error '404 Not Found' for url '{url}'")
 
     monkeypatch.setattr(sdk, "open_session", refuse)
-    config = with_servers(pace=replace(QUICK, max_restarts=1))
+    config = with_servers(limits=replace(QUICK, max_restarts=1))
     far = {"url": "http://127.0.0.1:9/mcp?who=open-sesame", "headers": {"X-Cave": "open-sesame"}}
     write_external(config, {"far": far})
     [status] = (await start(config)).servers()

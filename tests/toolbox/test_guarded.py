@@ -9,20 +9,20 @@ import pytest
 from pydantic import ValidationError
 
 from annabelle.core.errors import AnnabelleError, ConfigMistake, OutcomeUnknown, ServerDown
-from annabelle.core.scans import Scan, ScanChange, parse_scans
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.core.trust import ScanDirections, ScanDirectionsChange, parse_scans
+from annabelle.toolbox.call_hooks import GuardRules
 from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.external.entries import read_entries
-from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.guard.rules import GuardRules
+from annabelle.toolbox.guard import ContentGuard
 from annabelle.toolbox.manifest import find_builtins
-from annabelle.toolbox.wrappers.guarded import Guarded
+from annabelle.toolbox.middleware.content import ScanContent
 from support.guarding import MemoryAudit, WordScanner
 
 TOOL = ToolSpec(name="mail_read", server="mail", original_name="read", description="", input_schema={})
 AGENT = CallContext(caller="agent", agent_id="a", user_id="owner", call_id="m:1:0", trace_id="tr_1")
-BOTH, OUTPUT = Scan(), Scan(input=False)
+BOTH, OUTPUT = ScanDirections(), ScanDirections(input=False)
 
 
 @dataclass
@@ -51,9 +51,9 @@ class Around:
     audit: MemoryAudit = field(default_factory=MemoryAudit)
     rules: Callable[[str | None], GuardRules] = lambda agent_id: GuardRules()
 
-    async def call(self, arguments: JsonObject, own: Scan = BOTH, context: CallContext = AGENT) -> ToolResult:
-        guard = Guard(self.scanner, self.rules, self.audit)
-        return await Guarded(self.server, guard, own).call(TOOL, arguments, context)
+    async def call(self, arguments: JsonObject, own: ScanDirections = BOTH, context: CallContext = AGENT) -> ToolResult:
+        guard = ContentGuard(self.scanner, self.rules, self.audit)
+        return await ScanContent(self.server, guard, own).call(TOOL, arguments, context)
 
 
 def sentence(result: ToolResult) -> tuple[str, str]:
@@ -119,7 +119,7 @@ async def test_a_middle_risk_passes_labelled_and_keeps_the_labels_it_had() -> No
     result = await Around(Server(answer)).call({"text": "a"})
     assert (result.text, result.risk, result.labels) == ("DOUBT", "medium", ("private", "suspicious"))
     assert not result.is_error
-    passed = await Around(Server(answer)).call({"text": "DOUBT"}, Scan(output=False))
+    passed = await Around(Server(answer)).call({"text": "DOUBT"}, ScanDirections(output=False))
     assert passed == answer, "what goes out is the agent's own; doubts are kept for what comes in"
     clean = ToolResult(text="fine")
     assert await Around(Server(clean)).call({"text": "a"}) is clean
@@ -127,7 +127,7 @@ async def test_a_middle_risk_passes_labelled_and_keeps_the_labels_it_had() -> No
 
 @pytest.mark.req("GRD-05")
 async def test_while_nobody_can_look_closed_calls_nothing_and_open_passes_it_unscanned() -> None:
-    for own in (BOTH, OUTPUT, Scan(output=False)):
+    for own in (BOTH, OUTPUT, ScanDirections(output=False)):
         around = Around(scanner=WordScanner(down=True))
         code, text = sentence(await around.call({"text": "a"}, own))
         assert around.server.heard == [], "not even where only the answer would be looked at: it had to be thrown away"
@@ -198,15 +198,15 @@ async def test_what_is_said_twice_is_looked_at_once_and_nothing_not_at_all() -> 
 def test_every_server_has_the_defaults_of_the_catalogue_and_an_external_one_is_read_both_ways() -> None:
     found = {one.profile.name: one.profile.scan for one in find_builtins([builtin_servers()], {}, 30)}
     expected = {
-        "telegram": Scan(input=False, output=False),
-        "onepassword": Scan(output=False),
-        "memory": Scan(output=False),
+        "telegram": ScanDirections(input=False, output=False),
+        "onepassword": ScanDirections(output=False),
+        "memory": ScanDirections(output=False),
         "filer": BOTH,
         "searcher": OUTPUT,
         "gmail": BOTH,
-        "codexec": Scan(output=False),
+        "codexec": ScanDirections(output=False),
         "web": BOTH,
-        "guardian": Scan(input=False, output=False),
+        "guardian": ScanDirections(input=False, output=False),
     }
     assert found == {name: expected.get(name, BOTH) for name in found}
     assert expected.keys() <= found.keys()
@@ -221,17 +221,19 @@ def test_every_server_has_the_defaults_of_the_catalogue_and_an_external_one_is_r
 @pytest.mark.req("GRD-03")
 async def test_an_agents_own_wish_comes_before_the_installs_and_that_before_the_servers() -> None:
     install = parse_scans("mail=off/on, *=on/off")
-    agent = {"mail": ScanChange(output=False), "*": ScanChange(input=True, output=True)}
+    agent = {"mail": ScanDirectionsChange(output=False), "*": ScanDirectionsChange(input=True, output=True)}
     rules = GuardRules(changes=(agent, install))
-    assert rules.flags("mail", BOTH) == Scan(input=True, output=False), "a direction it leaves out is asked for on"
-    assert rules.flags("notes", Scan(input=False, output=False)) == BOTH
+    assert rules.flags("mail", BOTH) == ScanDirections(input=True, output=False), (
+        "a direction it leaves out is asked for on"
+    )
+    assert rules.flags("notes", ScanDirections(input=False, output=False)) == BOTH
     assert GuardRules(changes=({}, install)).flags("mail", BOTH) == OUTPUT
-    assert GuardRules(changes=(install,)).flags("notes", BOTH) == Scan(output=False)
-    assert GuardRules(enabled=False, changes=(agent,)).flags("mail", BOTH) == Scan(input=False, output=False)
+    assert GuardRules(changes=(install,)).flags("notes", BOTH) == ScanDirections(output=False)
+    assert GuardRules(enabled=False, changes=(agent,)).flags("mail", BOTH) == ScanDirections(input=False, output=False)
 
     around = Around(
         rules=lambda agent_id: GuardRules(
-            changes=({"*": ScanChange(input=False, output=False)},) if agent_id == "a" else ()
+            changes=({"*": ScanDirectionsChange(input=False, output=False)},) if agent_id == "a" else ()
         )
     )
     await around.call({"text": "EVIL"})
@@ -251,9 +253,9 @@ def test_a_setting_that_can_not_be_read_is_named_with_an_example(text: str) -> N
 
 async def test_what_only_the_hub_calls_is_not_scanned() -> None:
     around = Around()
-    guard = Guard(around.scanner, around.rules)
+    guard = ContentGuard(around.scanner, around.rules)
     plumbing = TOOL.model_copy(update={"audience": "hub"})
-    await Guarded(around.server, guard, BOTH).call(
+    await ScanContent(around.server, guard, BOTH).call(
         plumbing, {"texts": ["EVIL"]}, CallContext(caller="hub", user_id="owner")
     )
     assert around.scanner.asked == [], "who wants an attack forgotten has to name it"

@@ -14,11 +14,10 @@ import pytest
 
 from annabelle.core.errors import NotAllowed, ScannerDown
 from annabelle.core.tools import CallContext, ToolResult
+from annabelle.toolbox.call_hooks import CallHooks, GuardConfig, GuardRules
+from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.guard.rules import Guarding, GuardRules
-from annabelle.toolbox.policy import AgentPolicy
 from support.guarding import MemoryAudit
 from support.toolbox import QUICK, MemoryJournal, eventually
 
@@ -34,8 +33,8 @@ async def guarded(with_servers: WithServers, journal: MemoryJournal) -> AsyncIte
 
         async def started(rules: GuardRules | None = None, seconds: float = 10, enabled: bool = True) -> Toolbox:
             config = with_servers("watchman", "witness", pace=replace(QUICK, ping_seconds=0.3, stop_grace_seconds=0.3))
-            watch = Guarding(lambda agent_id: rules or GuardRules(), seconds, enabled)
-            toolbox = Toolbox(config, journal, doors=Doors(audit=MemoryAudit(), guarding=watch))
+            watch = GuardConfig(lambda agent_id: rules or GuardRules(), seconds, enabled)
+            toolbox = Toolbox(config, journal, hooks=CallHooks(audit=MemoryAudit(), guard_config=watch))
             stack.push_async_callback(toolbox.stop)
             await asyncio.wait_for(toolbox.start(), 60)
             return toolbox
@@ -160,8 +159,8 @@ async def test_switched_off_nothing_is_scanned_and_no_guardian_runs(guarded: Sta
 
 
 async def test_without_a_guardian_closed_says_so(with_servers: WithServers, journal: MemoryJournal) -> None:
-    watch = Guarding(lambda agent_id: GuardRules())
-    toolbox = Toolbox(with_servers("witness"), journal, doors=Doors(guarding=watch))
+    watch = GuardConfig(lambda agent_id: GuardRules())
+    toolbox = Toolbox(with_servers("witness"), journal, hooks=CallHooks(guard_config=watch))
     await asyncio.wait_for(toolbox.start(), 60)
     try:
         result = await act(toolbox, "a")

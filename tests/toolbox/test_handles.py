@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 
 from annabelle.core.errors import NotAllowed, RetryByModel, ServerDown, Unavailable
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
-from annabelle.toolbox.catalogue import Catalogue, Offer
-from annabelle.toolbox.connections.connection import call_meta
-from annabelle.toolbox.doors import Doors
-from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.guard.rules import GuardRules
-from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.router import Router
-from annabelle.toolbox.secrets.handles import handles_in
-from annabelle.toolbox.secrets.scrubbing import Scrubber
+from annabelle.toolbox.call_hooks import CallHooks, GuardRules
+from annabelle.toolbox.catalogue import AgentPolicy, ToolCatalogue, ToolOffer
+from annabelle.toolbox.guard import ContentGuard
+from annabelle.toolbox.mcp.connection import build_call_meta
+from annabelle.toolbox.middleware.secrets import SecretScrubber, find_handles
+from annabelle.toolbox.router import ToolRouter
 from support.toolbox import MemoryJournal
 
 pytestmark = pytest.mark.req("POL-06")
@@ -70,7 +67,7 @@ class House:
     hand: Hand
     file: Hand
     journal: MemoryJournal
-    router: Router
+    router: ToolRouter
 
     async def call(self, name: str, arguments: JsonObject, context: CallContext = AGENT) -> ToolResult:
         return await self.router.call(name, arguments, context, AgentPolicy())
@@ -92,14 +89,14 @@ def spec(server: str, name: str, audience: str = "everyone") -> ToolSpec:
 
 @pytest.fixture
 def house(journal: MemoryJournal) -> House:
-    catalogue = Catalogue(lambda version: None, lambda hidden: None)
+    catalogue = ToolCatalogue(lambda version: None, lambda hidden: None)
     vault, hand, file = Vault(), Hand(), Hand()
-    catalogue.offer("vault", [Offer(spec("vault", "reveal", "hub"), vault, 5)])
-    catalogue.offer("web", [Offer(spec("web", "type"), hand, 5, takes_secrets=True)])
-    catalogue.offer("filer", [Offer(spec("filer", "create_file"), file, 5)])
-    catalogue.offer("faker", [Offer(spec("faker", "reveal"), Hand(), 5)], foreign=True)
-    unguarded = Guard(None, lambda agent_id: GuardRules(enabled=False))
-    return House(vault, hand, file, journal, Router(catalogue, journal, Doors(), unguarded))
+    catalogue.offer("vault", [ToolOffer(spec("vault", "reveal", "hub"), vault, 5)])
+    catalogue.offer("web", [ToolOffer(spec("web", "type"), hand, 5, takes_secrets=True)])
+    catalogue.offer("filer", [ToolOffer(spec("filer", "create_file"), file, 5)])
+    catalogue.offer("faker", [ToolOffer(spec("faker", "reveal"), Hand(), 5)], foreign=True)
+    unguarded = ContentGuard(None, lambda agent_id: GuardRules(enabled=False))
+    return House(vault, hand, file, journal, ToolRouter(catalogue, journal, CallHooks(), unguarded))
 
 
 async def test_a_tool_that_takes_secrets_gets_the_value_wherever_the_handle_stands(house: House):
@@ -121,10 +118,10 @@ async def test_the_server_is_told_what_not_to_log_and_nobody_else_is(house: Hous
     context = house.hand.contexts[0]
     assert context.secrets == (VALUE,)
     assert VALUE not in repr(context) + context.model_dump_json()
-    told: Any = call_meta(context, ours=True)["annabelle"]
+    told: Any = build_call_meta(context, ours=True)["annabelle"]
     assert (told["secrets"], told["secret_sites"]) == ([VALUE], {VALUE: ["https://bank.example"]})
-    assert "secret_sites" not in str(call_meta(context, ours=False))
-    assert VALUE not in str(call_meta(context, ours=False))
+    assert "secret_sites" not in str(build_call_meta(context, ours=False))
+    assert VALUE not in str(build_call_meta(context, ours=False))
 
 
 @pytest.mark.parametrize("nested", [HANDLE, [{"a": f"see {HANDLE}"}], {HANDLE: 1}])
@@ -253,20 +250,20 @@ async def test_a_repeat_of_a_call_replays_the_handle(house: House):
 
 def test_each_long_line_of_a_key_is_found():
     key = "-----BEGIN KEY-----\nAAAAB3NzaC1yc2EAAA\nBBBBB3NzaC1yc2EBBB\n-----END KEY-----\n"
-    cleaned = Scrubber({key: HANDLE}).text("it begins AAAAB3NzaC1yc2EAAA  BBBBB3NzaC1yc2EBBB")
+    cleaned = SecretScrubber({key: HANDLE}).scrub_text("it begins AAAAB3NzaC1yc2EAAA  BBBBB3NzaC1yc2EBBB")
     assert cleaned == f"it begins {HANDLE}  {HANDLE}"
 
 
 def test_where_one_value_begins_another_no_end_of_the_longer_one_is_left():
-    scrub = Scrubber({"correct-horse": HANDLE, "correct-horse-battery": OTHER})
-    assert scrub.text("said correct-horse-battery, then correct-horse") == f"said {OTHER}, then {HANDLE}"
+    scrub = SecretScrubber({"correct-horse": HANDLE, "correct-horse-battery": OTHER})
+    assert scrub.scrub_text("said correct-horse-battery, then correct-horse") == f"said {OTHER}, then {HANDLE}"
 
 
 @given(st.text(min_size=3, max_size=40).filter(lambda text: text.strip() and text not in HANDLE), st.text(max_size=20))
 def test_no_value_survives_whatever_it_is_made_of(value: str, around: str):
-    scrub = Scrubber({value: HANDLE})
+    scrub = SecretScrubber({value: HANDLE})
     for text in (f"{around}{value}{around}", json.dumps([around, value]), quote(value, errors="replace")):
-        assert value not in scrub.text(text).replace(HANDLE, "\x00\x00")
+        assert value not in scrub.scrub_text(text).replace(HANDLE, "\x00\x00")
 
 
 @given(
@@ -275,4 +272,4 @@ def test_no_value_survives_whatever_it_is_made_of(value: str, around: str):
     )
 )
 def test_looking_for_handles_takes_any_arguments(arguments: object):
-    assert handles_in({"a": arguments}) == {}
+    assert find_handles({"a": arguments}) == {}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.toolbox.external.known import KnownServers, ServerDiff
+from annabelle.toolbox.external.servers import KnownServers, ServerDiff
 
 
 @pytest.mark.req("EXT-04")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from annabelle.core.memory import Trust
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
-from annabelle.policy.tools.reviewed import reviewed_tools
-from annabelle.toolbox.native import NATIVE
-from annabelle.toolbox.wrappers.labelled import Labelled
+from annabelle.core.trust import Trust
+from annabelle.policy.tool_traits import reviewed_tools
+from annabelle.toolbox.catalogue import NATIVE
+from annabelle.toolbox.middleware.content import LabelResult
 
 CONTEXT = CallContext(caller="agent", user_id="owner", labels=("pried",))
 
@@ -28,7 +28,7 @@ class Gives:
 async def labelled(name: str, server: str, trust: Trust, *, ours: bool = True, vouched: bool = False) -> ToolResult:
     tool = ToolSpec(name=name, server=server, original_name=name, description="", input_schema={})
     traits = reviewed_tools().get(name) if ours else None
-    return await Labelled(Gives(trust), traits, vouched).call(tool, {}, CONTEXT)
+    return await LabelResult(Gives(trust), traits, vouched).call(tool, {}, CONTEXT)
 
 
 @pytest.mark.req("POL-04", "TRU-03")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.toolbox.protocol.lines import LineBuffer, Oversized
+from annabelle.toolbox.mcp.rpc import LineBuffer, OversizedLine
 
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=20)
 
@@ -24,8 +24,8 @@ def test_a_line_over_the_limit_is_counted_but_not_kept(size: int, chunk: int) ->
     stream = b"a" * size + b"\nnext\n"
     buffer = LineBuffer(limit=10)
     found = [line for start in range(0, len(stream), chunk) for line in buffer.feed(stream[start : start + chunk])]
-    assert found == [Oversized(b"a" * min(size, 400), b"a" * min(size, 400), size), b"next"] or (
-        isinstance(found[0], Oversized) and found[0].size == size and found[1] == b"next"
+    assert found == [OversizedLine(b"a" * min(size, 400), b"a" * min(size, 400), size), b"next"] or (
+        isinstance(found[0], OversizedLine) and found[0].size == size and found[1] == b"next"
     )
 
 
@@ -35,7 +35,7 @@ def test_a_dropped_line_never_holds_more_than_its_edges() -> None:
     for _ in range(1000):
         buffer.feed(b"x" * 1000)
     [line] = buffer.feed(b"the end\n")
-    assert isinstance(line, Oversized)
+    assert isinstance(line, OversizedLine)
     assert line.size == 1_000_007
     assert len(line.head) + len(line.tail) <= 800
     assert line.tail.endswith(b"the end")

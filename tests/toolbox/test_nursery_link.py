@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.toolbox.nursery import talk
-from annabelle.toolbox.nursery.parcel import Parcel
-from annabelle.toolbox.processes.launch import Launch
-from annabelle.toolbox.processes.link import NurseryLink
-from annabelle.toolbox.processes.warm import WarmNursery
+from annabelle.toolbox.process import control_socket
+from annabelle.toolbox.process.child_config import ChildConfig
+from annabelle.toolbox.process.fork_launcher import ForkServerLink
+from annabelle.toolbox.process.forkserver_process import ForkServerProcess
+from annabelle.toolbox.process.launcher import LaunchRequest
 from support.toolbox import eventually
 
 
@@ -28,25 +28,27 @@ async def test_a_child_that_is_born_while_its_caller_leaves_is_ended(
 ) -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    link = NurseryLink(WarmNursery(_sleeper(), ours))
+    link = ForkServerLink(ForkServerProcess(_sleeper(), ours))
     child = _sleeper()
-    asking = asyncio.create_task(link.fork(Launch("late", Parcel({}), tmp_path / "late.log", module="none")))
+    asking = asyncio.create_task(
+        link.fork(LaunchRequest("late", ChildConfig({}), tmp_path / "late.log", module="none"))
+    )
     await asyncio.sleep(0)
-    received = talk.receive(theirs)
+    received = control_socket.receive(theirs)
     assert received is not None
     request, descriptors = received
     for descriptor in descriptors:
         os.close(descriptor)
 
-    receive = talk.receive
+    receive = control_socket.receive
 
-    def receive_and_leave(control: socket.socket) -> tuple[talk.Message, list[int]] | None:
+    def receive_and_leave(control: socket.socket) -> tuple[control_socket.ControlMessage, list[int]] | None:
         asyncio.get_running_loop().call_soon(asking.cancel)  # before the waiter can take what came
         return receive(control)
 
-    monkeypatch.setattr(talk, "receive", receive_and_leave)
+    monkeypatch.setattr(control_socket, "receive", receive_and_leave)
     handle = os.pidfd_open(child.pid)
-    talk.send(theirs, {"op": "forked", "id": request["id"], "pid": child.pid}, [handle])
+    control_socket.send(theirs, {"op": "forked", "id": request["id"], "pid": child.pid}, [handle])
     os.close(handle)
     with pytest.raises(asyncio.CancelledError):
         await asking

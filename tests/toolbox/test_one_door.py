@@ -14,19 +14,14 @@ import pytest
 
 import annabelle
 from annabelle.core.errors import InvalidArguments, NotAllowed, UnknownTool
-from annabelle.core.memory import Provenance
-from annabelle.core.scans import Scan
 from annabelle.core.tools import Audience, CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
-from annabelle.toolbox.audience import Caller
-from annabelle.toolbox.catalogue import Catalogue, Offer
+from annabelle.core.trust import Provenance, ScanDirections
+from annabelle.toolbox.call_hooks import CallHooks, GuardConfig, GuardRules
+from annabelle.toolbox.catalogue import AgentPolicy, Caller, NativeTool, ToolCatalogue, ToolOffer
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.doors import Doors
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.guard.rules import Guarding, GuardRules
-from annabelle.toolbox.native import NativeTool
-from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.router import Router
+from annabelle.toolbox.guard import ContentGuard
+from annabelle.toolbox.router import ToolRouter
 from support.toolbox import TESTS, MemoryJournal, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -62,11 +57,11 @@ class Inside:
 
 @pytest.mark.incident("I-07")
 def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
-    guard = Guard(None, lambda agent_id: GuardRules())
-    router = Router(Catalogue(lambda version: None, lambda spec: None), journal, Doors(), guard)
+    guard = ContentGuard(None, lambda agent_id: GuardRules())
+    router = ToolRouter(ToolCatalogue(lambda version: None, lambda spec: None), journal, CallHooks(), guard)
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
     server, policy = Inside(), AgentPolicy()
-    way: object = router.way_to(Offer(spec, server, 7, scan=Scan(input=False)), policy)
+    way: object = router.build_chain(ToolOffer(spec, server, 7, scan=ScanDirections(input=False)), policy)
     doors: dict[str, Any] = {}
     while way is not server:
         doors[type(way).__name__] = way
@@ -75,7 +70,7 @@ def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     assert doors["Allowed"].policy is policy
     assert doors["Recorded"].recorder is router.recorder
     assert doors["Guarded"].guard is guard
-    assert doors["Guarded"].own == Scan(input=False, output=True)
+    assert doors["Guarded"].own == ScanDirections(input=False, output=True)
     assert doors["Timed"].seconds == 7
     assert doors["Revealed"].takes_secrets is False
 
@@ -140,8 +135,8 @@ async def test_every_way_to_a_tool_is_guarded_also_after_a_restart_and_a_reload(
     config = with_servers("watchman", "witness")
     entry = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
     write_external(config, {"outside": entry})
-    guarding = Guarding(lambda agent_id: GuardRules())
-    toolbox = Toolbox(config, journal, doors=Doors(guarding=guarding))
+    guarding = GuardConfig(lambda agent_id: GuardRules())
+    toolbox = Toolbox(config, journal, hooks=CallHooks(guard_config=guarding))
     heard: list[object] = []
 
     async def speak(arguments: JsonObject, context: CallContext) -> ToolResult:

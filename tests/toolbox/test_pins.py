@@ -9,16 +9,16 @@ import pytest
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.home import Home
-from annabelle.toolbox.external.likeness import EntryLikeness
-from annabelle.toolbox.external.pins import DamagedPin, Pin, PinsFile
+from annabelle.toolbox.external.fingerprint import EntryFingerprint
+from annabelle.toolbox.external.pins import DamagedPin, PinsFile, ServerPin
 
-YES = Pin(entry=EntryLikeness(digest="d", lines=()), accepted=True)
+YES = ServerPin(entry=EntryFingerprint(digest="d", lines=()), accepted=True)
 
 
 @pytest.mark.req("TRU-07")
 def test_a_key_that_can_not_be_read_just_now_costs_no_yes(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     pins = PinsFile(home.pins_file)
-    pins.put("mailer", YES)
+    pins.save("mailer", YES)
     read = Path.read_text
 
     def busy(path: Path, encoding: str | None = None) -> str:
@@ -31,7 +31,7 @@ def test_a_key_that_can_not_be_read_just_now_costs_no_yes(home: Home, monkeypatc
         with pytest.raises(DamagedPin):
             pins.get("mailer")
         with pytest.raises(StorageTrouble, match="Too many open files"):
-            pins.put("other", YES)
+            pins.save("other", YES)
     assert pins.get("mailer") == YES
     assert pins.get("other") is None
 
@@ -39,13 +39,13 @@ def test_a_key_that_can_not_be_read_just_now_costs_no_yes(home: Home, monkeypatc
 @pytest.mark.req("TRU-07")
 def test_a_look_makes_no_key_and_a_yes_makes_one(home: Home) -> None:
     pins, key = PinsFile(home.pins_file), home.pins_file.with_name("pins-key.json")
-    pins.put("mailer", YES)
+    pins.save("mailer", YES)
     key.unlink()
     with pytest.raises(DamagedPin):
         pins.get("mailer")
     assert not key.exists()
     key.write_text("{")
-    pins.put("mailer", YES)
+    pins.save("mailer", YES)
     assert pins.get("mailer") == YES
 
 
@@ -53,7 +53,7 @@ def test_a_look_makes_no_key_and_a_yes_makes_one(home: Home) -> None:
 @pytest.mark.incident("I-09")
 def test_a_yes_to_one_server_can_not_be_put_under_the_name_of_another(home: Home) -> None:
     pins = PinsFile(home.pins_file)
-    pins.put("mailer", YES)
+    pins.save("mailer", YES)
     written = json.loads(home.pins_file.read_text(encoding="utf-8"))
     written["servers"]["planted"] = written["servers"]["mailer"]
     home.pins_file.write_text(json.dumps(written), encoding="utf-8")

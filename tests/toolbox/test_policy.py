@@ -2,7 +2,7 @@
 
 import pytest
 
-from annabelle.toolbox.policy import AgentPolicy
+from annabelle.toolbox.catalogue import AgentPolicy
 
 
 @pytest.mark.req("POL-01")

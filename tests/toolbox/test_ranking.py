@@ -15,7 +15,7 @@ from annabelle.core.contract import ToolList
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
 from annabelle.toolbox.ranking import ToolRanker
-from annabelle.toolbox.ranking.words import folded, stem, words
+from annabelle.toolbox.ranking.words import fold_text, split_words, stem
 
 
 def spec(name: str, description: str, server: str = "house", **parameters: str) -> ToolSpec:
@@ -83,7 +83,7 @@ async def first(ranker: ToolRanker, text: str) -> str:
 
 @pytest.fixture
 def packaged() -> ToolRanker:
-    return ToolRanker(make_embedder(EmbeddingConfig(), None), patience_seconds=60)
+    return ToolRanker(make_embedder(EmbeddingConfig(), None), timeout_seconds=60)
 
 
 @pytest.mark.req("SEL-10", "SEL-02")
@@ -112,7 +112,7 @@ async def test_the_tool_a_message_means_comes_first(packaged: ToolRanker, text: 
 @pytest.mark.req("SEL-03")
 @pytest.mark.parametrize("embedder", [Absent(), Slow(), Fickle(8, 9)])
 async def test_without_usable_vectors_words_rank_alone(embedder: Absent) -> None:
-    ranker = ToolRanker(embedder, patience_seconds=0.05)
+    ranker = ToolRanker(embedder, timeout_seconds=0.05)
     ranking = await ranker.rank(HOUSE, "send an email")
     assert (ranking.method, ranking.tools[0].name) == ("words", "house_send_email")
 
@@ -149,7 +149,7 @@ async def test_vectors_that_come_late_serve_the_next_message() -> None:
             await gate.wait()
             return await super().embed(texts, query=query)
 
-    ranker = ToolRanker(Late(8, 8), patience_seconds=0.05)
+    ranker = ToolRanker(Late(8, 8), timeout_seconds=0.05)
     assert (await ranker.rank(HOUSE, "send an email")).method == "words"
     gate.set()
     assert (await ranker.rank(HOUSE, "send an email")).method == "hybrid"
@@ -175,14 +175,14 @@ async def test_hostile_text_is_bounded(packaged: ToolRanker, text: str) -> None:
 
 
 def test_names_are_split_where_their_words_meet() -> None:
-    assert words("getUserInfo_v2 HTTPServer") == [
+    assert split_words("getUserInfo_v2 HTTPServer") == [
         "get", "user", "info", "getuserinfo", "v", "2", "http", "server", "httpserver",
     ]  # fmt: skip
-    assert "github" in words("GitHub")
+    assert "github" in split_words("GitHub")
 
 
 def test_what_is_not_seen_does_not_hide_a_word() -> None:
-    assert folded("ma\u200bil \u202ełódź") == "mail lodz"
+    assert fold_text("ma\u200bil \u202ełódź") == "mail lodz"
 
 
 @pytest.mark.parametrize(("one", "other"), [("files", "file"), ("calculating", "calculate"), ("meetings", "meeting")])

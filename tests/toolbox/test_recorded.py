@@ -14,8 +14,8 @@ from annabelle.core.errors import (
     TurnCancelled,
 )
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
-from annabelle.toolbox.journal import JournalledCall, arguments_hash
-from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
+from annabelle.toolbox.call_hooks import JournalledCall, arguments_hash
+from annabelle.toolbox.middleware.record import CallRecorder, RecordCall
 from support.toolbox import MemoryJournal, eventually
 
 
@@ -52,31 +52,31 @@ def context(call_id: str | None = "m:1:0") -> CallContext:
 
 
 @pytest.fixture
-def recorder(journal: MemoryJournal) -> Recorder:
-    return Recorder(journal)
+def recorder(journal: MemoryJournal) -> CallRecorder:
+    return CallRecorder(journal)
 
 
 @pytest.mark.req("DUR-03")
-async def test_a_repeated_call_replays_the_first_result(recorder: Recorder, journal: MemoryJournal) -> None:
+async def test_a_repeated_call_replays_the_first_result(recorder: CallRecorder, journal: MemoryJournal) -> None:
     effect = Effect()
-    first = await Recorded(effect, recorder).call(spec(repeatable=False), {"a": 1}, context())
-    again = await Recorded(effect, Recorder(journal)).call(spec(repeatable=False), {"a": 1}, context())
+    first = await RecordCall(effect, recorder).call(spec(repeatable=False), {"a": 1}, context())
+    again = await RecordCall(effect, CallRecorder(journal)).call(spec(repeatable=False), {"a": 1}, context())
     assert (first.text, again.text, effect.count) == ("effect 1", "effect 1", 1)
     assert (first.replayed, again.replayed) == (False, True)
 
 
-async def test_a_call_without_an_id_is_made_each_time(recorder: Recorder, journal: MemoryJournal) -> None:
+async def test_a_call_without_an_id_is_made_each_time(recorder: CallRecorder, journal: MemoryJournal) -> None:
     effect = Effect()
     for _ in range(2):
-        await Recorded(effect, recorder).call(spec(repeatable=False), {}, context(None))
+        await RecordCall(effect, recorder).call(spec(repeatable=False), {}, context(None))
     assert effect.count == 2
     assert journal.rows == {}
 
 
-async def test_a_repeat_while_it_runs_joins_it(recorder: Recorder) -> None:
+async def test_a_repeat_while_it_runs_joins_it(recorder: CallRecorder) -> None:
     effect = Effect()
     effect.go.clear()
-    door = Recorded(effect, recorder)
+    door = RecordCall(effect, recorder)
     calls = [asyncio.create_task(door.call(spec(repeatable=False), {"a": 1}, context())) for _ in range(5)]
     await eventually(lambda: effect.count == 1)
     effect.go.set()
@@ -85,10 +85,12 @@ async def test_a_repeat_while_it_runs_joins_it(recorder: Recorder) -> None:
 
 
 @pytest.mark.req("DUR-03")
-async def test_a_caller_that_goes_away_does_not_take_the_call_along(recorder: Recorder, journal: MemoryJournal) -> None:
+async def test_a_caller_that_goes_away_does_not_take_the_call_along(
+    recorder: CallRecorder, journal: MemoryJournal
+) -> None:
     effect = Effect()
     effect.go.clear()
-    door = Recorded(effect, recorder)
+    door = RecordCall(effect, recorder)
     caller = asyncio.create_task(door.call(spec(repeatable=False), {}, context()))
     await eventually(lambda: effect.count == 1)
     caller.cancel()
@@ -98,10 +100,10 @@ async def test_a_caller_that_goes_away_does_not_take_the_call_along(recorder: Re
     assert (await door.call(spec(repeatable=False), {}, context())).text == "effect 1"
 
 
-async def test_another_call_under_the_same_id_is_refused(recorder: Recorder) -> None:
+async def test_another_call_under_the_same_id_is_refused(recorder: CallRecorder) -> None:
     effect = Effect()
     effect.go.clear()
-    door = Recorded(effect, recorder)
+    door = RecordCall(effect, recorder)
     running = asyncio.create_task(door.call(spec(repeatable=False), {"a": 1}, context()))
     await eventually(lambda: effect.count == 1)
     with pytest.raises(Conflict):
@@ -117,41 +119,41 @@ async def begun_before_a_crash(journal: MemoryJournal) -> None:
 
 
 @pytest.mark.req("DUR-03")
-async def test_a_call_that_was_under_way_in_a_crash_is_unknown(recorder: Recorder, journal: MemoryJournal) -> None:
+async def test_a_call_that_was_under_way_in_a_crash_is_unknown(recorder: CallRecorder, journal: MemoryJournal) -> None:
     await begun_before_a_crash(journal)
     effect = Effect()
     with pytest.raises(OutcomeUnknown):
-        await Recorded(effect, recorder).call(spec(repeatable=False), {}, context())
+        await RecordCall(effect, recorder).call(spec(repeatable=False), {}, context())
     assert (effect.count, journal.state("m:1:0")) == (0, "unknown")
 
 
 @pytest.mark.req("DUR-03")
 async def test_a_repeatable_call_that_was_under_way_in_a_crash_is_made_again(
-    recorder: Recorder, journal: MemoryJournal
+    recorder: CallRecorder, journal: MemoryJournal
 ) -> None:
     await begun_before_a_crash(journal)
     effect = Effect()
-    assert (await Recorded(effect, recorder).call(spec(repeatable=True), {}, context())).text == "effect 1"
+    assert (await RecordCall(effect, recorder).call(spec(repeatable=True), {}, context())).text == "effect 1"
     assert journal.state("m:1:0") == "finished"
 
 
 @pytest.mark.parametrize("error", [ServerDown("down"), ToolTimeout("late", hint="look")])
 async def test_what_was_raised_is_raised_again(
-    recorder: Recorder, journal: MemoryJournal, error: AnnabelleError
+    recorder: CallRecorder, journal: MemoryJournal, error: AnnabelleError
 ) -> None:
     effect = Effect(error)
     for _ in range(2):
         with pytest.raises(type(error), match=error.message) as caught:
-            await Recorded(effect, recorder).call(spec(repeatable=False), {}, context())
+            await RecordCall(effect, recorder).call(spec(repeatable=False), {}, context())
         assert caught.value.hint == error.hint
     assert effect.count == 1
 
 
-async def test_an_unknown_outcome_stays_unknown(recorder: Recorder, journal: MemoryJournal) -> None:
+async def test_an_unknown_outcome_stays_unknown(recorder: CallRecorder, journal: MemoryJournal) -> None:
     effect = Effect(OutcomeUnknown("died"))
     for _ in range(2):
         with pytest.raises(OutcomeUnknown):
-            await Recorded(effect, recorder).call(spec(repeatable=False), {}, context())
+            await RecordCall(effect, recorder).call(spec(repeatable=False), {}, context())
     assert (effect.count, journal.state("m:1:0")) == (1, "unknown")
 
 
@@ -160,11 +162,11 @@ async def test_an_unknown_outcome_stays_unknown(recorder: Recorder, journal: Mem
     ("repeatable", "error", "state"), [(False, OutcomeUnknown, "unknown"), (True, TurnCancelled, "finished")]
 )
 async def test_a_call_can_be_cancelled_by_its_id(
-    recorder: Recorder, journal: MemoryJournal, repeatable: bool, error: type[AnnabelleError], state: str
+    recorder: CallRecorder, journal: MemoryJournal, repeatable: bool, error: type[AnnabelleError], state: str
 ) -> None:
     effect = Effect()
     effect.go.clear()
-    running = asyncio.create_task(Recorded(effect, recorder).call(spec(repeatable=repeatable), {}, context()))
+    running = asyncio.create_task(RecordCall(effect, recorder).call(spec(repeatable=repeatable), {}, context()))
     await eventually(lambda: effect.count == 1)
     assert await recorder.cancel("m:1:0")
     with pytest.raises(error):
@@ -174,10 +176,12 @@ async def test_a_call_can_be_cancelled_by_its_id(
 
 
 @pytest.mark.req("HUB-05")
-async def test_a_stop_waits_for_calls_and_writes_down_those_it_ends(recorder: Recorder, journal: MemoryJournal) -> None:
+async def test_a_stop_waits_for_calls_and_writes_down_those_it_ends(
+    recorder: CallRecorder, journal: MemoryJournal
+) -> None:
     effect = Effect()
     effect.go.clear()
-    running = asyncio.create_task(Recorded(effect, recorder).call(spec(repeatable=False), {}, context()))
+    running = asyncio.create_task(RecordCall(effect, recorder).call(spec(repeatable=False), {}, context()))
     await eventually(lambda: effect.count == 1)
     await recorder.drain(0.05)
     with pytest.raises(OutcomeUnknown):
@@ -203,12 +207,12 @@ class FullJournal(MemoryJournal):
 
 @pytest.mark.req("DUR-03")
 async def test_a_disk_that_fills_up_under_a_call_does_not_make_it_a_failed_one() -> None:
-    recorder, effect = Recorder(FullJournal()), Effect()
-    once = Recorded(effect, recorder)
+    recorder, effect = CallRecorder(FullJournal()), Effect()
+    once = RecordCall(effect, recorder)
     assert (await once.call(spec(repeatable=False), {}, context())).text == "effect 1"
     with pytest.raises(OutcomeUnknown):
         await once.call(spec(repeatable=False), {}, context())
     assert effect.count == 1
-    lost = Recorded(Effect(OutcomeUnknown("Its server ended.")), recorder)
+    lost = RecordCall(Effect(OutcomeUnknown("Its server ended.")), recorder)
     with pytest.raises(OutcomeUnknown):
         await lost.call(spec(repeatable=False), {}, context("m:1:1"))

@@ -9,9 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from annabelle.core.tools import JsonObject
-from annabelle.toolbox.protocol.errors import AnswerTooLarge, ConnectionLost, NotSpeaking, RpcError
-from annabelle.toolbox.protocol.rpc import Rpc
-from annabelle.toolbox.protocol.session import Session
+from annabelle.toolbox.mcp.rpc import AnswerTooLarge, ConnectionLost, ProtocolMismatch, RpcClient, RpcError
+from annabelle.toolbox.mcp.stdio import McpSession
 
 LIMIT = 10_000
 
@@ -64,14 +63,14 @@ async def peer() -> AsyncIterator[Peer]:
 
 
 @pytest.fixture
-async def rpc(peer: Peer) -> AsyncIterator[Rpc]:
-    rpc = Rpc("peer", LIMIT, lambda method, params: peer.noticed.append(method))
+async def rpc(peer: Peer) -> AsyncIterator[RpcClient]:
+    rpc = RpcClient("peer", LIMIT, lambda method, params: peer.noticed.append(method))
     await rpc.open(*peer.ours)
     yield rpc
     rpc.end("the test is over")
 
 
-async def test_answers_find_their_requests_in_any_order(rpc: Rpc, peer: Peer) -> None:
+async def test_answers_find_their_requests_in_any_order(rpc: RpcClient, peer: Peer) -> None:
     first, second = asyncio.create_task(rpc.request("a")), asyncio.create_task(rpc.request("b"))
     ids = {str(message["method"]): message["id"] for message in [await peer.hear(), await peer.hear()]}
     peer.result(ids["b"], {"is": "b"})
@@ -81,7 +80,7 @@ async def test_answers_find_their_requests_in_any_order(rpc: Rpc, peer: Peer) ->
 
 @pytest.mark.req("HUB-03")
 async def test_garbage_is_passed_over_and_logged_once_per_burst(
-    rpc: Rpc, peer: Peer, caplog: pytest.LogCaptureFixture
+    rpc: RpcClient, peer: Peer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     asked = asyncio.create_task(rpc.request("a"))
@@ -95,7 +94,7 @@ async def test_garbage_is_passed_over_and_logged_once_per_burst(
 
 @pytest.mark.req("HUB-03")
 @pytest.mark.parametrize("id_first", [True, False])
-async def test_an_answer_that_is_too_large_fails_its_call_alone(rpc: Rpc, peer: Peer, id_first: bool) -> None:
+async def test_an_answer_that_is_too_large_fails_its_call_alone(rpc: RpcClient, peer: Peer, id_first: bool) -> None:
     big, small = asyncio.create_task(rpc.request("big")), asyncio.create_task(rpc.request("small"))
     ids = {str(message["method"]): message["id"] for message in [await peer.hear(), await peer.hear()]}
     text = {"text": "x" * 50_000}
@@ -110,7 +109,7 @@ async def test_an_answer_that_is_too_large_fails_its_call_alone(rpc: Rpc, peer: 
 
 
 @pytest.mark.req("RTR-04")
-async def test_whoever_stops_waiting_cancels_at_the_server(rpc: Rpc, peer: Peer) -> None:
+async def test_whoever_stops_waiting_cancels_at_the_server(rpc: RpcClient, peer: Peer) -> None:
     asked = asyncio.create_task(rpc.request("slow"))
     number = (await peer.hear())["id"]
     asked.cancel()
@@ -123,7 +122,7 @@ async def test_whoever_stops_waiting_cancels_at_the_server(rpc: Rpc, peer: Peer)
 
 
 @pytest.mark.req("HUB-03")
-async def test_a_server_that_leaves_fails_every_open_request(rpc: Rpc, peer: Peer) -> None:
+async def test_a_server_that_leaves_fails_every_open_request(rpc: RpcClient, peer: Peer) -> None:
     asked = [asyncio.create_task(rpc.request("a")) for _ in range(3)]
     await peer.hear()
     peer.leave()
@@ -136,7 +135,7 @@ async def test_a_server_that_leaves_fails_every_open_request(rpc: Rpc, peer: Pee
     assert not after.value.sent
 
 
-async def test_a_server_that_does_not_read_makes_callers_wait_not_memory_grow(rpc: Rpc, peer: Peer) -> None:
+async def test_a_server_that_does_not_read_makes_callers_wait_not_memory_grow(rpc: RpcClient, peer: Peer) -> None:
     waiting = [asyncio.create_task(rpc.request("big", {"text": "x" * 500_000})) for _ in range(20)]
     done, _ = await asyncio.wait(waiting, timeout=0.2)
     assert not done
@@ -147,19 +146,19 @@ async def test_a_server_that_does_not_read_makes_callers_wait_not_memory_grow(rp
     await asyncio.wait(waiting)
 
 
-async def test_what_a_server_asks_of_us_is_politely_declined(rpc: Rpc, peer: Peer) -> None:
+async def test_what_a_server_asks_of_us_is_politely_declined(rpc: RpcClient, peer: Peer) -> None:
     peer.say({"jsonrpc": "2.0", "id": 7, "method": "sampling/createMessage", "params": {}})
     answer = await peer.hear()
     assert answer["id"] == 7
     assert "error" in answer
 
 
-async def negotiated(session: Session) -> asyncio.Task[None]:
+async def negotiated(session: McpSession) -> asyncio.Task[None]:
     return asyncio.create_task(session.negotiate())
 
 
-async def test_a_modern_server_is_spoken_to_without_a_handshake(rpc: Rpc, peer: Peer) -> None:
-    session = Session(rpc, 5)
+async def test_a_modern_server_is_spoken_to_without_a_handshake(rpc: RpcClient, peer: Peer) -> None:
+    session = McpSession(rpc, 5)
     negotiating = await negotiated(session)
     probe = await peer.hear()
     assert probe["method"] == "server/discover"
@@ -178,8 +177,8 @@ async def test_a_modern_server_is_spoken_to_without_a_handshake(rpc: Rpc, peer: 
 
 
 @pytest.mark.parametrize("code", [-32601, -32600, -32602, 0])
-async def test_a_server_that_does_not_know_discover_gets_the_handshake(rpc: Rpc, peer: Peer, code: int) -> None:
-    session = Session(rpc, 5)
+async def test_a_server_that_does_not_know_discover_gets_the_handshake(rpc: RpcClient, peer: Peer, code: int) -> None:
+    session = McpSession(rpc, 5)
     negotiating = await negotiated(session)
     peer.error((await peer.hear())["id"], code)
     hello = await peer.hear()
@@ -195,8 +194,8 @@ async def test_a_server_that_does_not_know_discover_gets_the_handshake(rpc: Rpc,
     await pinging
 
 
-async def test_a_server_that_ignores_discover_gets_the_handshake_after_a_while(rpc: Rpc, peer: Peer) -> None:
-    session = Session(rpc, 0.05)
+async def test_a_server_that_ignores_discover_gets_the_handshake_after_a_while(rpc: RpcClient, peer: Peer) -> None:
+    session = McpSession(rpc, 0.05)
     negotiating = await negotiated(session)
     await peer.hear()
     hello = await peer.hear()
@@ -206,8 +205,8 @@ async def test_a_server_that_ignores_discover_gets_the_handshake_after_a_while(r
     assert session.protocol == "2024-11-05"
 
 
-async def test_a_slow_modern_server_is_recognised_by_its_refusal_of_the_handshake(rpc: Rpc, peer: Peer) -> None:
-    session = Session(rpc, 0.05)
+async def test_a_slow_modern_server_is_recognised_by_its_refusal_of_the_handshake(rpc: RpcClient, peer: Peer) -> None:
+    session = McpSession(rpc, 0.05)
     negotiating = await negotiated(session)
     await peer.hear()
     hello = await peer.hear()
@@ -219,15 +218,15 @@ async def test_a_slow_modern_server_is_recognised_by_its_refusal_of_the_handshak
     assert session.protocol == "2026-07-28"
 
 
-async def test_a_server_of_an_unknown_future_is_refused(rpc: Rpc, peer: Peer) -> None:
-    negotiating = await negotiated(Session(rpc, 5))
+async def test_a_server_of_an_unknown_future_is_refused(rpc: RpcClient, peer: Peer) -> None:
+    negotiating = await negotiated(McpSession(rpc, 5))
     peer.error((await peer.hear())["id"], -32022, {"supported": ["2031-01-01"]})
-    with pytest.raises(NotSpeaking, match="2031-01-01"):
+    with pytest.raises(ProtocolMismatch, match="2031-01-01"):
         await negotiating
 
 
-async def test_every_page_of_a_tool_list_is_read(rpc: Rpc, peer: Peer) -> None:
-    listing = asyncio.create_task(Session(rpc, 5).list_tools())
+async def test_every_page_of_a_tool_list_is_read(rpc: RpcClient, peer: Peer) -> None:
+    listing = asyncio.create_task(McpSession(rpc, 5).list_tools())
     peer.result((await peer.hear())["id"], {"tools": [{"name": "a"}], "nextCursor": "2"})
     second = await peer.hear()
     assert second["params"] == {"cursor": "2"}
@@ -235,7 +234,7 @@ async def test_every_page_of_a_tool_list_is_read(rpc: Rpc, peer: Peer) -> None:
     assert [tool["name"] for tool in await listing] == ["a", "b"]
 
 
-async def test_an_error_keeps_its_code(rpc: Rpc, peer: Peer) -> None:
+async def test_an_error_keeps_its_code(rpc: RpcClient, peer: Peer) -> None:
     asked = asyncio.create_task(rpc.request("a"))
     peer.error((await peer.hear())["id"], -32602)
     with pytest.raises(RpcError) as caught:
@@ -243,7 +242,7 @@ async def test_an_error_keeps_its_code(rpc: Rpc, peer: Peer) -> None:
     assert caught.value.code == -32602
 
 
-async def test_a_lone_surrogate_in_an_argument_does_not_break_the_stream(rpc: Rpc, peer: Peer) -> None:
+async def test_a_lone_surrogate_in_an_argument_does_not_break_the_stream(rpc: RpcClient, peer: Peer) -> None:
     asked = asyncio.create_task(rpc.request("a", {"text": "\ud800"}))
     number = (await peer.hear())["id"]
     peer.result(number, {})

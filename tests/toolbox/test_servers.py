@@ -12,15 +12,15 @@ import psutil
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, OutcomeUnknown, ServerDown, ToolTimeout, UnknownTool
-from annabelle.core.redact import MASK
+from annabelle.core.secrets.redactor import MASK
 from annabelle.core.tools import CallContext
+from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.failpoints import FAILPOINTS
-from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.protocol import session
+from annabelle.toolbox.mcp import stdio
+from annabelle.toolbox.middleware import record
+from annabelle.toolbox.middleware.record import FAILPOINTS
 from annabelle.toolbox.status import ServerStatus
-from annabelle.toolbox.wrappers import recorded
 from support.toolbox import QUICK, MemoryJournal, alive, eventually
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -142,7 +142,7 @@ async def test_what_a_server_says_on_stderr_is_in_its_own_log(
 
 @pytest.mark.req("HUB-02")
 async def test_the_guardian_is_ready_before_any_other_server_starts(with_servers: WithServers, start: Start) -> None:
-    config = with_servers("guard", "crashing", "echo", pace=replace(QUICK, max_restarts=1))
+    config = with_servers("guard", "crashing", "echo", limits=replace(QUICK, max_restarts=1))
     toolbox = await start(config)
     assert effects(config)[0] == "guard ready"
     assert status(toolbox, "guard").role == "guardian"
@@ -306,7 +306,7 @@ async def test_a_server_that_misses_three_health_checks_is_restarted(
     with_servers: WithServers, start: Start, person: CallContext
 ) -> None:
     pace = replace(QUICK, ping_every_seconds=0.05, ping_seconds=0.2)
-    toolbox = await start(with_servers("awkward", "echo", pace=pace))
+    toolbox = await start(with_servers("awkward", "echo", limits=pace))
     deaf = pid_of(toolbox, "awkward")
     calling = asyncio.create_task(toolbox.call("awkward_freeze", {}, person))
     await eventually(lambda: status(toolbox, "awkward").restarts == 1)
@@ -340,7 +340,7 @@ async def test_a_server_that_dies_in_a_loop_is_given_up_and_said_so(
 async def test_a_server_that_is_down_says_so_and_its_tools_are_gone(
     with_servers: WithServers, start: Start, person: CallContext
 ) -> None:
-    toolbox = await start(with_servers("witness", pace=replace(QUICK, max_restarts=1)))
+    toolbox = await start(with_servers("witness", limits=replace(QUICK, max_restarts=1)))
     for expected in (1, 1):
         pid = pid_of(toolbox, "witness")
         os.kill(pid, signal.SIGKILL)
@@ -360,7 +360,7 @@ async def test_a_server_that_is_down_says_so_and_its_tools_are_gone(
 async def test_a_server_that_says_nothing_does_not_hold_up_the_others(
     with_servers: WithServers, start: Start, person: CallContext
 ) -> None:
-    toolbox = await start(with_servers("mute", "echo", pace=replace(QUICK, start_seconds=4, max_restarts=1)))
+    toolbox = await start(with_servers("mute", "echo", limits=replace(QUICK, start_seconds=4, max_restarts=1)))
     assert status(toolbox, "echo").available
     assert status(toolbox, "mute").last_error == "it did not list its tools within 4 seconds"
 
@@ -369,7 +369,7 @@ async def test_a_call_to_a_server_that_does_not_come_back_ends_with_server_down(
     with_servers: WithServers, start: Start, person: CallContext
 ) -> None:
     pace = replace(QUICK, restart_base_seconds=30, wait_for_restart_seconds=0.2)
-    toolbox = await start(with_servers("echo", pace=pace))
+    toolbox = await start(with_servers("echo", limits=pace))
     pid = pid_of(toolbox, "echo")
     os.kill(pid, signal.SIGKILL)
     await eventually(lambda: status(toolbox, "echo").state == "restarting")
@@ -381,7 +381,7 @@ async def test_a_call_to_a_server_that_does_not_come_back_ends_with_server_down(
 @pytest.mark.incident("I-25")
 async def test_a_stop_leaves_nothing(both_ways: WithServers, start: Start, person: CallContext) -> None:
     others = psutil.Process().children(recursive=True)
-    toolbox = await start(replace(both_ways("echo", "awkward", "mute"), pace=replace(QUICK, start_seconds=6)))
+    toolbox = await start(replace(both_ways("echo", "awkward", "mute"), limits=replace(QUICK, start_seconds=6)))
     left = (await toolbox.call("awkward_leave_a_child", {}, person)).structured
     assert left is not None
     frozen = asyncio.create_task(toolbox.call("awkward_freeze", {}, person))
@@ -415,7 +415,7 @@ async def test_a_secret_in_the_last_words_of_a_server_is_not_repeated(
 ) -> None:
     environment = {**config.environment, "MOON_API_KEY": "the moon is in"}
     pace = replace(QUICK, max_restarts=1)
-    toolbox = await start(with_servers("crashing", environment=environment, pace=pace))
+    toolbox = await start(with_servers("crashing", environment=environment, limits=pace))
     assert status(toolbox, "crashing").last_error == (
         "its process ended with code 3; it said: «redacted» the wrong place"
     )
@@ -425,7 +425,7 @@ async def test_every_named_failpoint_stands_in_the_way_of_a_call(
     with_servers: WithServers, start: Start, as_agent: AsAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: list[str] = []
-    for module in (recorded, session):
+    for module in (record, stdio):
         monkeypatch.setattr(module, "failpoint", reached.append)
     toolbox = await start(with_servers("echo"))
     await toolbox.call("echo_say", {"text": "a"}, as_agent("m:1:0"), ANY)

@@ -7,8 +7,8 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.core.tools import JsonObject, ToolSpec
-from annabelle.toolbox import validation
-from annabelle.toolbox.validation import ArgumentChecker
+from annabelle.toolbox.middleware import argument_check
+from annabelle.toolbox.middleware.argument_check import ArgumentChecker
 
 
 def spec(schema: JsonObject) -> ToolSpec:
@@ -91,8 +91,8 @@ def test_a_broken_schema_leaves_the_judgement_to_its_server(
 
 def test_validators_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    original: Callable[[ToolSpec], object] = validation._make
-    monkeypatch.setattr(validation, "_make", lambda tool: (made.append(tool.name), original(tool))[1])
+    original: Callable[[ToolSpec], object] = argument_check._make
+    monkeypatch.setattr(argument_check, "_make", lambda tool: (made.append(tool.name), original(tool))[1])
     checker, tool = ArgumentChecker(), spec(NESTED)
     for _ in range(3):
         checker.check(tool, {"path": "a"})

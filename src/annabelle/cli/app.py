@@ -40,7 +40,7 @@ class LazyGroup(TyperGroup):
 def _announce(name: str, arguments: list[str]) -> None:
     """A start takes seconds, and loading the command is the first part of it: say at once what is going on."""
     if name in _STARTING and not {"-h", "--help"} & set(arguments) and sys.stderr.isatty():
-        importlib.import_module("annabelle.cli.first_words").first_words()
+        importlib.import_module("annabelle.cli.spinner").first_words()
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
@@ -72,7 +72,7 @@ def _start(context: typer.Context) -> None:  # pyright: ignore[reportUnusedFunct
         load("chat").main(args=[], prog_name="annabelle", standalone_mode=True)
 
 
-def _take_any_bytes() -> None:
+def _tolerate_any_bytes() -> None:
     """What is typed, piped or shown in another encoding gets a mark for each strange character, and passes."""
     sys.argv[1:] = [os.fsencode(word).decode("utf-8", errors="replace") for word in sys.argv[1:]]
     for stream in (sys.stdin, sys.stdout, sys.stderr):
@@ -82,7 +82,7 @@ def _take_any_bytes() -> None:
 
 def main() -> None:
     """The process edge: every failure leaves as one sentence and its exit code."""
-    _take_any_bytes()
+    _tolerate_any_bytes()
     try:
         code = get_command(app).main(standalone_mode=False)
     except Exception as error:  # noqa: BLE001  the process edge: shown in a sentence, the traceback kept in the log

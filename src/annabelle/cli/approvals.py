@@ -8,20 +8,29 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.answering import hand_over, tell_of_task
-from annabelle.cli.conversation import asked_in
-from annabelle.cli.editor import edited
-from annabelle.cli.hub_client import HubClient, error_from
-from annabelle.cli.hub_session import hub_for_a_while
+from annabelle.cli.approval_prompt import (
+    WAITING_EXIT,
+    ApprovalQuestion,
+    fetch_questions,
+    find_question,
+    format_time,
+    print_task_outcome,
+    read_arguments,
+    submit_answer,
+    to_editable_json,
+)
+from annabelle.cli.conversation import find_approvals
+from annabelle.cli.hub_client import CliHubClient, error_from
+from annabelle.cli.hub_process import temporary_hub
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.patience import Patience
-from annabelle.cli.question import WAITING_EXIT, Question, as_edited, found, questions, read_arguments, when
-from annabelle.cli.turn_view import failure_in
+from annabelle.cli.spinner import Spinner
+from annabelle.cli.terminal_input import edit_text
+from annabelle.cli.turn_view import parse_failure
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
+from annabelle.core.text import escape_invisible
 from annabelle.core.tools import JsonObject
-from annabelle.core.visible import visible
 
 Id = Annotated[str, typer.Argument(help="Id of the question, or a beginning or end of it that fits no other.")]
 All = Annotated[bool, typer.Option("--all", help="Those that were answered or are over, too.")]
@@ -41,9 +50,9 @@ def approvals(context: typer.Context, all_of_them: All = False, json: Json = Fal
 @app.command("list")
 def list_questions(all_of_them: All = False, json: Json = False) -> None:
     """List what waits for your answer, newest first."""
-    listed = asyncio.run(_listed(None if all_of_them else "pending"))
+    listed = asyncio.run(_fetch_list(None if all_of_them else "pending"))
     if json:
-        print_json({"approvals": [_data(one) for one in listed]})
+        print_json({"approvals": [_to_json(one) for one in listed]})
     elif listed:
         print_table(("QUESTION", "STATE", "UNTIL", "TOOL", "ARGUMENTS"), [_row(one) for one in listed])
     else:
@@ -53,28 +62,28 @@ def list_questions(all_of_them: All = False, json: Json = False) -> None:
 @app.command()
 def show(question_id: Id, json: Json = False) -> None:
     """Show a question whole: the exact call, why it is asked, and what became of it."""
-    shown = asyncio.run(_found(question_id))
+    shown = asyncio.run(_find(question_id))
     if json:
-        print_json(_data(shown))
+        print_json(_to_json(shown))
         return
-    for line in shown.call(whole=True):
+    for line in shown.call_lines(whole=True):
         print_line(line)
     print_paragraph(f"Why: {shown.why}")
     print_line(f"Id: {shown.id}")
-    print_line(f"Asked: {when(shown.created_at)} by {visible(shown.agent_id)}")
-    if shown.waits:
-        print_line(f"Waits until: {when(shown.expires_at)}")
+    print_line(f"Asked: {format_time(shown.created_at)} by {escape_invisible(shown.agent_id)}")
+    if shown.is_pending:
+        print_line(f"Waits until: {format_time(shown.expires_at)}")
         if shown.always is not None:
-            print_paragraph(f"Always would mean: {visible(shown.always.words)}")
+            print_paragraph(f"Always would mean: {escape_invisible(shown.always.words)}")
         print_line(f"Answer with: annabelle approvals approve {shown.id} (or deny)")
         return
-    decided = f", {when(shown.decided_at)}" if shown.decided_at is not None else ""
+    decided = f", {format_time(shown.decided_at)}" if shown.decided_at is not None else ""
     print_line(f"State: {shown.outcome}{decided}")
     if shown.edited is not None:
-        for line in shown.model_copy(update={"arguments": shown.edited, "tool": "Changed to:"}).call(whole=True):
+        for line in shown.model_copy(update={"arguments": shown.edited, "tool": "Changed to:"}).call_lines(whole=True):
             print_line(line)
     if shown.note:
-        print_paragraph(f"Your note: {visible(shown.note)}")
+        print_paragraph(f"Your note: {escape_invisible(shown.note)}")
 
 
 @app.command()
@@ -99,15 +108,15 @@ def approve(
         raise CallerMistake("--edit goes neither with --arguments nor with --json.")
     if always and (edit or arguments is not None):
         raise CallerMistake("--always is for the call as it was asked, and does not go with changed arguments.")
-    with hub_for_a_while(Home.from_environment()):
-        asked = asyncio.run(_found(question_id))
+    with temporary_hub(Home.from_environment()):
+        asked = asyncio.run(_find(question_id))
         if always and not json:
             _confirm(asked)
         answer: JsonObject = {"verdict": "approve", "note": note, "always": always}
         if arguments is not None:
             answer["arguments"] = read_arguments(arguments)
         elif edit:
-            answer["arguments"] = read_arguments(edited(as_edited(asked.arguments), ".json"))
+            answer["arguments"] = read_arguments(edit_text(to_editable_json(asked.arguments), ".json"))
         _answer(asked, answer, wait=not no_wait, json=json)
 
 
@@ -117,77 +126,83 @@ def deny(question_id: Id, note: Note = "", no_wait: NoWait = False, json: Json =
 
     Starts Annabelle for the time of it when it does not run.
     """
-    with hub_for_a_while(Home.from_environment()):
-        _answer(asyncio.run(_found(question_id)), {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
+    with temporary_hub(Home.from_environment()):
+        _answer(asyncio.run(_find(question_id)), {"verdict": "deny", "note": note}, wait=not no_wait, json=json)
 
 
-def _confirm(asked: Question) -> None:
+def _confirm(asked: ApprovalQuestion) -> None:
     """The rule is shown before it is made; one that does not exist is the hub's to refuse."""
     if asked.always is None:
         return
-    print_paragraph(f"Always means: {visible(asked.always.words)}")
+    print_paragraph(f"Always means: {escape_invisible(asked.always.words)}")
     if sys.stdin.isatty() and not typer.confirm("Make this rule?", err=True):
         sys.stderr.write("Nothing was answered.\n")
         raise typer.Abort
 
 
-def _answer(asked: Question, answer: JsonObject, *, wait: bool, json: bool) -> None:
-    said = asyncio.run(_handed_over(asked.id, answer))
+def _answer(asked: ApprovalQuestion, answer: JsonObject, *, wait: bool, json: bool) -> None:
+    said = asyncio.run(_submit(asked.id, answer))
     going_on = said.get("messageId")
     if not json:
-        print_line(f"{'Denied' if answer['verdict'] == 'deny' else 'Approved'}: {visible(asked.tool)}.")
+        print_line(f"{'Denied' if answer['verdict'] == 'deny' else 'Approved'}: {escape_invisible(asked.tool)}.")
         if said.get("ruleId") is not None:
             print_line("The rule is made: annabelle rules lists it.")
     if going_on is None:
         if json:
             print_json(said)
-        elif not tell_of_task(said, answer):
+        elif not print_task_outcome(said, answer):
             print_line("Annabelle goes on when its other questions are answered: annabelle approvals")
         return
-    replies = asyncio.run(_replies(str(going_on))) if wait else []
+    replies = asyncio.run(_wait_for_replies(str(going_on))) if wait else []
     if json:
-        print_json({**said, "answer": _text(replies)} if wait else said)
+        print_json({**said, "answer": _join_texts(replies)} if wait else said)
     elif wait:
-        print_line(_text(replies))
-    if any(asked_in(reply) for reply in replies):
+        print_line(_join_texts(replies))
+    if any(find_approvals(reply) for reply in replies):
         raise typer.Exit(WAITING_EXIT)
 
 
-def _text(replies: list[JsonObject]) -> str:
+def _join_texts(replies: list[JsonObject]) -> str:
     return "\n".join(str(reply["text"]) for reply in replies)
 
 
-async def _listed(state: str | None) -> list[Question]:
-    async with HubClient.of(Home.from_environment()) as client:
-        return await questions(client, state)
+async def _fetch_list(state: str | None) -> list[ApprovalQuestion]:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
+        return await fetch_questions(client, state)
 
 
-async def _found(question_id: str) -> Question:
-    async with HubClient.of(Home.from_environment()) as client:
-        return await found(client, question_id)
+async def _find(question_id: str) -> ApprovalQuestion:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
+        return await find_question(client, question_id)
 
 
-async def _handed_over(approval_id: str, answer: JsonObject) -> JsonObject:
-    async with HubClient.of(Home.from_environment()) as client:
-        return await hand_over(client, approval_id, answer)
+async def _submit(approval_id: str, answer: JsonObject) -> JsonObject:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
+        return await submit_answer(client, approval_id, answer)
 
 
-async def _replies(message_id: str) -> list[JsonObject]:
+async def _wait_for_replies(message_id: str) -> list[JsonObject]:
     """Everything that was said in the turn that goes on; one that failed raises."""
-    async with HubClient.of(Home.from_environment()) as client:
-        with Patience("Annabelle goes on"):
+    async with CliHubClient.for_home(Home.from_environment()) as client:
+        with Spinner("Annabelle goes on"):
             message = await client.wait_for_message(message_id)
     replies = cast("list[JsonObject]", message.get("replies") or [])
     if message["state"] == "failed":
         last = replies[-1] if replies else JsonObject()
         metadata = cast("JsonObject", last.get("metadata") or {})
-        raise error_from(failure_in(metadata, str(last.get("text") or "")))
+        raise error_from(parse_failure(metadata, str(last.get("text") or "")))
     return replies
 
 
-def _row(one: Question) -> tuple[str, ...]:
-    return one.id, one.outcome, when(one.expires_at) if one.waits else "-", visible(one.tool), one.short
+def _row(one: ApprovalQuestion) -> tuple[str, ...]:
+    return (
+        one.id,
+        one.outcome,
+        format_time(one.expires_at) if one.is_pending else "-",
+        escape_invisible(one.tool),
+        one.summary,
+    )
 
 
-def _data(one: Question) -> JsonObject:
+def _to_json(one: ApprovalQuestion) -> JsonObject:
     return one.model_dump(mode="json", by_alias=True)

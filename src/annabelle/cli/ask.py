@@ -10,14 +10,13 @@ from typing import Annotated
 
 import typer
 
-from annabelle.cli.answering import Asker
-from annabelle.cli.conversation import Answer, Conversation
-from annabelle.cli.hub_client import HubClient, find_hub
-from annabelle.cli.hub_session import hub_for_a_while
+from annabelle.cli.approval_prompt import WAITING_EXIT, ApprovalPrompter
+from annabelle.cli.conversation import Conversation, ConversationAnswer
+from annabelle.cli.hub_client import CliHubClient, find_hub
+from annabelle.cli.hub_process import temporary_hub
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
 from annabelle.cli.output import print_json, print_line
-from annabelle.cli.patience import Patience
-from annabelle.cli.question import WAITING_EXIT
+from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
@@ -43,11 +42,11 @@ def ask(
     if not question.strip():
         raise CallerMistake("There is no question.", hint='Try: annabelle ask "What can you do?"')
     home = Home.from_environment()
-    with hub_for_a_while(home), asyncio.Runner() as runner:
-        client = HubClient(find_hub(home))
+    with temporary_hub(home), asyncio.Runner() as runner:
+        client = CliHubClient(find_hub(home))
         try:
-            asking = _Asking(runner, Conversation(client, new_id("chat") if new else chat, agent))
-            settled = asking.as_json(question) if json else asking.as_text(question)
+            asking = _QuestionRun(runner, Conversation(client, new_id("chat") if new else chat, agent))
+            settled = asking.print_as_json(question) if json else asking.print_as_text(question)
         finally:
             runner.run(client.__aexit__())
     if not settled:
@@ -55,37 +54,37 @@ def ask(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _QuestionRun:
     """One question on its way to an answer. Each way to print it says whether the turn is over, or waits for a yes."""
 
     runner: asyncio.Runner
     conversation: Conversation
 
-    def as_json(self, question: str) -> bool:
-        answer = self._patiently(self.conversation.answer(question))
+    def print_as_json(self, question: str) -> bool:
+        answer = self._run_with_spinner(self.conversation.answer(question))
         said: JsonObject = {"answer": answer.text}
         if answer.asked:
             said["approvals"] = answer.asked
         print_json({**said, "messageId": self.conversation.message_id, "threadId": self.conversation.thread_id})
         return not answer.asked
 
-    def as_text(self, question: str) -> bool:
-        answer = self._patiently(self.conversation.answer(question))
-        if not answer.asked or not _somebody_is_there():
+    def print_as_text(self, question: str) -> bool:
+        answer = self._run_with_spinner(self.conversation.answer(question))
+        if not answer.asked or not _is_interactive():
             print_line(answer.text)
             return not answer.asked
-        return Asker(self.runner, self.conversation.client).until_settled(answer.asked, self._go_on)
+        return ApprovalPrompter(self.runner, self.conversation.client).until_settled(answer.asked, self._go_on)
 
     def _go_on(self, message_id: str) -> Sequence[str]:
-        answer = self._patiently(self.conversation.answer_of(message_id))
+        answer = self._run_with_spinner(self.conversation.answer_of(message_id))
         if not answer.asked:
             print_line(answer.text)
         return answer.asked
 
-    def _patiently(self, answering: Coroutine[object, object, Answer]) -> Answer:
-        with Patience("Annabelle is thinking"):
+    def _run_with_spinner(self, answering: Coroutine[object, object, ConversationAnswer]) -> ConversationAnswer:
+        with Spinner("Annabelle is thinking"):
             return self.runner.run(answering)
 
 
-def _somebody_is_there() -> bool:
+def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()

@@ -9,15 +9,12 @@ from typing import Annotated, Final
 import typer
 
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_paragraph, print_table
 from annabelle.core.errors import InvalidArguments, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
-from annabelle.store.audit.places import AuditPlaces
-from annabelle.store.audit.reading import Wanted, latest
-from annabelle.store.audit.record import Record
-from annabelle.store.audit.verify import verify as verify_files
+from annabelle.store.audit.records import AuditChainRecord, AuditPaths, AuditQuery, read_latest
+from annabelle.store.audit.verification import verify_audit as verify_files
 
 _SHOWN: Final = 10
 
@@ -34,10 +31,10 @@ def audit(context: typer.Context, json: Json = False) -> None:
 @app.command()
 def verify(json: Json = False) -> None:
     """Check every record, from the files alone; a hub may run meanwhile. Exit code 3 names the first that is wrong."""
-    verdict = verify_files(AuditPlaces.of(Home.from_environment()))
+    verdict = verify_files(AuditPaths.from_home(Home.from_environment()))
     if json:
-        print_json({"good": verdict.good, **asdict(verdict)})
-        if not verdict.good:
+        print_json({"good": verdict.is_intact, **asdict(verdict)})
+        if not verdict.is_intact:
             raise typer.Exit(StorageTrouble.exit_code)
         return
     if verdict.problem is not None:
@@ -71,7 +68,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the newest records. They hold names, numbers and fingerprints, never content."""
-    found = latest(AuditPlaces.of(Home.from_environment()), Wanted(last, kind, _moment(since)))
+    found = read_latest(AuditPaths.from_home(Home.from_environment()), AuditQuery(last, kind, _parse_moment(since)))
     if json:
         print_json({"records": [asdict(record) for record in found]})
     elif found:
@@ -80,7 +77,7 @@ def show(
         print_paragraph("There is no such record.")
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
@@ -91,7 +88,7 @@ def _moment(text: str | None) -> datetime | None:
         ) from error
 
 
-def _row(record: Record) -> tuple[str, str, str, str]:
+def _row(record: AuditChainRecord) -> tuple[str, str, str, str]:
     at = datetime.fromisoformat(record.at).astimezone()
     return str(record.n), f"{at:%Y-%m-%d %H:%M:%S}", clean(record.kind), clean(_facts(record.facts))
 

@@ -1,16 +1,278 @@
-"""`annabelle`: start everything and talk."""
+"""`annabelle` and `annabelle chat`: a chat at a terminal, answers to piped lines, or serving until stopped."""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import os
+import signal
 import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from types import FrameType
+from typing import NoReturn, TextIO, cast
 
 import typer
 
-from annabelle.cli.interactive import talk
+from annabelle.cli.approval_prompt import WAITING_EXIT, ApprovalPrompter, fetch_questions
+from annabelle.cli.conversation import Conversation
+from annabelle.cli.failure import print_error
+from annabelle.cli.hub_client import CliHubClient, find_hub
+from annabelle.cli.hub_process import HubSession, temporary_hub
+from annabelle.cli.logs import LogFollower
 from annabelle.cli.options import DEFAULT_CHAT, Agent, Chat, Json, New, command_app
-from annabelle.cli.piped import answer_lines
+from annabelle.cli.output import ChatScreen, clean, print_json, print_line, print_paragraph
+from annabelle.cli.settings_file import read_hub_settings
+from annabelle.cli.spinner import Spinner
+from annabelle.cli.terminal_input import LinePrompt
+from annabelle.cli.turn_view import ApprovalAsked, NoticeAdded, ReplySent, TurnChange
+from annabelle.core.errors import AlreadyRunning, AnnabelleError, HubUnreachable, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.ids import new_id
+from annabelle.core.settings import load_settings
+from annabelle.core.tools import JsonObject
+
+NOT_KNOWN_YET = "Annabelle runs with settings of its own; which model answers is shown with the first answer."
+OPEN_QUESTIONS = "/approvals"
+LEAVE_HINT = "Ctrl-C once more, or Ctrl-D, leaves."
+
+
+@dataclass(slots=True)
+class _TerminalChat:
+    """One sitting: each line typed is a turn; Ctrl-C stops the turn that runs, and leaves when none does."""
+
+    runner: asyncio.Runner
+    conversation: Conversation
+    screen: ChatScreen
+    prompt: LinePrompt
+    home: Home
+    model_named: bool
+
+    def run(self) -> None:
+        interrupted = False
+        while True:
+            try:
+                line = self.prompt.read()
+                interrupted = False
+            except KeyboardInterrupt:
+                sys.stdout.write("\n")
+                if interrupted:
+                    return
+                print_line(LEAVE_HINT)
+                interrupted = True
+                continue
+            if line is None or line.strip() in ("/quit", "/exit"):
+                return
+            if line.strip() == OPEN_QUESTIONS:
+                self._run_safely(self._ask_open_questions)
+            elif line.strip():
+                self._run_safely(partial(self._run_turn, line))
+
+    def _run_turn(self, line: str) -> None:
+        asked = self.runner.run(self._say(line))
+        ApprovalPrompter(self.runner, self.conversation.client).until_settled(asked, self._go_on)
+
+    def _ask_open_questions(self) -> None:
+        """Ask what was put off, also in other chats; what follows is shown here."""
+        here = self.conversation
+        waiting = self.runner.run(fetch_questions(here.client, "pending"))
+        if not waiting:
+            print_line("No question waits for you.")
+        for (thread_id, _), asked in groupby(reversed(waiting), key=lambda one: (one.thread_id, one.message_id)):
+            if thread_id != here.thread_id:
+                self.conversation = Conversation(here.client, here.chat_id, here.agent_id, thread_id)
+            try:
+                if not ApprovalPrompter(self.runner, here.client).until_settled([one.id for one in asked], self._go_on):
+                    return
+            finally:
+                self.conversation = here
+
+    def _run_safely(self, what: Callable[[], None]) -> None:
+        try:
+            what()
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            self._stop()
+        except AnnabelleError as error:
+            sys.stdout.write("\n")
+            print_error(error.body())
+
+    async def _say(self, line: str) -> Sequence[str]:
+        asked = await self._show(self.conversation.say(line))
+        if not self.model_named:
+            await self._name_model()
+        return asked
+
+    def _go_on(self, message_id: str) -> Sequence[str]:
+        return self.runner.run(self._show(self.conversation.follow(message_id)))
+
+    async def _show(self, changes: AsyncGenerator[TurnChange]) -> Sequence[str]:
+        """Show a turn to its end; the questions it ends with are put to the person then."""
+        asked: list[str] = []
+        self.screen.show_waiting()
+        async with aclosing(changes):
+            async for change in changes:
+                if isinstance(change, ApprovalAsked):
+                    asked.append(change.approval_id)
+                elif not (asked and isinstance(change, ReplySent)):
+                    # The question in words is not shown: the person is asked in a moment.
+                    self.screen.show(change)
+        return list(dict.fromkeys(asked))
+
+    async def _name_model(self) -> None:
+        """What could not be said before the first answer: which model gives it."""
+        from annabelle.cli.model_line import find_answering_model  # noqa: PLC0415  loaded while the hub starts
+
+        assert self.conversation.message_id is not None
+        told = await find_answering_model(self.home, self.conversation.client, self.conversation.message_id)
+        if told is not None:
+            self.model_named = True
+            self.screen.show(NoticeAdded(told))
+
+    def _stop(self) -> None:
+        try:
+            stopped = self.runner.run(self.conversation.cancel())
+        except KeyboardInterrupt:
+            stopped = False
+        except AnnabelleError as error:
+            print_error(error.body())
+            return
+        print_line("Stopped." if stopped else "Annabelle finishes this answer in the background.")
+
+
+def _load_models() -> None:
+    """Choosing a model takes long to import, so that is done while the hub starts."""
+    importlib.import_module("annabelle.cli.model_line")
+
+
+async def _build_greeting(home: Home, session: HubSession, status: JsonObject, agent_id: str | None) -> str | None:
+    """Which model answers, by the settings of the hub, which another terminal may have started; None if unknown."""
+    from annabelle.cli.model_line import describe_model, find_profile  # noqa: PLC0415  loaded while the hub starts
+
+    settings = load_settings(home) if session.own is not None else read_hub_settings(home, session.note)
+    return (
+        await describe_model(home, settings, find_profile(status, agent_id, settings)) if settings is not None else None
+    )
+
+
+def _find_warnings(status: JsonObject) -> list[str]:
+    """What the hub wants its owner to know before anything is said."""
+    notices = status.get("notices")
+    found = cast("list[JsonObject]", notices) if isinstance(notices, list) else []
+    return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
+
+
+async def _describe_pending(client: CliHubClient) -> list[str]:
+    """A question that was put off must not be forgotten."""
+    waiting = len(await fetch_questions(client, "pending"))
+    if not waiting:
+        return []
+    what = "A question waits" if waiting == 1 else f"{waiting} questions wait"
+    return [f"{what} for your answer: {OPEN_QUESTIONS}"]
+
+
+def run_chat(home: Home, chat_id: str, agent_id: str | None) -> None:
+    """Chat until the person leaves."""
+    with temporary_hub(home, meanwhile=_load_models) as session, asyncio.Runner() as runner:
+        client = CliHubClient(find_hub(home))
+        prompt = LinePrompt(home.history_file, home.forgotten_file)
+        try:
+            with Spinner("Looking which model answers"):
+                status = runner.run(client.get("/status"))
+                greeting = runner.run(_build_greeting(home, session, status, agent_id))
+            print_paragraph(greeting or NOT_KNOWN_YET)
+            for text in [*_find_warnings(status), *runner.run(_describe_pending(client))]:
+                print_paragraph(f"· {text}")
+            print_line("Type and press Enter. Ctrl-C stops an answer, Ctrl-D leaves.")
+            prompt.open()
+            screen = ChatScreen(sys.stdout, colour="NO_COLOR" not in os.environ)
+            conversation = Conversation(client, chat_id, agent_id)
+            _TerminalChat(runner, conversation, screen, prompt, home, model_named=greeting is not None).run()
+        finally:
+            prompt.close()
+            runner.run(client.__aexit__())
+        print_line("Bye.")
+
+
+POLL_SECONDS = 0.2
+
+
+def serve_until_stopped(session: HubSession, log: LogFollower) -> NoReturn:
+    """Show the hub's log until a signal ends this process, or the hub ends by itself."""
+    if session.own is None:
+        raise AlreadyRunning(
+            f"Annabelle already runs at {session.note.url} (process {session.note.pid}).",
+            hint="Stop it first (annabelle down), or watch it: annabelle logs -f",
+        )
+    sys.stderr.write(f"Annabelle serves at {session.note.url} until it is stopped.\n")
+    while session.own.process.poll() is None:
+        for line in log.new_lines():
+            sys.stderr.write(f"{line}\n")
+        time.sleep(POLL_SECONDS)
+    raise Unavailable(
+        f"The hub ended by itself (exit code {session.own.process.returncode}).",
+        hint="Its log tells why: annabelle logs",
+    )
+
+
+def _exit_on_signal(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)
+
+
+def answer_lines(home: Home, chat_id: str, agent_id: str | None, *, json: bool) -> int:
+    """Answer every line of standard input; the exit code is the one of the first line that failed."""
+    previous = signal.signal(signal.SIGTERM, _exit_on_signal)
+    log = LogFollower(home.logs / "hub.log")
+    try:
+        with temporary_hub(home) as session:
+            conversation = Conversation(CliHubClient(find_hub(home)), chat_id, agent_id)
+            code = _answer_all(conversation, json)
+            if code is None:
+                serve_until_stopped(session, log)
+            return code
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _answer_all(conversation: Conversation, json: bool) -> int | None:
+    """The first code that was not 0, or 0; None when there was no line at all."""
+    code: int | None = None
+    stdin: TextIO | None = sys.stdin
+    with asyncio.Runner() as runner:
+        try:
+            # readline, not iteration: the next line is taken when it comes, not when a buffer is full.
+            while stdin is not None and (line := stdin.readline()):
+                if line.strip():
+                    failed = _answer_line(runner, conversation, line.strip(), json)
+                    code = code or failed
+        finally:
+            runner.run(conversation.client.__aexit__())
+    return code
+
+
+def _answer_line(runner: asyncio.Runner, conversation: Conversation, line: str, json: bool) -> int:
+    try:
+        answer = runner.run(conversation.answer(line))
+    except HubUnreachable:
+        raise
+    except AnnabelleError as error:
+        if json:
+            failed: JsonObject = {"question": line, "error": error.body().model_dump(exclude_none=True)}
+            print_json(failed)
+        else:
+            print_error(error.body())
+        return error.exit_code
+    if json:
+        waits: JsonObject = {"approvals": answer.asked} if answer.asked else {}
+        print_json({"question": line, "answer": answer.text, "messageId": conversation.message_id, **waits})
+    else:
+        print_line(answer.text)
+    return WAITING_EXIT if answer.asked else 0
+
 
 app = command_app()
 
@@ -25,6 +287,6 @@ def chat(chat: Chat = DEFAULT_CHAT, new: New = False, agent: Agent = None, json:
     chat_id = new_id("chat") if new else chat
     # sys.stdin is None when the descriptor was closed before we came.
     if sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not json:  # pyright: ignore[reportUnnecessaryComparison]
-        talk(home, chat_id, agent)
+        run_chat(home, chat_id, agent)
         return
     raise typer.Exit(answer_lines(home, chat_id, agent, json=json))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CliCommand:
     """One command. Its code is `annabelle.cli.{name}`, which holds a Typer application called `app`."""
 
     name: str
@@ -18,31 +18,31 @@ class Command:
 
 
 COMMANDS = (
-    Command("chat", "Talk to Annabelle; the same as no command at all."),
-    Command("ask", "Ask one question and print the answer."),
-    Command("up", "Start Annabelle in the background."),
-    Command("down", "Stop the Annabelle that runs in the background."),
-    Command("stop", "Stop an agent or all of them, whatever hangs; they stay stopped."),
-    Command("resume", "Let go on what was stopped."),
-    Command("restart", "Stop Annabelle and start it again."),
-    Command("service", "Run Annabelle as a service of this machine."),
-    Command("status", "Show what runs and how it is doing."),
-    Command("logs", "Show the log of the hub or of another component."),
-    Command("tools", "List the tools, or call one."),
-    Command("memory", "See, search, correct, move and tidy what Annabelle remembers."),
-    Command("forget", "Forget something for good, everywhere."),
-    Command("sessions", "List your conversations, or start one afresh."),
-    Command("tasks", "List the work that agents handed on to subagents or to the background."),
-    Command("approvals", "See and answer what Annabelle asks before it does something."),
-    Command("rules", "Say what Annabelle must ask about or never do, and see what holds."),
-    Command("servers", "See the servers, and accept or reject those you added."),
-    Command("audit", "See what was done and decided, and check that nobody changed the record."),
-    Command("users", "Let other people talk to Annabelle, each with a memory of their own."),
-    Command("costs", "Show what was spent, set budgets, and let a paused agent go on."),
-    Command("models", "List, fetch and choose models."),
-    Command("trace", "Show what happened in one turn, step by step."),
-    Command("compare", "Run recorded conversations with and without the thinking phase."),
-    Command("connect", "Connect your accounts: Google, a mailbox, Telegram."),
-    Command("config", "List, read and change settings."),
-    Command("version", "Print the version."),
+    CliCommand("chat", "Talk to Annabelle; the same as no command at all."),
+    CliCommand("ask", "Ask one question and print the answer."),
+    CliCommand("up", "Start Annabelle in the background."),
+    CliCommand("down", "Stop the Annabelle that runs in the background."),
+    CliCommand("stop", "Stop an agent or all of them, whatever hangs; they stay stopped."),
+    CliCommand("resume", "Let go on what was stopped."),
+    CliCommand("restart", "Stop Annabelle and start it again."),
+    CliCommand("service", "Run Annabelle as a service of this machine."),
+    CliCommand("status", "Show what runs and how it is doing."),
+    CliCommand("logs", "Show the log of the hub or of another component."),
+    CliCommand("tools", "List the tools, or call one."),
+    CliCommand("memory", "See, search, correct, move and tidy what Annabelle remembers."),
+    CliCommand("forget", "Forget something for good, everywhere."),
+    CliCommand("sessions", "List your conversations, or start one afresh."),
+    CliCommand("tasks", "List the work that agents handed on to subagents or to the background."),
+    CliCommand("approvals", "See and answer what Annabelle asks before it does something."),
+    CliCommand("rules", "Say what Annabelle must ask about or never do, and see what holds."),
+    CliCommand("servers", "See the servers, and accept or reject those you added."),
+    CliCommand("audit", "See what was done and decided, and check that nobody changed the record."),
+    CliCommand("users", "Let other people talk to Annabelle, each with a memory of their own."),
+    CliCommand("costs", "Show what was spent, set budgets, and let a paused agent go on."),
+    CliCommand("models", "List, fetch and choose models."),
+    CliCommand("trace", "Show what happened in one turn, step by step."),
+    CliCommand("compare", "Run recorded conversations with and without the thinking phase."),
+    CliCommand("connect", "Connect your accounts: Google, a mailbox, Telegram."),
+    CliCommand("config", "List, read and change settings."),
+    CliCommand("version", "Print the version."),
 )

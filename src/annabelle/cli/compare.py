@@ -15,15 +15,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
 from annabelle.core.contract import ThinkingSettings
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.core.home import Home
-from annabelle.thinker.compress.comparison import Compared, compared, cost
-from annabelle.thinker.compress.recorded import recorded_session
-from annabelle.thinker.compress.strategies import STRATEGIES
-from annabelle.thinker.compress.trajectories import Trajectory, read_trajectories
+from annabelle.thinker.compression.comparison import (
+    ComparisonResult,
+    Trajectory,
+    compare_trajectory,
+    estimate_cost,
+    load_recorded_session,
+    read_trajectories,
+)
+from annabelle.thinker.compression.strategies import STRATEGIES
 
 _FEWEST_TOKENS = 500
 _SHOWN_LOSSES = 20
@@ -56,7 +60,7 @@ def compare(
         )
     if budget < _FEWEST_TOKENS:
         raise InvalidArguments(f"The budget must be {_FEWEST_TOKENS} tokens or more.", field="--budget")
-    trajectories = _recorded(files or [], session)
+    trajectories = _load_trajectories(files or [], session)
     settings = ThinkingSettings(strategy=strategy, threshold_tokens=budget)
     outcomes = asyncio.run(_compare(trajectories, settings, model, quiet=json))
     if json:
@@ -65,12 +69,12 @@ def compare(
         _show(outcomes, model)
 
 
-def _recorded(files: Sequence[Path], session: str | None) -> list[Trajectory]:
+def _load_trajectories(files: Sequence[Path], session: str | None) -> list[Trajectory]:
     if not files and session is None:
         raise InvalidArguments("Nothing to compare is named.", hint="Give a FILE, or --session THREAD.", field="FILE")
     found = [trajectory for file in files for trajectory in read_trajectories(file)]
     if session is not None:
-        kept = recorded_session(Home.from_environment(), session)
+        kept = load_recorded_session(Home.from_environment(), session)
         if kept is None:
             raise NotFound(
                 f"No conversation {session!r} is recorded in this home.",
@@ -84,8 +88,8 @@ def _recorded(files: Sequence[Path], session: str | None) -> list[Trajectory]:
 
 async def _compare(
     trajectories: Sequence[Trajectory], settings: ThinkingSettings, model: str, *, quiet: bool
-) -> list[Compared]:
-    outcomes: list[Compared] = []
+) -> list[ComparisonResult]:
+    outcomes: list[ComparisonResult] = []
     with Progress(
         TextColumn("Comparing"),
         BarColumn(),
@@ -97,12 +101,12 @@ async def _compare(
     ) as progress:
         task = progress.add_task("", total=len(trajectories))
         for trajectory in trajectories:
-            outcomes.append(await compared(trajectory, settings, model))
+            outcomes.append(await compare_trajectory(trajectory, settings, model))
             progress.advance(task)
     return outcomes
 
 
-def _show(outcomes: Sequence[Compared], model: str) -> None:
+def _show(outcomes: Sequence[ComparisonResult], model: str) -> None:
     rows = [_row(one.id, [one], model) for one in outcomes]
     if len(outcomes) > 1:
         rows.append(_row("all", outcomes, model))
@@ -119,7 +123,7 @@ def _show(outcomes: Sequence[Compared], model: str) -> None:
         print_line(f"and {len(missing) - _SHOWN_LOSSES} more; --json has them all.")
 
 
-def _row(name: str, outcomes: Sequence[Compared], model: str) -> tuple[str, ...]:
+def _row(name: str, outcomes: Sequence[ComparisonResult], model: str) -> tuple[str, ...]:
     without, with_ = sum(one.tokens_without for one in outcomes), sum(one.tokens_with for one in outcomes)
     answered = sum(one.output_tokens for one in outcomes)
     same = sum(one.same for one in outcomes)
@@ -129,14 +133,14 @@ def _row(name: str, outcomes: Sequence[Compared], model: str) -> tuple[str, ...]
         f"{without:,}",
         f"{with_:,}",
         f"{1 - with_ / without:.0%}" if without else "–",
-        _dollars(cost(model, without, answered)),
-        _dollars(cost(model, with_, answered)),
+        _dollars(estimate_cost(model, without, answered)),
+        _dollars(estimate_cost(model, with_, answered)),
         f"{sum(one.milliseconds for one in outcomes) / 1000:.2f} s",
         f"{same} of {len(outcomes)}" if len(outcomes) > 1 else "yes" if same else "no",
     )
 
 
-def _as_json(outcomes: Sequence[Compared], settings: ThinkingSettings, model: str) -> dict[str, object]:
+def _as_json(outcomes: Sequence[ComparisonResult], settings: ThinkingSettings, model: str) -> dict[str, object]:
     without, with_ = sum(one.tokens_without for one in outcomes), sum(one.tokens_with for one in outcomes)
     answered = sum(one.output_tokens for one in outcomes)
     return {
@@ -144,7 +148,7 @@ def _as_json(outcomes: Sequence[Compared], settings: ThinkingSettings, model: st
         "budget": settings.threshold_tokens,
         "model": model,
         "tokens": {"without": without, "with": with_},
-        "cost_usd": {"without": cost(model, without, answered), "with": cost(model, with_, answered)},
+        "cost_usd": {"without": estimate_cost(model, without, answered), "with": estimate_cost(model, with_, answered)},
         "model_calls": {
             "without": sum(one.requests for one in outcomes),
             "with": sum(one.requests + one.calls for one in outcomes),

@@ -42,7 +42,7 @@ def list_settings(
     home = Home.from_environment()
     settings, in_file = load_settings(home), SettingsFile(home.settings_file).values()
     rows = [
-        (name, _shown(getattr(settings, field_name), field), _origin(name, in_file), field.description or "")
+        (name, _format_value(getattr(settings, field_name), field), _origin(name, in_file), field.description or "")
         for field_name, field in Settings.model_fields.items()
         if words.lower() in f"{(name := field_name.upper())} {field.description}".lower()
     ]
@@ -58,7 +58,7 @@ def get(name: Name, json: Json = False) -> None:
     """Print the value of one setting. Secrets are masked."""
     name, field = find_setting(name)
     home = Home.from_environment()
-    value = _shown(getattr(load_settings(home), name.lower()), field)
+    value = _format_value(getattr(load_settings(home), name.lower()), field)
     if json:
         print_json({"name": name, "value": value, "from": _origin(name, SettingsFile(home.settings_file).values())})
     else:
@@ -79,7 +79,7 @@ def set_setting(
     text = value if value is not None else _ask(name, field)
     check_value(name, field, text)
     SettingsFile(home.prepare().settings_file).set(name, text)
-    _tell(name, f"{name} is set.", home, json)
+    _print_outcome(name, f"{name} is set.", home, json)
 
 
 @app.command()
@@ -88,7 +88,9 @@ def unset(name: Name, json: Json = False) -> None:
     name, _ = find_setting(name)
     home = Home.from_environment()
     removed = SettingsFile(home.settings_file).unset(name)
-    _tell(name, f"{name} is back at its default." if removed else f"{name} was not set in the home.", home, json)
+    _print_outcome(
+        name, f"{name} is back at its default." if removed else f"{name} was not set in the home.", home, json
+    )
 
 
 def _ask(name: str, field: FieldInfo) -> str:
@@ -100,7 +102,7 @@ def _ask(name: str, field: FieldInfo) -> str:
     return text
 
 
-def _shown(value: object, field: FieldInfo) -> str:
+def _format_value(value: object, field: FieldInfo) -> str:
     if isinstance(value, SecretStr) or is_secret(field):
         return MASK if value is not None and cast("SecretStr", value).get_secret_value() else ""
     if isinstance(value, bool):
@@ -114,7 +116,7 @@ def _origin(name: str, in_file: dict[str, str]) -> str:
     return "home" if in_file.get(name) else "default"
 
 
-def _tell(name: str, text: str, home: Home, json: bool) -> None:
+def _print_outcome(name: str, text: str, home: Home, json: bool) -> None:
     origin = _origin(name, SettingsFile(home.settings_file).values())
     running = running_hub(home) is not None
     if json:

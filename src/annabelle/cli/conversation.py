@@ -10,12 +10,19 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from annabelle.cli.hub_client import HubClient, error_from
-from annabelle.cli.sse import ServerEvent
-from annabelle.cli.turn_view import Asked, Change, Ended, Failed, Sent, TurnView, failure_in
+from annabelle.cli.hub_client import CliHubClient, ServerEvent, error_from
+from annabelle.cli.turn_view import (
+    ApprovalAsked,
+    ReplySent,
+    TurnChange,
+    TurnView,
+    TurnViewEnded,
+    TurnViewFailed,
+    parse_failure,
+)
 from annabelle.core.errors import AnnabelleError, CallerMistake
-from annabelle.core.events import StoredEvent
 from annabelle.core.ids import new_id
+from annabelle.core.messages import StoredEvent
 from annabelle.core.tools import JsonObject
 
 CHANNEL, SENDER = "cli", "owner"
@@ -23,7 +30,7 @@ LAST_WORDS_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ConversationAnswer:
     """What was said, and the questions it ends with when the turn waits for the person."""
 
     text: str
@@ -34,7 +41,7 @@ class Answer:
 class Conversation:
     """Says one thing at a time. `last_id` remembers how far the thread's events were read."""
 
-    client: HubClient
+    client: CliHubClient
     chat_id: str
     agent_id: str | None = None
     thread_id: str | None = None
@@ -57,16 +64,16 @@ class Conversation:
         self.last_id = str(accepted["lastEventId"]) if accepted.get("lastEventId") is not None else self.last_id
         return self.message_id
 
-    async def say(self, text: str) -> AsyncGenerator[Change]:
+    async def say(self, text: str) -> AsyncGenerator[TurnChange]:
         """Post the text and yield what happens until the turn is over: the last change is Ended or Failed."""
         async with contextlib.aclosing(self.follow(await self.post(text))) as changes:
             async for change in changes:
                 yield change
 
-    async def follow(self, message_id: str) -> AsyncGenerator[Change]:
+    async def follow(self, message_id: str) -> AsyncGenerator[TurnChange]:
         """What happens in the turn of a message of this thread, as a turn that goes on after a yes."""
         self.message_id = message_id
-        changes: asyncio.Queue[Change] = asyncio.Queue(maxsize=1000)
+        changes: asyncio.Queue[TurnChange] = asyncio.Queue(maxsize=1000)
         reader = asyncio.create_task(self._read(TurnView(message_id), changes))
         try:
             async for change in self._until_over(message_id, reader, changes):
@@ -76,19 +83,19 @@ class Conversation:
             with contextlib.suppress(asyncio.CancelledError, AnnabelleError):
                 await reader
 
-    async def _read(self, view: TurnView, changes: asyncio.Queue[Change]) -> None:
+    async def _read(self, view: TurnView, changes: asyncio.Queue[TurnChange]) -> None:
         assert self.thread_id is not None
         async with contextlib.aclosing(self.client.events(self.thread_id, self.last_id)) as events:
             async for event in events:
                 self.last_id = event.id or self.last_id
-                for change in view.apply(stored) if (stored := _stored(event)) is not None else []:
+                for change in view.apply(stored) if (stored := _parse_event(event)) is not None else []:
                     await changes.put(change)
-                    if isinstance(change, Ended):
+                    if isinstance(change, TurnViewEnded):
                         return
 
     async def _until_over(
-        self, message_id: str, reader: asyncio.Task[None], changes: asyncio.Queue[Change]
-    ) -> AsyncGenerator[Change]:
+        self, message_id: str, reader: asyncio.Task[None], changes: asyncio.Queue[TurnChange]
+    ) -> AsyncGenerator[TurnChange]:
         """The stream tells what happens; the stored message tells for certain when it is over."""
         outcome = asyncio.create_task(self.client.wait_for_message(message_id))
         sent = False
@@ -96,21 +103,24 @@ class Conversation:
             while True:
                 following = asyncio.create_task(changes.get())
                 deadline = LAST_WORDS_SECONDS if outcome.done() else None
-                pending: set[asyncio.Task[None] | asyncio.Task[Change] | asyncio.Task[JsonObject]] = {following, reader}
+                pending: set[asyncio.Task[None] | asyncio.Task[TurnChange] | asyncio.Task[JsonObject]] = {
+                    following,
+                    reader,
+                }
                 if not outcome.done():
                     pending.add(outcome)
                 done, _ = await asyncio.wait(pending, timeout=deadline, return_when=asyncio.FIRST_COMPLETED)
                 if following in done:
                     change = following.result()
-                    sent = sent or isinstance(change, Sent)
+                    sent = sent or isinstance(change, ReplySent)
                     yield change
-                    if isinstance(change, Ended | Failed):
+                    if isinstance(change, TurnViewEnded | TurnViewFailed):
                         return
                     continue
                 following.cancel()
                 if reader in done or not done:
                     # The stream ended or stays silent although the turn is over: the stored reply is the truth.
-                    for change in _closing(await outcome, sent):
+                    for change in _final_changes(await outcome, sent):
                         yield change
                     return
         finally:
@@ -128,48 +138,50 @@ class Conversation:
             return False
         return True
 
-    async def answer(self, text: str) -> Answer:
+    async def answer(self, text: str) -> ConversationAnswer:
         """Post the text and wait for the whole answer; a turn that failed raises."""
-        return await _whole(self.say(text))
+        return await _collect_answer(self.say(text))
 
-    async def answer_of(self, message_id: str) -> Answer:
+    async def answer_of(self, message_id: str) -> ConversationAnswer:
         """The whole answer of a turn that goes on."""
-        return await _whole(self.follow(message_id))
+        return await _collect_answer(self.follow(message_id))
 
 
-async def _whole(changes: AsyncGenerator[Change]) -> Answer:
+async def _collect_answer(changes: AsyncGenerator[TurnChange]) -> ConversationAnswer:
     said: list[str] = []
     asked: list[str] = []
     async with contextlib.aclosing(changes):
         async for change in changes:
-            if isinstance(change, Failed):
+            if isinstance(change, TurnViewFailed):
                 raise error_from(change.error)
-            if isinstance(change, Sent):
+            if isinstance(change, ReplySent):
                 said.append(change.text)
-            elif isinstance(change, Asked):
+            elif isinstance(change, ApprovalAsked):
                 asked.append(change.approval_id)
-    return Answer("\n".join(said), tuple(dict.fromkeys(asked)))
+    return ConversationAnswer("\n".join(said), tuple(dict.fromkeys(asked)))
 
 
-def _stored(event: ServerEvent) -> StoredEvent | None:
+def _parse_event(event: ServerEvent) -> StoredEvent | None:
     try:
         return StoredEvent.model_validate_json(event.data)
     except ValidationError:
         return None  # a kind of event this version does not know
 
 
-def _closing(found: JsonObject, sent: bool) -> list[Change]:
+def _final_changes(found: JsonObject, sent: bool) -> list[TurnChange]:
     """What the stored message says about the end of its turn."""
     replies = cast("list[JsonObject]", found.get("replies") or [])
     if found["state"] == "failed":
         last = replies[-1] if replies else JsonObject()
-        return [Failed(failure_in(cast("JsonObject", last.get("metadata") or {}), str(last.get("text") or "")))]
-    asked = [Asked(one) for reply in replies for one in asked_in(reply)]
-    said = [] if sent else [Sent(str(reply["text"])) for reply in replies]
-    return [*asked, *said, Ended()]
+        return [
+            TurnViewFailed(parse_failure(cast("JsonObject", last.get("metadata") or {}), str(last.get("text") or "")))
+        ]
+    asked = [ApprovalAsked(one) for reply in replies for one in find_approvals(reply)]
+    said = [] if sent else [ReplySent(str(reply["text"])) for reply in replies]
+    return [*asked, *said, TurnViewEnded()]
 
 
-def asked_in(reply: JsonObject) -> list[str]:
+def find_approvals(reply: JsonObject) -> list[str]:
     """The questions a stored reply asks."""
     asked = cast("JsonObject", reply.get("metadata") or {}).get("approvals")
     return [str(one) for one in cast("list[object]", asked)] if isinstance(asked, list) else []

@@ -8,11 +8,10 @@ from urllib.parse import quote
 
 import typer
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.cli.hub_process import running_hub
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
 from annabelle.cli.settings_file import SettingsFile, check_value, find_setting
 from annabelle.core.errors import HubUnreachable
 from annabelle.core.home import Home
@@ -34,7 +33,7 @@ def costs(
     """Show what was spent, set budgets, and let a paused agent go on."""
     if context.invoked_subcommand is not None:
         return
-    spent, budgets, agents = asyncio.run(_look(by))
+    spent, budgets, agents = asyncio.run(_fetch_costs(by))
     if json:
         print_json({"by": by, "totals": spent, "budget": budgets, "agents": agents})
         return
@@ -54,7 +53,7 @@ def costs(
         print_line("No model was asked yet.")
     if any(total["unpriced"] for total in spent):
         print_paragraph("* Some prices are not known; these calls count as those of the dearest model known.")
-    _draw_budgets(budgets)
+    _print_budgets(budgets)
     for agent in agents:
         if agent.get("paused"):
             print_paragraph(f"{agent['agentId']} is paused: {clean(str(agent['pauseReason']))}")
@@ -67,8 +66,8 @@ def budget(day: Usd = None, month: Usd = None, json: Json = False) -> None:
     wishes = {"BUDGET_DAY_USD": day, "BUDGET_MONTH_USD": month}
     changes = {name: value for name, value in wishes.items() if value is not None}
     if changes:
-        _set(home, changes)
-    budgets = None if changes else _stand()
+        _save_budgets(home, changes)
+    budgets = None if changes else _fetch_budgets_if_running()
     settings = load_settings(home)
     configured: JsonObject = {"dayUsd": settings.budget_day_usd, "monthUsd": settings.budget_month_usd}
     if json:
@@ -76,7 +75,7 @@ def budget(day: Usd = None, month: Usd = None, json: Json = False) -> None:
         print_json({"configured": configured, "now": budgets, "restart_needed": restart})
         return
     if budgets is not None:
-        _draw_budgets(budgets)
+        _print_budgets(budgets)
         return
     for name, key in (("A day", "dayUsd"), ("A month", "monthUsd")):
         cap = configured[key]
@@ -101,32 +100,32 @@ def resume(
         print_line(f"{agent} goes on.")
 
 
-async def _look(by: Grouping) -> tuple[list[JsonObject], JsonObject, list[JsonObject]]:
-    async with HubClient.of(Home.from_environment()) as client:
+async def _fetch_costs(by: Grouping) -> tuple[list[JsonObject], JsonObject, list[JsonObject]]:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         spent = await client.get("/costs", by=by, everyone="true")
         budgets = await client.get("/costs/budget")
         agents = await client.get("/agents")
     return cast("list[JsonObject]", spent["totals"]), budgets, cast("list[JsonObject]", agents["agents"])
 
 
-async def _budgets() -> JsonObject:
-    async with HubClient.of(Home.from_environment()) as client:
+async def _fetch_budgets() -> JsonObject:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return await client.get("/costs/budget")
 
 
-def _stand() -> JsonObject | None:
+def _fetch_budgets_if_running() -> JsonObject | None:
     try:
-        return asyncio.run(_budgets())
+        return asyncio.run(_fetch_budgets())
     except HubUnreachable:
         return None  # what is configured can be told without it
 
 
 async def _resume(agent: str, reset_window: bool) -> JsonObject:
-    async with HubClient.of(Home.from_environment()) as client:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return await client.post(f"/agents/{quote(agent, safe='')}/resume", {"resetWindow": reset_window})
 
 
-def _set(home: Home, changes: dict[str, str]) -> None:
+def _save_budgets(home: Home, changes: dict[str, str]) -> None:
     file = SettingsFile(home.prepare().settings_file)
     for name, value in changes.items():
         if value != "none":
@@ -138,7 +137,7 @@ def _set(home: Home, changes: dict[str, str]) -> None:
             file.set(name, value)
 
 
-def _draw_budgets(budgets: JsonObject) -> None:
+def _print_budgets(budgets: JsonObject) -> None:
     for name, title in (("day", "Today"), ("month", "This month")):
         one = cast("JsonObject", budgets[name])
         spent = f"{title}: {_dollars(one['spentUsd'])} spent"

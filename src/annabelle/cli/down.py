@@ -5,7 +5,7 @@ from __future__ import annotations
 from annabelle.cli.hub_process import stop_hub
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line
-from annabelle.cli.patience import Patience
+from annabelle.cli.spinner import Spinner
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 
@@ -26,5 +26,5 @@ def down(json: Json = False) -> None:
 
 def bring_down(home: Home) -> bool:
     """Stop the hub of this home; False when none ran."""
-    with Patience("Stopping Annabelle"):
+    with Spinner("Stopping Annabelle"):
         return stop_hub(home, load_settings(home).annabelle_shutdown_grace_seconds + EXTRA_SECONDS)

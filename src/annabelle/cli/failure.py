@@ -12,39 +12,39 @@ from typing import Protocol, runtime_checkable
 from typer import Abort
 from typer.exceptions import TyperException
 
-from annabelle.cli.patience import hush
+from annabelle.cli.spinner import clear_status
 from annabelle.core.errors import AnnabelleError, ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.messages import now
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 
 DEBUG_VARIABLE = "ANNABELLE_DEBUG"
 INTERRUPTED = 130
 
 
 @runtime_checkable
-class _Shows(Protocol):
+class _ShowableError(Protocol):
     def show(self) -> None: ...
 
 
 def show(error: Exception) -> int:
     """Tell the person on stderr what went wrong; the exit code to leave with."""
-    hush()
+    clear_status()
     if os.environ.get(DEBUG_VARIABLE) == "1":
         traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, Abort):
         return INTERRUPTED
     if isinstance(error, TyperException):
-        return _usage(error)
+        return _print_usage(error)
     if isinstance(error, BrokenPipeError):
         # Whoever read our output has seen enough; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     if isinstance(error, AnnabelleError):
-        tell(error.body())
+        print_error(error.body())
         return error.exit_code
-    _keep(error)
-    tell(
+    _log_traceback(error)
+    print_error(
         ErrorBody(
             code="internal_error",
             message=f"Something went wrong inside Annabelle: {type(error).__name__}.",
@@ -54,7 +54,7 @@ def show(error: Exception) -> int:
     return 1
 
 
-def tell(body: ErrorBody) -> None:
+def print_error(body: ErrorBody) -> None:
     """Write one error to stderr: as a sentence, or as one JSON object for a machine."""
     if "--json" in sys.argv:
         sys.stderr.write(json.dumps({"error": body.model_dump(exclude_none=True)}, ensure_ascii=False) + "\n")
@@ -64,17 +64,17 @@ def tell(body: ErrorBody) -> None:
         sys.stderr.write(f"{body.hint}\n")
 
 
-def _usage(error: TyperException) -> int:
+def _print_usage(error: TyperException) -> int:
     if "--json" in sys.argv:
-        tell(ErrorBody(code="usage", message=error.format_message()))
-    elif isinstance(error, _Shows):
+        print_error(ErrorBody(code="usage", message=error.format_message()))
+    elif isinstance(error, _ShowableError):
         error.show()
     else:
         sys.stderr.write(f"{error.format_message()}\n")
     return error.exit_code
 
 
-def _keep(error: Exception) -> None:
+def _log_traceback(error: Exception) -> None:
     """Add the traceback to the log of the terminal commands, if it can be written."""
     text = "".join(traceback.format_exception(error))
     home = Home.from_environment()

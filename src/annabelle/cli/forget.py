@@ -10,12 +10,11 @@ import typer
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from annabelle.cli.hub_client import HubClient
-from annabelle.cli.memory.asking import confirm
+from annabelle.cli.hub_client import CliHubClient
+from annabelle.cli.memory.client import confirm
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.patience import Patience
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
+from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import CallerMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
@@ -27,28 +26,28 @@ _SHOWN_FACTS = 20
 app = command_app()
 
 
-class _Read(BaseModel):
+class _ForgetModel(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
 
-class _Place(_Read):
+class _ForgetPlace(_ForgetModel):
     place: str
     count: int
     fate: str
 
 
-class _Fact(_Read):
+class _ForgetFact(_ForgetModel):
     id: int
     fact: str
     current: bool
 
 
-class _Report(_Read):
+class _ForgetReport(_ForgetModel):
     total: int
-    places: list[_Place]
-    facts: list[_Fact]
+    places: list[_ForgetPlace]
+    facts: list[_ForgetFact]
     own: list[str]
-    near: list[_Fact]
+    near: list[_ForgetFact]
 
 
 @app.command()
@@ -71,8 +70,8 @@ def forget(
     First it shows where it stands. The text is found whatever its case and spelling. What was forgotten can not be
     brought back. Your own files in the workspace are named and left as they are.
     """
-    asked = _asked(text, fact, with_source=with_source)
-    found = asyncio.run(_ask(asked, preview=True))
+    asked = _build_request(text, fact, with_source=with_source)
+    found = asyncio.run(_request_forget(asked, preview=True))
     if not json:
         _show(found)
     if not found.places:
@@ -84,37 +83,37 @@ def forget(
             print_json(found.model_dump(by_alias=True))
             return
         _confirm(found.total)
-    with Patience("Forgetting"):
-        done = asyncio.run(_ask(asked, preview=False))
+    with Spinner("Forgetting"):
+        done = asyncio.run(_request_forget(asked, preview=False))
     if json:
         print_json(done.model_dump(by_alias=True))
     else:
         print_paragraph("Forgotten. It can not be brought back.")
 
 
-def _asked(text: str | None, fact: int | None, *, with_source: bool) -> JsonObject:
+def _build_request(text: str | None, fact: int | None, *, with_source: bool) -> JsonObject:
     if text is not None and fact is not None:
         raise CallerMistake("Give the words or --fact, not both.")
     if with_source and fact is None:
         raise CallerMistake("--with-source belongs to --fact.")
     if fact is not None:
         return {"factId": fact, "withSource": with_source}
-    return {"text": text if text is not None else _typed()}
+    return {"text": text if text is not None else _read_text()}
 
 
-def _typed() -> str:
+def _read_text() -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     return str(typer.prompt("What to forget", err=True))
 
 
-async def _ask(asked: JsonObject, *, preview: bool) -> _Report:
-    async with HubClient.of(Home.from_environment()) as client:
+async def _request_forget(asked: JsonObject, *, preview: bool) -> _ForgetReport:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         answer = await client.post("/memory/forget", {**asked, "preview": preview}, timeout=FORGET_SECONDS)
-        return _Report.model_validate(answer)
+        return _ForgetReport.model_validate(answer)
 
 
-def _show(found: _Report) -> None:
+def _show(found: _ForgetReport) -> None:
     if found.places:
         rows = [(place.place, str(place.count), place.fate) for place in found.places]
         print_table(("WHERE", "HOW MANY", "WILL BE"), rows)
@@ -128,7 +127,7 @@ def _show(found: _Report) -> None:
         print_line(f"  fact {fact.id}: {clean(fact.fact)}")
 
 
-def _what_to_type(found: _Report) -> str:
+def _what_to_type(found: _ForgetReport) -> str:
     if found.near:
         return f"Something like it is above; to forget one of these: annabelle forget --fact {found.near[0].id}"
     if found.own:

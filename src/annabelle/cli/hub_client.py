@@ -1,11 +1,11 @@
-"""The hub as the terminal commands see it: found through the home, spoken to over HTTP."""
+"""The HTTP client of the terminal commands: requests, server-sent events and tool calls to the hub of this home."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, cast
@@ -13,12 +13,71 @@ from typing import Self, cast
 import httpx2 as httpx
 from pydantic import BaseModel, ValidationError
 
-from annabelle.cli.sse import RECONNECT_SECONDS, ServerEvent, follow
 from annabelle.core.contract import CLIENT_HEADER, TERMINAL, TOKEN_HEADER
 from annabelle.core.errors import AnnabelleError, ErrorBody, HubUnreachable, TooManyRequests, Unavailable
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
-from annabelle.core.tools import JsonObject
+from annabelle.core.tools import JsonObject, ToolResult
+
+RECONNECT_SECONDS = 0.25
+PATIENCE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event: what it is called, what it says, and the id to come back with."""
+
+    data: str
+    event: str = "message"
+    id: str | None = None
+
+
+async def parse_events(lines: AsyncIterable[str]) -> AsyncGenerator[ServerEvent]:
+    """Events from lines. One that the connection cut off in the middle is dropped: it comes again after a reconnect."""
+    name, identity, data = "message", None, list[str]()
+    async for line in lines:
+        if not line:
+            if data:
+                yield ServerEvent("\n".join(data), name, identity)
+            name, identity, data = "message", None, []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+        elif field == "id":
+            identity = value
+
+
+ConnectStream = Callable[[str | None], AbstractAsyncContextManager[httpx.Response]]
+
+
+async def follow_events(connect: ConnectStream, last_id: str | None) -> AsyncGenerator[ServerEvent]:
+    """Events until the reader stops, over any number of connections; each starts after the last event that was seen.
+
+    `connect` opens the stream after the given id. When no connection comes about for a minute, HubUnreachable.
+    """
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + PATIENCE_SECONDS
+    while True:
+        connected = False
+        try:
+            async with connect(last_id) as response, aclosing(parse_events(response.aiter_lines())) as events:
+                connected = True
+                async for event in events:
+                    last_id = event.id or last_id
+                    yield event
+        except (httpx.TransportError, HubUnreachable) as error:
+            if not connected and loop.time() > give_up:
+                raise HubUnreachable(
+                    "The connection to Annabelle was lost.", hint="See whether it runs: annabelle status"
+                ) from error
+        if connected:  # also one on which nothing was said: a turn may be quiet for longer than our patience
+            give_up = loop.time() + PATIENCE_SECONDS
+        await asyncio.sleep(RECONNECT_SECONDS)
+
 
 REQUEST_SECONDS = 30.0
 WAIT_SECONDS = 25.0
@@ -70,7 +129,7 @@ def find_hub(home: Home) -> HubAddress:
     return HubAddress(note.url, token)
 
 
-class HubClient:
+class CliHubClient:
     """One connection to the hub. Use it as an async context manager."""
 
     def __init__(self, address: HubAddress) -> None:
@@ -82,7 +141,7 @@ class HubClient:
         )
 
     @classmethod
-    def of(cls, home: Home) -> Self:
+    def for_home(cls, home: Home) -> Self:
         return cls(find_hub(home))
 
     async def __aenter__(self) -> Self:
@@ -129,10 +188,10 @@ class HubClient:
             ) as response:
                 if response.is_error:
                     await response.aread()
-                    raise _error_of(response)
+                    raise _parse_error(response)
                 yield response
 
-        return follow(connect, last_id)
+        return follow_events(connect, last_id)
 
     async def _exchange(
         self,
@@ -156,11 +215,11 @@ class HubClient:
                 "The connection to Annabelle broke.", hint="See whether it runs: annabelle status"
             ) from error
         if response.is_error:
-            raise _error_of(response)
+            raise _parse_error(response)
         return cast("JsonObject", response.json()) if response.content else {}
 
 
-def _error_of(response: httpx.Response) -> AnnabelleError:
+def _parse_error(response: httpx.Response) -> AnnabelleError:
     try:
         body = ErrorBody.model_validate(response.json()["error"])
     except (json.JSONDecodeError, KeyError, TypeError, ValidationError):
@@ -181,3 +240,29 @@ def error_from(body: ErrorBody) -> AnnabelleError:
 
 def _kinds(kind: type[AnnabelleError]) -> list[type[AnnabelleError]]:
     return [kind, *(inner for child in kind.__subclasses__() for inner in _kinds(child))]
+
+
+CALL_SECONDS = 600.0
+
+
+async def call_tool(client: CliHubClient, name: str, arguments: JsonObject) -> ToolResult:
+    """The tool's result, which may be an error."""
+    body: JsonObject = {"name": name, "arguments": arguments}
+    return ToolResult.model_validate(await client.post("/tools/call", body, timeout=CALL_SECONDS))
+
+
+def raise_if_failed(result: ToolResult) -> ToolResult:
+    """The result again; raises the error of a tool that failed, so that it leaves with the right exit code."""
+    if result.is_error:
+        raise error_from(result.error) if result.error is not None else AnnabelleError(result.text)
+    return result
+
+
+def call_tool_once(name: str, /, **arguments: object) -> ToolResult:
+    """One call on a connection of its own. What is None is left out."""
+
+    async def call() -> ToolResult:
+        async with CliHubClient.for_home(Home.from_environment()) as client:
+            return await call_tool(client, name, {key: value for key, value in arguments.items() if value is not None})
+
+    return raise_if_failed(asyncio.run(call()))

@@ -1,4 +1,4 @@
-"""Starting and stopping the hub from the terminal: in the background for good, or on a leash for the time of a chat."""
+"""Starts and stops the hub from the terminal: in the background, or for the time of one command."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2 as httpx
 
 from annabelle.cli.hub_client import HubFile, read_hub_file
+from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import AlreadyRunning, AnnabelleError, OperatorMistake, StorageTrouble, Unavailable
 from annabelle.core.home import Home
+from annabelle.core.settings import load_settings
 
 START_SECONDS = 90.0
 HEALTH_SECONDS = 5.0
@@ -30,13 +33,13 @@ class HubProcess:
     """A hub this command started."""
 
     process: subprocess.Popen[bytes]
-    words: Path
-    words_from: int
+    output: Path
+    output_start: int
 
-    def last_words(self) -> str:
+    def read_output(self) -> str:
         """What the hub printed since it was started, for when it dies early."""
-        with contextlib.suppress(OSError), self.words.open("rb") as file:
-            file.seek(self.words_from)
+        with contextlib.suppress(OSError), self.output.open("rb") as file:
+            file.seek(self.output_start)
             return file.read()[-4000:].decode("utf-8", errors="replace").strip()
         return ""
 
@@ -54,7 +57,7 @@ def _answers(note: HubFile) -> bool:
         return False
 
 
-def other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
+def wait_for_other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
     """The hub whose start won the race against ours, once it is ready."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
@@ -65,8 +68,8 @@ def other_hub(home: Home, refusal: AlreadyRunning) -> HubFile:
     raise refusal
 
 
-def start_hub(home: Home, *, leashed: bool) -> HubProcess:
-    """Start a hub. `leashed`: it ends with this process, whatever ends it; else it lives on in a session of its own."""
+def start_hub(home: Home, *, die_with_parent: bool) -> HubProcess:
+    """Start a hub that ends with this process (`die_with_parent`) or lives on in a session of its own."""
     home.prepare()
     words = home.logs / "hub.out"
     with words.open("ab") as output:
@@ -80,23 +83,23 @@ def start_hub(home: Home, *, leashed: bool) -> HubProcess:
             cwd=home.root,
             # Its own session: Ctrl-C in the chat is meant for the chat.
             start_new_session=True,
-            preexec_fn=_leash() if leashed else None,
+            preexec_fn=_make_parent_death_hook() if die_with_parent else None,
         )
     return HubProcess(process, words, start)
 
 
-def _leash() -> Callable[[], None] | None:
+def _make_parent_death_hook() -> Callable[[], None] | None:
     """Ask the kernel to stop the child when we are gone, even by kill -9. Only Linux can be asked."""
     if not sys.platform.startswith("linux"):
         return None
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
-    def hold() -> None:
+    def ask_kernel() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)  # we died before the kernel was asked
 
-    return hold
+    return ask_kernel
 
 
 def wait_until_ready(home: Home, hub: HubProcess, seconds: float = START_SECONDS) -> HubFile:
@@ -120,10 +123,10 @@ def _failure(hub: HubProcess) -> AnnabelleError:
         StorageTrouble.exit_code: StorageTrouble,
         AlreadyRunning.exit_code: AlreadyRunning,
     }
-    words = hub.last_words()
+    words = hub.read_output()
     kind = kinds.get(code)
     if kind is None or not words:
-        return Unavailable(f"Annabelle ended while it started (exit code {code}).", hint=f"Look into {hub.words}.")
+        return Unavailable(f"Annabelle ended while it started (exit code {code}).", hint=f"Look into {hub.output}.")
     # The hub's own last words are a sentence and a hint, too.
     return kind(words.splitlines()[-1])
 
@@ -158,12 +161,12 @@ def stop_process(pid: int, grace: float, reap: subprocess.Popen[bytes] | None = 
         while time.monotonic() < deadline:
             if reap is not None:
                 reap.poll()
-            if not alive(pid):
+            if not is_alive(pid):
                 return
             time.sleep(POLL_SECONDS)
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether a process still runs; one that only waits to be collected does not."""
     try:
         os.kill(pid, 0)
@@ -178,3 +181,37 @@ def _is_zombie(pid: int) -> bool:
     with contextlib.suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return False
+
+
+EXTRA_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class HubSession:
+    """The hub in use; `own` when this command started it."""
+
+    note: HubFile
+    own: HubProcess | None
+
+
+@contextmanager
+def temporary_hub(home: Home, meanwhile: Callable[[], None] | None = None) -> Generator[HubSession]:
+    """Use the hub that runs, else start one and stop it at the end. `meanwhile` is done while it starts."""
+    settings = load_settings(home)
+    note = running_hub(home)
+    if note is not None:
+        yield HubSession(note, None)
+        return
+    own = start_hub(home, die_with_parent=True)
+    try:
+        with Spinner("Starting Annabelle"):
+            if meanwhile is not None:
+                meanwhile()
+            try:
+                note = wait_until_ready(home, own)
+            except AlreadyRunning as refusal:
+                note = wait_for_other_hub(home, refusal)
+        yield HubSession(note, own)
+    finally:
+        with Spinner("Stopping Annabelle"):
+            stop_process(own.process.pid, settings.annabelle_shutdown_grace_seconds + EXTRA_SECONDS, reap=own.process)

@@ -9,11 +9,40 @@ from typing import Annotated
 
 import typer
 
-from annabelle.cli.log_follower import LogFollower
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line
 from annabelle.core.errors import NotFound
 from annabelle.core.home import Home
+
+
+class LogFollower:
+    """Gives the whole lines that came since the last look; a file that does not exist yet is waited for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._identity, self._position = self._read_position()
+
+    def _read_position(self) -> tuple[int | None, int]:
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            return None, 0
+        return found.st_ino, found.st_size
+
+    def new_lines(self) -> list[str]:
+        identity, size = self._read_position()
+        if identity is None:
+            return []
+        if identity != self._identity or size < self._position:
+            # Rotated or started anew: what was added to the old file in between is in its numbered successor.
+            self._identity, self._position = identity, 0
+        with self._path.open("rb") as file:
+            file.seek(self._position)
+            added = file.read(size - self._position)
+        whole = added[: added.rfind(b"\n") + 1]
+        self._position += len(whole)
+        return whole.decode("utf-8", errors="replace").splitlines()
+
 
 POLL_SECONDS = 0.2
 

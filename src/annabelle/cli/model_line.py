@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from typing import cast
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings
-from annabelle.core.spans import parse_spans
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import read_trace
-from annabelle.llm.choose import Chooser
+from annabelle.core.trace_export import parse_spans
+from annabelle.llm.model_selection import ModelChooser
 from annabelle.llm.providers import PROVIDERS
 
 
-async def model_line(home: Home, settings: Settings, profile: AgentProfile | None = None) -> str:
+async def describe_model(home: Home, settings: Settings, profile: AgentProfile | None = None) -> str:
     """The model that answers by these settings, and why; or why none can."""
     try:
-        selection = await Chooser(settings, home, profile or AgentProfile(agent_id=settings.thinker_agent_id)).choose()
+        selection = await ModelChooser(
+            settings, home, profile or AgentProfile(agent_id=settings.thinker_agent_id)
+        ).choose()
     except AnnabelleError as error:
         return " ".join(filter(None, [error.message, error.hint]))
     return selection.choice.explanation
 
 
-def profile_of(status: JsonObject, agent_id: str | None, settings: Settings) -> AgentProfile | None:
+def find_profile(status: JsonObject, agent_id: str | None, settings: Settings) -> AgentProfile | None:
     """How the hub has set up the agent that is talked to: the one asked for, else the first that is enabled."""
     agents = cast("list[JsonObject]", status.get("agents") or [])
     for agent in agents:
@@ -41,7 +43,7 @@ def profile_of(status: JsonObject, agent_id: str | None, settings: Settings) -> 
     return None
 
 
-async def answered_by(home: Home, client: HubClient, message_id: str) -> str | None:
+async def find_answering_model(home: Home, client: CliHubClient, message_id: str) -> str | None:
     """The model that has answered a message, as its trace tells."""
     replies = cast("list[JsonObject]", (await client.get(f"/messages/{message_id}")).get("replies") or [])
     trace_id = next((str(reply["traceId"]) for reply in replies if reply.get("traceId")), None)

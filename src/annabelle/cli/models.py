@@ -11,17 +11,16 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from annabelle.cli.hub_process import running_hub
-from annabelle.cli.hub_settings import hub_settings
-from annabelle.cli.model_line import model_line
+from annabelle.cli.model_line import describe_model
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.settings_file import SettingsFile
+from annabelle.cli.settings_file import SettingsFile, read_hub_settings
 from annabelle.core.errors import CallerMistake, ConfigMistake, NotFound
 from annabelle.core.home import Home
 from annabelle.core.settings import Settings, load_settings
-from annabelle.llm.providers import PROVIDERS, Provider, key_of, model_of
-from annabelle.llm.pull import pull as fetch
-from annabelle.llm.registry import PACKAGED, GgufModel, Registry, packaged_weights
+from annabelle.llm.gguf_models import PACKAGED, GgufModel, GgufRegistry, find_packaged_weights
+from annabelle.llm.gguf_models import download_model as fetch
+from annabelle.llm.providers import PROVIDERS, ModelProvider, configured_key, configured_model
 
 app = command_app("List, fetch and choose models.")
 
@@ -37,9 +36,9 @@ def models(context: typer.Context, json: Json = False) -> None:
 def list_models(json: Json = False) -> None:
     """Show which model answers and why, and the ones that could."""
     home = Home.from_environment()
-    settings, registry = load_settings(home), Registry(home)
-    answering, later = _answering(home, settings)
-    rows = [*_embedded(registry), *_providers(settings)]
+    settings, registry = load_settings(home), GgufRegistry(home)
+    answering, later = _describe_answering(home, settings)
+    rows = [*_embedded_rows(registry), *_provider_rows(settings)]
     if json:
         print_json(
             {
@@ -65,11 +64,11 @@ def pull(
 ) -> None:
     """Fetch a model for the embedded engine. A broken download goes on where it stopped; the checksum is verified."""
     home = Home.from_environment().prepare()
-    registry = Registry(home)
+    registry = GgufRegistry(home)
     if url is not None:
-        registry.remember(_own_model(name, url, sha256))
+        registry.remember(_build_model(name, url, sha256))
     model = registry.find(name)
-    with _progress(quiet=json) as progress:
+    with _make_progress(quiet=json) as progress:
         task = progress.add_task(model.name, total=model.size)
         path = asyncio.run(
             fetch(registry, model, lambda done, total: progress.update(task, completed=done, total=total))
@@ -90,12 +89,12 @@ def use(
     """Choose the model that answers. `auto` lets Annabelle choose again."""
     home = Home.from_environment().prepare()
     file = SettingsFile(home.settings_file)
-    for setting, value in _choice(name, Registry(home)).items():
+    for setting, value in _settings_for(name, GgufRegistry(home)).items():
         if value:
             file.set(setting, value)
         else:
             file.unset(setting)
-    answering = asyncio.run(model_line(home, load_settings(home)))
+    answering = asyncio.run(describe_model(home, load_settings(home)))
     running = running_hub(home) is not None
     if json:
         print_json({"answering": answering, "restart_needed": running})
@@ -105,20 +104,20 @@ def use(
         print_line("It counts from the next start: annabelle restart")
 
 
-def _answering(home: Home, settings: Settings) -> tuple[str, str | None]:
+def _describe_answering(home: Home, settings: Settings) -> tuple[str, str | None]:
     """Which model answers now, and which one would after a restart, where that is another."""
-    by_settings = asyncio.run(model_line(home, settings))
+    by_settings = asyncio.run(describe_model(home, settings))
     note = running_hub(home)
     if note is None:
         return by_settings, None
-    theirs = hub_settings(home, note)
+    theirs = read_hub_settings(home, note)
     if theirs is None:
         return "Annabelle runs with settings of an earlier start.", by_settings
-    now = asyncio.run(model_line(home, theirs))
+    now = asyncio.run(describe_model(home, theirs))
     return now, by_settings if by_settings != now else None
 
 
-def _choice(name: str, registry: Registry) -> dict[str, str]:
+def _settings_for(name: str, registry: GgufRegistry) -> dict[str, str]:
     """The settings a choice stands for; an empty value removes the setting."""
     provider, _, model = name.partition(":")
     if name == "auto":
@@ -141,18 +140,18 @@ def _choice(name: str, registry: Registry) -> dict[str, str]:
     return {"THINKER_LLM_PROVIDER": "embedded", "EMBEDDED_MODEL": name}
 
 
-def _embedded(registry: Registry) -> list[tuple[str, str, str, str]]:
+def _embedded_rows(registry: GgufRegistry) -> list[tuple[str, str, str, str]]:
     packaged = (
         PACKAGED,
         "embedded",
-        "ready" if packaged_weights() else "not installed",
+        "ready" if find_packaged_weights() else "not installed",
         "Came with the install; small.",
     )
     rest = [
         (
             model.name,
             "embedded",
-            "ready" if registry.file_of(model).exists() else _size(model),
+            "ready" if registry.file_of(model).exists() else _format_size(model),
             model.note or model.title,
         )
         for model in registry.models()
@@ -161,21 +160,21 @@ def _embedded(registry: Registry) -> list[tuple[str, str, str, str]]:
     return [packaged, *rest]
 
 
-def _size(model: GgufModel) -> str:
+def _format_size(model: GgufModel) -> str:
     return f"to pull, {model.size / 1e6:.0f} MB" if model.size else "to pull"
 
 
-def _providers(settings: Settings) -> list[tuple[str, str, str, str]]:
+def _provider_rows(settings: Settings) -> list[tuple[str, str, str, str]]:
     rows: list[tuple[str, str, str, str]] = []
     for provider in PROVIDERS.values():
         if provider.name != "embedded":
-            name = f"{provider.name}:{model_of(settings, provider)}".rstrip(":")
+            name = f"{provider.name}:{configured_model(settings, provider)}".rstrip(":")
             rows.append((name, "provider", _readiness(settings, provider), provider.label))
     return rows
 
 
-def _readiness(settings: Settings, provider: Provider) -> str:
-    if key_of(settings, provider) is not None:
+def _readiness(settings: Settings, provider: ModelProvider) -> str:
+    if configured_key(settings, provider) is not None:
         return "ready"
     if provider.needs_key:
         return f"needs {provider.key_variable}"
@@ -184,7 +183,7 @@ def _readiness(settings: Settings, provider: Provider) -> str:
     return "if it runs"
 
 
-def _own_model(name: str, url: str, sha256: str | None) -> GgufModel:
+def _build_model(name: str, url: str, sha256: str | None) -> GgufModel:
     try:
         return GgufModel(name=name, title=name, url=url, sha256=sha256.lower() if sha256 else None)
     except ValueError as error:
@@ -194,7 +193,7 @@ def _own_model(name: str, url: str, sha256: str | None) -> GgufModel:
         ) from error
 
 
-def _progress(*, quiet: bool) -> Progress:
+def _make_progress(*, quiet: bool) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,25 +1,43 @@
-"""Where results go: stdout, as text for people or JSON for machines."""
+"""Writes to stdout: lines, tables and JSON for commands, and the streamed chat."""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TextIO
 
 from pydantic import BaseModel
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+
+from annabelle.cli.turn_view import (
+    ApprovalAsked,
+    NoticeAdded,
+    ReasoningAdded,
+    ReplySent,
+    TextAdded,
+    TextReplaced,
+    ToolFinished,
+    ToolStarted,
+    TurnChange,
+    TurnViewEnded,
+    TurnViewFailed,
+)
 
 
 def print_json(value: object) -> None:
     """One JSON document on stdout; pydantic models become plain data."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=_to_plain) + "\n")
     sys.stdout.flush()
 
 
-def _plain(value: object) -> object:
+def _to_plain(value: object) -> object:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else str(value)
 
 
@@ -45,7 +63,7 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for position, title in enumerate(titles):
         table.add_column(title, no_wrap=position < len(titles) - 1, overflow="fold")
     for row in rows:
-        table.add_row(*(_literal(cell) for cell in row))
+        table.add_row(*(_escape_markup(cell) for cell in row))
     with console.capture() as drawn:
         console.print(table)
     # The last column is filled up with blanks, which only get in the way of whoever copies or greps.
@@ -53,6 +71,115 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     sys.stdout.flush()
 
 
-def _literal(text: str) -> str:
+def _escape_markup(text: str) -> str:
     # Square brackets are markup to Rich.
     return text.replace("[", "\\[")
+
+
+_DIM, _BOLD, _RED, _GREEN, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[0m"
+_ARGUMENTS_WIDTH = 100
+_WAITING = "…"
+
+
+@dataclass(slots=True)
+class ChatScreen:
+    """Paints the changes of a turn. `_open` is the text of the current step, still erasable."""
+
+    out: TextIO
+    colour: bool = True
+    _open: str = ""
+    _said: str = ""
+    _waiting: bool = False
+
+    def show_waiting(self) -> None:
+        """A sign of life until the first word comes."""
+        self._write(self._style(_DIM, _WAITING))
+        self._waiting = True
+
+    def show(self, change: TurnChange) -> None:
+        if isinstance(change, ReasoningAdded | ApprovalAsked):
+            return
+        self._clear_waiting()
+        match change:
+            case TextAdded(text):
+                self._add(text)
+            case TextReplaced(text):
+                self._erase()
+                self._add(text)
+            case ToolStarted(name=name, arguments=arguments):
+                self._close()
+                self._line(self._style(_DIM, f"⚙ {name} {_format_arguments(arguments)}".rstrip()))
+            case ToolFinished(name=name, worked=worked, summary=summary, duration_ms=duration):
+                mark = self._style(_GREEN, "✓") if worked else self._style(_RED, "✗")
+                tail = f": {_one_line(summary)}" if summary and not worked else ""
+                self._line(f"{mark} {self._style(_DIM, f'{name} {duration:.0f} ms{tail}')}")
+            case NoticeAdded(text):
+                self._close()
+                self._line(self._style(_DIM, f"· {clean(text)}"))
+            case ReplySent(text):
+                self._deliver(text)
+            case TurnViewFailed(error):
+                self._close()
+                self._line(self._style(_RED, clean(error.message)))
+                if error.hint:
+                    self._line(self._style(_DIM, clean(error.hint)))
+            case TurnViewEnded():
+                self._close()
+
+    def _deliver(self, text: str) -> None:
+        """The delivered message, unless these very words were streamed already."""
+        shown = (self._said + self._open).strip()
+        self._close()
+        if text.strip() and not shown.endswith(clean(text).strip()):
+            self._line(clean(text))
+        self._said = ""
+
+    def _add(self, text: str) -> None:
+        self._open += clean(text)
+        self._write(clean(text))
+
+    def _erase(self) -> None:
+        """Take back what was streamed of this step; what has scrolled off the window is crossed by a note instead."""
+        size = os.get_terminal_size(self.out.fileno()) if self.out.isatty() else os.terminal_size((80, 24))
+        rows = sum(max(1, -(-cell_len(line) // size.columns)) for line in self._open.split("\n")) if self._open else 1
+        if rows < size.lines and self.out.isatty():
+            self._write(("\r" + f"\x1b[{rows - 1}A" if rows > 1 else "\r") + "\x1b[J")
+        elif self._open:
+            self._write("\n" + self._style(_DIM, "(once more)") + "\n")
+        self._open = ""
+
+    def _close(self) -> None:
+        """The step is over: its text stays."""
+        if self._open and not self._open.endswith("\n"):
+            self._write("\n")
+        self._said, self._open = self._said + self._open, ""
+
+    def _clear_waiting(self) -> None:
+        if self._waiting:
+            self._write("\r\x1b[K" if self.out.isatty() else "\n")
+            self._waiting = False
+
+    def _line(self, text: str) -> None:
+        self._write(f"{text}\n")
+
+    def _style(self, code: str, text: str) -> str:
+        return f"{code}{text}{_PLAIN}" if self.colour else text
+
+    def _write(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()
+
+
+def clean(text: str) -> str:
+    """Text from a model or a tool without control characters: it must not steer the terminal."""
+    return "".join(char for char in text if char in "\n\t" or (char >= " " and not "\x7f" <= char <= "\x9f"))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(clean(text).split())[:200]
+
+
+def _format_arguments(arguments: dict[str, object]) -> str:
+    text = " ".join(f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in arguments.items())
+    flat = _one_line(text)
+    return flat if len(flat) <= _ARGUMENTS_WIDTH else flat[: _ARGUMENTS_WIDTH - 1] + "…"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from annabelle.cli.halting import Halting
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_paragraph
-from annabelle.cli.stop import Target
+from annabelle.cli.stop import HaltControl, Target
 from annabelle.core.home import Home
-from annabelle.hub.stopping.halts import ALL
+from annabelle.hub.agents.halts import ALL
 
 app = command_app()
 
@@ -15,7 +14,7 @@ app = command_app()
 @app.command()
 def resume(agent: Target = ALL, json: Json = False) -> None:
     """Let an agent, or all of them, go on after annabelle stop. What was ended stays ended."""
-    told = Halting(Home.from_environment()).resume(agent)
+    told = HaltControl(Home.from_environment()).resume(agent)
     if json:
         print_json({"target": agent, "message": told.message, "how": told.how})
     else:

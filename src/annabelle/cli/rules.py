@@ -8,10 +8,9 @@ from urllib.parse import quote
 
 import typer
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_paragraph, print_table
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
@@ -75,10 +74,10 @@ def _show(rule: JsonObject, outcome: str, *, json: bool) -> None:
 
 
 async def _get(*, revoked: bool) -> JsonObject:
-    async with HubClient.of(Home.from_environment()) as client:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return await client.get("/rules", revoked=str(revoked).lower())
 
 
 async def _post(path: str, body: JsonObject) -> JsonObject:
-    async with HubClient.of(Home.from_environment()) as client:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return await client.post(path, body)

@@ -9,10 +9,9 @@ from urllib.parse import quote
 
 import typer
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
@@ -43,7 +42,7 @@ def list_servers(json: Json = False) -> None:
 @app.command()
 def show(name: Name, json: Json = False) -> None:
     """Show what an external server is: its entry and all it says of itself."""
-    found = _account(name)
+    found = _fetch_review(name)
     if json:
         print_json(found)
         return
@@ -56,7 +55,7 @@ def show(name: Name, json: Json = False) -> None:
 @app.command()
 def diff(name: Name, json: Json = False) -> None:
     """Show what has changed in a server since you accepted it."""
-    found = _account(name)
+    found = _fetch_review(name)
     if json:
         print_json(found)
     elif found["held"] is None:
@@ -69,7 +68,7 @@ def diff(name: Name, json: Json = False) -> None:
 @app.command()
 def accept(name: Name, json: Json = False) -> None:
     """Say yes to a server as it is now: show what that is, and let it run."""
-    found = _account(name)
+    found = _fetch_review(name)
     if not json:
         _print_lines(str(found["diff"]).split("\n") if found["diff"] else [])
     # Without a digest it would be a yes to whatever comes to hold the server back in the next moment.
@@ -93,7 +92,7 @@ def reject(name: Name, json: Json = False) -> None:
         print_paragraph(f"{name} is stopped and stays so. Take it out of external-mcps.json if you do not want it.")
 
 
-def _account(name: str) -> JsonObject:
+def _fetch_review(name: str) -> JsonObject:
     return _get(f"/servers/{quote(name, safe='')}")
 
 
@@ -108,7 +107,7 @@ def _why(row: JsonObject) -> str:
 
 def _get(path: str) -> JsonObject:
     async def ask() -> JsonObject:
-        async with HubClient.of(Home.from_environment()) as client:
+        async with CliHubClient.for_home(Home.from_environment()) as client:
             return await client.get(path)
 
     return asyncio.run(ask())
@@ -116,7 +115,7 @@ def _get(path: str) -> JsonObject:
 
 def _post(path: str, body: JsonObject) -> JsonObject:
     async def ask() -> JsonObject:
-        async with HubClient.of(Home.from_environment()) as client:
+        async with CliHubClient.for_home(Home.from_environment()) as client:
             return await client.post(path, body, _START_SECONDS)
 
     return asyncio.run(ask())

@@ -16,8 +16,7 @@ from annabelle.cli.hub_client import HubFile
 from annabelle.cli.hub_process import POLL_SECONDS, START_SECONDS, running_hub
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line
-from annabelle.cli.service_manager import Argv, ServiceManager, act, owner_of, service_manager
-from annabelle.cli.service_unit import ServicePlan
+from annabelle.cli.service_manager import Argv, ServiceManager, ServicePlan, owner_of, run_command, service_manager
 from annabelle.core.errors import CallerMistake, HubUnreachable, StorageTrouble, Unavailable
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.settings import Settings, load_settings
@@ -38,7 +37,7 @@ def service(context: typer.Context, json: Json = False) -> None:
 def show(json: Json = False) -> None:
     """Print what `install` would write, and where, without writing it."""
     manager = service_manager()
-    text = manager.text(_plan(Home.from_environment()))
+    text = manager.render(_build_plan(Home.from_environment()))
     if json:
         print_json({"manager": manager.name, "path": str(manager.file), "unit": text})
     else:
@@ -50,12 +49,12 @@ def show(json: Json = False) -> None:
 def install(json: Json = False) -> None:
     """Install the service and start it. Run it again after moving Annabelle or its home."""
     home, manager = Home.from_environment().prepare(), service_manager()
-    text = manager.text(_plan(home))
+    text = manager.render(_build_plan(home))
     _refuse_other_home(manager, home)
-    _write(manager.file, text)
+    _write_unit(manager.file, text)
     note, left = None, [*manager.enable(), *manager.start()]
-    if manager.works():
-        note, left = _start(manager, home), []
+    if manager.is_available():
+        note, left = _start_service(manager, home), []
     unknown = _only_in_this_terminal()
     if json:
         where = {"manager": manager.name, "path": str(manager.file)}
@@ -64,8 +63,8 @@ def install(json: Json = False) -> None:
     print_line(f"The service is installed in {manager.file}.")
     if note is not None:
         print_line(f"Annabelle runs at {note.url} (process {note.pid}), and starts again with the machine.")
-    _tell_next(manager, left, "start it")
-    for line in filter(None, [manager.advice(), _about(unknown)]):
+    _print_next_steps(manager, left, "start it")
+    for line in filter(None, [manager.advice(), _describe_unknown(unknown)]):
         print_line(line)
 
 
@@ -76,18 +75,18 @@ def remove(json: Json = False) -> None:
     there = manager.file.exists()
     left: list[Argv] = []
     if there:
-        works = manager.works()
+        works = manager.is_available()
         left = [] if works else [*manager.disable(), *manager.forget()]
         for argv in manager.disable() if works else []:
-            act(argv)
-        _delete(manager.file)
+            run_command(argv)
+        _delete_unit(manager.file)
         for argv in manager.forget() if works else []:
-            act(argv)
+            run_command(argv)
     if json:
         print_json({"manager": manager.name, "path": str(manager.file), "removed": there, "next": left})
         return
     print_line(f"The service is removed from {manager.file}." if there else "No service is installed.")
-    _tell_next(manager, left, "let it forget the service")
+    _print_next_steps(manager, left, "let it forget the service")
 
 
 @app.command()
@@ -95,7 +94,7 @@ def status(json: Json = False) -> None:
     """Show whether the service is installed and runs. Exit code 5 when it does not."""
     manager = service_manager()
     there = manager.file.exists()
-    state = (manager.state() if manager.works() else "unknown") if there else "not installed"
+    state = (manager.state() if manager.is_available() else "unknown") if there else "not installed"
     serves = manager.home_in(manager.file.read_text(encoding="utf-8")) if there else None
     if json:
         where = {"manager": manager.name, "path": str(manager.file)}
@@ -109,7 +108,7 @@ def status(json: Json = False) -> None:
         raise typer.Exit(HubUnreachable.exit_code)
 
 
-def _plan(home: Home) -> ServicePlan:
+def _build_plan(home: Home) -> ServicePlan:
     grace = load_settings(home).annabelle_shutdown_grace_seconds
     return ServicePlan(
         python=sys.executable,
@@ -132,12 +131,12 @@ def _refuse_other_home(manager: ServiceManager, home: Home) -> None:
         )
 
 
-def _start(manager: ServiceManager, home: Home) -> HubFile:
+def _start_service(manager: ServiceManager, home: Home) -> HubFile:
     """Hand the home over to the service manager, and wait until its hub is ready."""
     # Two hubs can not share a home. Stopping one loses nothing, so the service simply takes over.
     bring_down(home)
     for argv in [*manager.enable(), *manager.start()]:
-        act(argv)
+        run_command(argv)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         if (note := running_hub(home)) is not None:
@@ -150,14 +149,14 @@ def _start(manager: ServiceManager, home: Home) -> HubFile:
     )
 
 
-def _write(path: Path, text: str) -> None:
+def _write_unit(path: Path, text: str) -> None:
     try:
         write_atomically(path, text, mode=0o644)
     except OSError as error:
         raise StorageTrouble(f"{path} could not be written: {error.strerror}.") from error
 
 
-def _delete(path: Path) -> None:
+def _delete_unit(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -171,7 +170,7 @@ def _only_in_this_terminal() -> list[str]:
     )
 
 
-def _about(unknown: list[str]) -> str | None:
+def _describe_unknown(unknown: list[str]) -> str | None:
     if not unknown:
         return None
     return (
@@ -180,7 +179,7 @@ def _about(unknown: list[str]) -> str | None:
     )
 
 
-def _tell_next(manager: ServiceManager, left: list[Argv], what: str) -> None:
+def _print_next_steps(manager: ServiceManager, left: list[Argv], what: str) -> None:
     if left:
         print_line(f"{manager.name} can not be reached from here. To {what}, where it can be:")
         for argv in left:

@@ -1,25 +1,130 @@
-"""The service manager of this machine: where its files are, and the commands that make it act on them."""
+"""systemd and launchd: the unit or job Annabelle runs as, and the commands that manage it. It holds no secret."""
 
 from __future__ import annotations
 
 import os
+import plistlib
+import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from xml.parsers.expat import ExpatError
 
-from annabelle.cli.service_unit import (
-    LABEL,
-    LAUNCHD_LABEL,
-    ServicePlan,
-    home_of_job,
-    home_of_unit,
-    launchd_job,
-    systemd_unit,
-)
-from annabelle.core.errors import OperatorMistake, Unavailable
+from annabelle.core.errors import AlreadyRunning, CallerMistake, OperatorMistake, Unavailable
+from annabelle.core.home import HOME_VARIABLE
+
+LABEL = "annabelle"
+LAUNCHD_LABEL = "local.annabelle.hub"
+# Five starts within five minutes: a hub that can not run must not be started for ever.
+RESTART_SECONDS, BURST, BURST_SECONDS = 5, 5, 300
+# Starting again helps neither a mistaken setting nor a home that another process owns.
+HOPELESS = (OperatorMistake.exit_code, AlreadyRunning.exit_code)
+
+
+@dataclass(frozen=True, slots=True)
+class ServicePlan:
+    """What is started, for whom, and how long it may take to stop. `user` is named only in a unit of the system."""
+
+    python: str
+    home: Path
+    search_path: str
+    stop_seconds: int
+    user: str | None = None
+
+    @property
+    def argv(self) -> list[str]:
+        """The hub itself, in the foreground, with the Python of this install; -P imports nothing from the home."""
+        return [self.python, "-P", "-m", "annabelle.hub"]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Servers the user has added are found through the search path; everything else is in the home."""
+        return {HOME_VARIABLE: str(self.home), "PATH": self.search_path}
+
+
+def systemd_unit(plan: ServicePlan, *, system: bool) -> str:
+    """The unit file: of the system for root, of the user for everyone else."""
+    lines = [
+        "# Made by `annabelle service install`; `annabelle service remove` takes it away again.",
+        "[Unit]",
+        "Description=Annabelle, a personal AI assistant",
+        *(["After=network-online.target", "Wants=network-online.target"] if system else []),
+        f"StartLimitIntervalSec={BURST_SECONDS}",
+        f"StartLimitBurst={BURST}",
+        "",
+        "[Service]",
+        "Type=exec",
+        f"ExecStart={' '.join(_command_word(word) for word in plan.argv)}",
+        f"WorkingDirectory={_specifier_safe(str(plan.home))}",
+        *(f"Environment={_quoted(f'{name}={value}')}" for name, value in plan.environment.items()),
+        *([f"User={plan.user}"] if system and plan.user else []),
+        "Restart=on-failure",
+        f"RestartSec={RESTART_SECONDS}",
+        f"RestartPreventExitStatus={' '.join(str(code) for code in HOPELESS)}",
+        # The hub winds down its own children; only what is left of them is killed.
+        "KillMode=mixed",
+        f"TimeoutStopSec={plan.stop_seconds}",
+        "UMask=0077",
+        "NoNewPrivileges=yes",
+        "",
+        "[Install]",
+        f"WantedBy={'multi-user' if system else 'default'}.target",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def launchd_job(plan: ServicePlan, *, system: bool) -> str:
+    """The property list: an agent of the user, or a daemon for root."""
+    job: dict[str, object] = {
+        "Label": LAUNCHD_LABEL,
+        "ProgramArguments": plan.argv,
+        "WorkingDirectory": str(plan.home),
+        "EnvironmentVariables": plan.environment,
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        # launchd knows no limit on starts, so the pause between two is longer.
+        "ThrottleInterval": 6 * RESTART_SECONDS,
+        "ExitTimeOut": plan.stop_seconds,
+        "Umask": 0o077,
+    }
+    if system and plan.user:
+        job["UserName"] = plan.user
+    return plistlib.dumps(job).decode()
+
+
+def home_of_unit(text: str) -> str | None:
+    """The home an installed unit serves; None when it does not say."""
+    found = re.search(rf'^Environment="{HOME_VARIABLE}=(.*)"$', text, re.MULTILINE)
+    return re.sub(r"\\(.)|%(%)", r"\1\2", found[1]) if found else None
+
+
+def home_of_job(text: str) -> str | None:
+    """The home an installed launchd job serves; None when it does not say."""
+    try:
+        job = plistlib.loads(text.encode())
+        return str(job["EnvironmentVariables"][HOME_VARIABLE])
+    except (plistlib.InvalidFileException, ExpatError, KeyError, TypeError):
+        return None
+
+
+def _specifier_safe(text: str) -> str:
+    if not text.isprintable():
+        raise CallerMistake(f"A service can not be made for {text!r}: the name has invisible characters in it.")
+    return text.replace("%", "%%")
+
+
+def _quoted(text: str) -> str:
+    escaped = _specifier_safe(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _command_word(text: str) -> str:
+    """A word of ExecStart, where a dollar would begin a variable."""
+    return _quoted(text).replace("$", "$$") if re.search(r"[^\w./+@:-]", text) else text
+
 
 COMMAND_SECONDS = 60.0
 _AWAKE = {"initializing", "starting", "running", "degraded", "maintenance"}
@@ -34,9 +139,9 @@ class ServiceManager(Protocol):
     def name(self) -> str: ...
     @property
     def file(self) -> Path: ...
-    def text(self, plan: ServicePlan) -> str: ...
+    def render(self, plan: ServicePlan) -> str: ...
     def home_in(self, text: str) -> str | None: ...
-    def works(self) -> bool: ...
+    def is_available(self) -> bool: ...
     def enable(self) -> list[Argv]: ...
     def start(self) -> list[Argv]: ...
     def disable(self) -> list[Argv]: ...
@@ -69,15 +174,15 @@ class Systemd:
     def _command(self, *words: str) -> Argv:
         return ["systemctl", *([] if self.system else ["--user"]), *words]
 
-    def text(self, plan: ServicePlan) -> str:
+    def render(self, plan: ServicePlan) -> str:
         return systemd_unit(plan, system=self.system)
 
     def home_in(self, text: str) -> str | None:
         return home_of_unit(text)
 
-    def works(self) -> bool:
+    def is_available(self) -> bool:
         """In a container the program often exists while nothing listens to it."""
-        return shutil.which("systemctl") is not None and said(self._command("is-system-running")) in _AWAKE
+        return shutil.which("systemctl") is not None and read_command(self._command("is-system-running")) in _AWAKE
 
     def enable(self) -> list[Argv]:
         return [self._command("daemon-reload"), self._command("enable", self._unit)]
@@ -92,7 +197,7 @@ class Systemd:
         return [self._command("daemon-reload")]
 
     def state(self) -> str:
-        return said(self._command("is-active", self._unit)) or "unknown"
+        return read_command(self._command("is-active", self._unit)) or "unknown"
 
     def advice(self) -> str | None:
         user = owner_of(Path.home())
@@ -120,13 +225,13 @@ class Launchd:
     def _domain(self) -> str:
         return "system" if self.system else f"gui/{os.getuid()}"
 
-    def text(self, plan: ServicePlan) -> str:
+    def render(self, plan: ServicePlan) -> str:
         return launchd_job(plan, system=self.system)
 
     def home_in(self, text: str) -> str | None:
         return home_of_job(text)
 
-    def works(self) -> bool:
+    def is_available(self) -> bool:
         return shutil.which("launchctl") is not None
 
     def enable(self) -> list[Argv]:
@@ -143,7 +248,7 @@ class Launchd:
         return []
 
     def state(self) -> str:
-        shown = said(["launchctl", "print", f"{self._domain}/{LAUNCHD_LABEL}"]) if self.works() else ""
+        shown = read_command(["launchctl", "print", f"{self._domain}/{LAUNCHD_LABEL}"]) if self.is_available() else ""
         if not shown:
             return "inactive"
         return "active" if "state = running" in shown else "loaded"
@@ -173,7 +278,7 @@ def owner_of(path: Path) -> str:
         return str(path.stat().st_uid)
 
 
-def said(argv: Argv) -> str:
+def read_command(argv: Argv) -> str:
     """What a command answers on stdout; nothing when it can not be run."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COMMAND_SECONDS)
@@ -182,7 +287,7 @@ def said(argv: Argv) -> str:
     return done.stdout.strip()
 
 
-def act(argv: Argv) -> None:
+def run_command(argv: Argv) -> None:
     """Run a command of the service manager; its own words when it refuses."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=COMMAND_SECONDS)

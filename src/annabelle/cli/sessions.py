@@ -8,10 +8,9 @@ from urllib.parse import quote
 
 import typer
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
@@ -30,7 +29,7 @@ def sessions(context: typer.Context, json: Json = False) -> None:
 @app.command("list")
 def list_sessions(json: Json = False) -> None:
     """List your conversations, the one used last first."""
-    found = asyncio.run(_threads())
+    found = asyncio.run(_fetch_threads())
     if json:
         print_json({"sessions": found})
     elif found:
@@ -58,11 +57,11 @@ def clear(session: Thread, json: Json = False) -> None:
         print_line("This conversation starts afresh; what was said is archived.")
 
 
-async def _threads() -> list[JsonObject]:
-    async with HubClient.of(Home.from_environment()) as client:
+async def _fetch_threads() -> list[JsonObject]:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return cast("list[JsonObject]", (await client.get("/threads"))["threads"])
 
 
 async def _clear(thread_id: str) -> JsonObject:
-    async with HubClient.of(Home.from_environment()) as client:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return await client.post(f"/threads/{quote(thread_id, safe='')}/clear", {})

@@ -1,4 +1,4 @@
-"""`config/settings.env`, read and changed without disturbing what else is in it."""
+"""Reads and changes `config/settings.env`, and finds the settings a running hub was started with."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import Annotated, get_args
 from dotenv import dotenv_values
 from pydantic import SecretStr, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from annabelle.cli.hub_client import HubFile
 from annabelle.core.errors import ConfigMistake, NotFound, StorageTrouble
-from annabelle.core.home import write_atomically
+from annabelle.core.home import Home, write_atomically
 from annabelle.core.settings import Settings
 
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=")
@@ -108,3 +110,50 @@ def _quote(value: str) -> str:
         return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+class _ExplicitSettings(Settings):
+    """Settings from what is handed over and nothing else: the environment of this process is another one."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
+def read_hub_settings(home: Home, note: HubFile) -> Settings | None:
+    """What the hub goes by; None where that can not be known from here."""
+    environment = _environment_of(note.pid)
+    if environment is None or _changed_since(home.settings_file, note):
+        return None
+    known = SettingsFile(home.settings_file).values() | {name.upper(): value for name, value in environment.items()}
+    try:
+        return _ExplicitSettings.model_validate(
+            {name: known[name.upper()] for name in Settings.model_fields if known.get(name.upper())}
+        )
+    except ValidationError:
+        return None
+
+
+def _environment_of(pid: int) -> dict[str, str] | None:
+    """The environment a process of ours was started with. Only Linux tells."""
+    try:
+        text = Path(f"/proc/{pid}/environ").read_bytes().decode("utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+
+
+def _changed_since(file: Path, note: HubFile) -> bool:
+    """Whether the file is younger than the hub, which read it once when it started."""
+    try:
+        changed = file.stat().st_mtime
+    except OSError:
+        return False
+    return note.started is None or changed > note.started.timestamp()

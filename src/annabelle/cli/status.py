@@ -7,10 +7,9 @@ from typing import cast
 
 import typer
 
-from annabelle.cli.hub_client import HubClient, read_hub_file
+from annabelle.cli.hub_client import CliHubClient, read_hub_file
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
 from annabelle.core.errors import HubUnreachable
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
@@ -23,7 +22,7 @@ def status(json: Json = False) -> None:
     """Show what runs and how it is doing. Exit code 5 when nothing runs."""
     home = Home.from_environment()
     try:
-        found = asyncio.run(_status(home))
+        found = asyncio.run(_fetch_status(home))
     except HubUnreachable:
         if json:
             print_json({"running": False})
@@ -32,26 +31,33 @@ def status(json: Json = False) -> None:
     if json:
         print_json({"running": True, **found})
         return
-    draw(home, found)
+    print_status(home, found)
 
 
-async def _status(home: Home) -> JsonObject:
-    async with HubClient.of(home) as client:
+async def _fetch_status(home: Home) -> JsonObject:
+    async with CliHubClient.for_home(home) as client:
         return await client.get("/status")
 
 
-def draw(home: Home, found: JsonObject) -> None:
+def print_status(home: Home, found: JsonObject) -> None:
     """The hub, its agents, its servers and its notices, for a person."""
     note = read_hub_file(home)
     if note is not None:
-        since = _age(found.get("uptimeSeconds"))
+        since = _format_uptime(found.get("uptimeSeconds"))
         print_line(f"Annabelle {note.version} runs at {note.url} (process {note.pid}){since}.")
     agents = [
-        (_text(row, "agentId"), _state_of(row), _model_of(row), _pid(row), _hour_of(row), _calls_of(row))
+        (_field_text(row, "agentId"), _state_of(row), _model_of(row), _pid(row), _hour_of(row), _calls_of(row))
         for row in _rows(found.get("agents"))
     ]
     servers = [
-        (_text(row, "name"), _server_state(row), _text(row, "tools"), _pid(row), _text(row, "restarts"), _trouble(row))
+        (
+            _field_text(row, "name"),
+            _server_state(row),
+            _field_text(row, "tools"),
+            _pid(row),
+            _field_text(row, "restarts"),
+            _describe_trouble(row),
+        )
         for row in _rows(found.get("servers"))
     ]
     for titles, rows in (
@@ -65,10 +71,10 @@ def draw(home: Home, found: JsonObject) -> None:
     if notices:
         print_line("")
     for notice in notices:
-        print_paragraph(f"· {clean(_text(notice, 'text'))}")
+        print_paragraph(f"· {clean(_field_text(notice, 'text'))}")
 
 
-def _age(seconds: object) -> str:
+def _format_uptime(seconds: object) -> str:
     if not isinstance(seconds, int | float):
         return ""
     for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
@@ -83,19 +89,22 @@ def _state_of(agent: JsonObject) -> str:
     if agent.get("stopped"):
         return "stopped, until: annabelle resume"
     if agent.get("paused"):
-        return f"paused: {_text(agent, 'pauseReason')}"
+        return f"paused: {_field_text(agent, 'pauseReason')}"
     if not agent.get("enabled", True):
         return "switched off"
     if agent.get("flapping"):
         return "keeps failing"
-    state, turns = _text(agent, "state"), agent.get("turns")
+    state, turns = _field_text(agent, "state"), agent.get("turns")
     if state == "stopped":
         return "ready, starts with its next message"
     return f"{state}, answering {turns}" if turns else state
 
 
 def _model_of(agent: JsonObject) -> str:
-    return ":".join(filter(None, [_text(agent, "llmProvider"), _text(agent, "model")])) or "chosen automatically"
+    return (
+        ":".join(filter(None, [_field_text(agent, "llmProvider"), _field_text(agent, "model")]))
+        or "chosen automatically"
+    )
 
 
 def _hour_of(agent: JsonObject) -> str:
@@ -106,20 +115,20 @@ def _hour_of(agent: JsonObject) -> str:
 
 
 def _calls_of(agent: JsonObject) -> str:
-    most = _text(agent, "worstCaseModelCalls")
+    most = _field_text(agent, "worstCaseModelCalls")
     return f"at most {most}" if most else ""
 
 
 def _pid(row: JsonObject) -> str:
-    return _text(row, "pid") or "–"
+    return _field_text(row, "pid") or "–"
 
 
 def _server_state(server: JsonObject) -> str:
-    return "incomplete" if server.get("missing") and server.get("available") else _text(server, "state")
+    return "incomplete" if server.get("missing") and server.get("available") else _field_text(server, "state")
 
 
-def _trouble(server: JsonObject) -> str:
-    return clean(_text(server, "missing") or _text(server, "lastError"))
+def _describe_trouble(server: JsonObject) -> str:
+    return clean(_field_text(server, "missing") or _field_text(server, "lastError"))
 
 
 def _rows(value: object) -> list[JsonObject]:
@@ -127,6 +136,6 @@ def _rows(value: object) -> list[JsonObject]:
     return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
 
 
-def _text(row: JsonObject, name: str) -> str:
+def _field_text(row: JsonObject, name: str) -> str:
     value = row.get(name)
     return "" if value is None else str(value)

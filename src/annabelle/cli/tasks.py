@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_paragraph, print_table
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_paragraph, print_table
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 
@@ -19,7 +18,7 @@ _KINDS = {"subagent": "subagent", "tool_call": "tool call"}
 @app.command()
 def tasks(json: Json = False) -> None:
     """List the work that agents handed on, newest first."""
-    found = asyncio.run(_tasks())
+    found = asyncio.run(_fetch_tasks())
     if json:
         print_json({"tasks": found})
     elif found:
@@ -28,8 +27,8 @@ def tasks(json: Json = False) -> None:
         print_paragraph("Nothing was handed on yet: neither to a subagent nor to the background.")
 
 
-async def _tasks() -> list[JsonObject]:
-    async with HubClient.of(Home.from_environment()) as client:
+async def _fetch_tasks() -> list[JsonObject]:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return cast("list[JsonObject]", (await client.get("/tasks"))["tasks"])
 
 

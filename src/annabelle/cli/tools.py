@@ -9,11 +9,9 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.hub_client import HubClient
+from annabelle.cli.hub_client import CliHubClient, call_tool, raise_if_failed
 from annabelle.cli.options import Json, command_app
-from annabelle.cli.output import print_json, print_line, print_table
-from annabelle.cli.screen import clean
-from annabelle.cli.tool_calls import call_tool, succeeded
+from annabelle.cli.output import clean, print_json, print_line, print_table
 from annabelle.core.contract import ToolList
 from annabelle.core.errors import CallerMistake
 from annabelle.core.home import Home
@@ -35,7 +33,7 @@ def list_tools(
     json: Json = False,
 ) -> None:
     """List the tools that can be called now."""
-    listing = asyncio.run(_listing())
+    listing = asyncio.run(_fetch_tools())
     found = [tool for tool in listing.tools if words.lower() in f"{tool.name} {tool.description}".lower()]
     if json:
         print_json({"version": listing.version, "tools": found})
@@ -58,7 +56,7 @@ def call(
     result = asyncio.run(_call(name, arguments or []))
     if json:
         print_json(result)
-    succeeded(result)
+    raise_if_failed(result)
     if not json:
         print_line(result.text)
 
@@ -75,13 +73,13 @@ def _kind(tool: ToolSpec) -> str:
     return "destroys" if tool.annotations.destructive else "writes"
 
 
-async def _listing() -> ToolList:
-    async with HubClient.of(Home.from_environment()) as client:
+async def _fetch_tools() -> ToolList:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         return ToolList.model_validate(await client.get("/tools/list"))
 
 
 async def _call(name: str, given: list[str]) -> ToolResult:
-    async with HubClient.of(Home.from_environment()) as client:
+    async with CliHubClient.for_home(Home.from_environment()) as client:
         listing = ToolList.model_validate(await client.get("/tools/list"))
         # A name that is not in the list goes on to the hub, whose refusal names the closest ones.
         schema = next((tool.input_schema for tool in listing.tools if tool.name == name), JsonObject())
@@ -104,11 +102,11 @@ def parse_arguments(given: list[str], schema: JsonObject) -> JsonObject:
             raise CallerMistake(
                 f"{pair!r} is not of the form key=value.", hint="Or give one JSON object with all arguments."
             )
-        arguments[key] = _value(text, properties.get(key, {}))
+        arguments[key] = _parse_value(text, properties.get(key, {}))
     return arguments
 
 
-def _value(text: str, schema: JsonObject) -> object:
+def _parse_value(text: str, schema: JsonObject) -> object:
     """Text stays text where the tool wants text; elsewhere it is read as JSON when it is JSON."""
     if schema.get("type") == "string":
         return text

@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from annabelle.core.errors import ErrorBody
-from annabelle.core.events import TurnEvent
+from annabelle.core.messages import TurnEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class TextAdded:
     """More text of the step that speaks now."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class TextReplaced:
     """The text of this step is this instead; forget what was shown of it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Thinking:
+class ReasoningAdded:
     text: str
 
 
@@ -49,35 +49,46 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Noticed:
+class NoticeAdded:
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApprovalAsked:
     """The turn waits for the person's answer to this question; the message behind it is the question in words."""
 
     approval_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class ReplySent:
     """The message as it was delivered."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class TurnViewFailed:
     error: ErrorBody
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TurnViewEnded:
     pass
 
 
-Change = Added | Replaced | Thinking | ToolStarted | ToolFinished | Noticed | Asked | Sent | Failed | Ended
+TurnChange = (
+    TextAdded
+    | TextReplaced
+    | ReasoningAdded
+    | ToolStarted
+    | ToolFinished
+    | NoticeAdded
+    | ApprovalAsked
+    | ReplySent
+    | TurnViewFailed
+    | TurnViewEnded
+)
 
 
 @dataclass(slots=True)
@@ -91,7 +102,7 @@ class TurnView:
     _whole: bool = False
     _seen: set[str] = field(default_factory=set[str])
 
-    def apply(self, event: TurnEvent) -> list[Change]:
+    def apply(self, event: TurnEvent) -> list[TurnChange]:
         """What this event changes on a screen: often one thing, nothing for what was known or is out of date."""
         if event.message_id != self.message_id or event.key in self._seen:
             return []
@@ -99,31 +110,31 @@ class TurnView:
         data = event.data
         match event.type:
             case "text":
-                return self._speak(event)
+                return self._apply_text(event)
             case "think":
-                return [Thinking(_text(data, "text"))] if event.attempt >= self._attempt else []
+                return [ReasoningAdded(_text_field(data, "text"))] if event.attempt >= self._attempt else []
             case "tool_start":
                 arguments = data.get("arguments")
                 known = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}
-                return [ToolStarted(_text(data, "call_id"), _text(data, "name"), known)]
+                return [ToolStarted(_text_field(data, "call_id"), _text_field(data, "name"), known)]
             case "tool_complete":
                 # A call that waits was not made: the question says all there is to say.
-                return [] if data.get("status") == "waiting" else [_finished(data)]
+                return [] if data.get("status") == "waiting" else [_parse_finished(data)]
             case "notice":
-                return [Noticed(_text(data, "text") or _text(data, "message"))]
+                return [NoticeAdded(_text_field(data, "text") or _text_field(data, "message"))]
             case "approval":
-                return [Asked(_text(data, "approval_id"))] if data.get("approval_id") else []
+                return [ApprovalAsked(_text_field(data, "approval_id"))] if data.get("approval_id") else []
             case "message":
-                return [Sent(_text(data, "text"))]
+                return [ReplySent(_text_field(data, "text"))]
             case "error":
-                return [Failed(failure_in(data, _text(data, "text")))]
+                return [TurnViewFailed(parse_failure(data, _text_field(data, "text")))]
             case "done":
-                return [Ended()]
+                return [TurnViewEnded()]
             case _:
                 return []
 
-    def _speak(self, event: TurnEvent) -> list[Change]:
-        text = _text(event.data, "text")
+    def _apply_text(self, event: TurnEvent) -> list[TurnChange]:
+        text = _text_field(event.data, "text")
         final = event.data.get("final") is True
         outdated = event.step == self._step and event.attempt < self._attempt and not final
         if event.step < self._step or outdated:
@@ -133,43 +144,43 @@ class TurnView:
         if final:
             # The finished text of a step is a fact, whichever attempt it came from.
             shown, self._text, self._whole = self._text, text, True
-            return _difference(shown, text)
+            return _text_changes(shown, text)
         if self._whole:
             return []
         if event.attempt > self._attempt:
             shown, self._text, self._attempt = self._text, text, event.attempt
-            return [Replaced(text)] if shown else [Added(text)]
+            return [TextReplaced(text)] if shown else [TextAdded(text)]
         self._text += text
-        return [Added(text)] if text else []
+        return [TextAdded(text)] if text else []
 
 
-def _difference(shown: str, whole: str) -> list[Change]:
+def _text_changes(shown: str, whole: str) -> list[TurnChange]:
     if shown == whole:
         return []
-    return [Added(whole[len(shown) :])] if whole.startswith(shown) else [Replaced(whole)]
+    return [TextAdded(whole[len(shown) :])] if whole.startswith(shown) else [TextReplaced(whole)]
 
 
-def _finished(data: dict[str, object]) -> ToolFinished:
+def _parse_finished(data: dict[str, object]) -> ToolFinished:
     duration = data.get("duration_ms")
     return ToolFinished(
-        call_id=_text(data, "call_id"),
-        name=_text(data, "name"),
+        call_id=_text_field(data, "call_id"),
+        name=_text_field(data, "name"),
         worked=data.get("status") == "success",
-        summary=_text(data, "summary") or _text(data, "error"),
+        summary=_text_field(data, "summary") or _text_field(data, "error"),
         duration_ms=float(duration) if isinstance(duration, int | float) else 0.0,
     )
 
 
-def failure_in(data: dict[str, object], text: str = "") -> ErrorBody:
+def parse_failure(data: dict[str, object], text: str = "") -> ErrorBody:
     """The error an event or a stored reply carries; its plain text when it carries no more."""
     inner = data.get("error")
     fields = cast("dict[str, object]", inner) if isinstance(inner, dict) else data
-    message = _text(fields, "message") or text or "The turn failed."
+    message = _text_field(fields, "message") or text or "The turn failed."
     return ErrorBody(
-        code=_text(fields, "code") or "internal_error", message=message, hint=_text(fields, "hint") or None
+        code=_text_field(fields, "code") or "internal_error", message=message, hint=_text_field(fields, "hint") or None
     )
 
 
-def _text(data: dict[str, object], name: str) -> str:
+def _text_field(data: dict[str, object], name: str) -> str:
     value = data.get(name)
     return value if isinstance(value, str) else ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from annabelle.cli.hub_client import HubFile
-from annabelle.cli.hub_process import other_hub, running_hub, start_hub, wait_until_ready
+from annabelle.cli.hub_process import running_hub, start_hub, wait_for_other_hub, wait_until_ready
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line
-from annabelle.cli.patience import Patience
+from annabelle.cli.spinner import Spinner
 from annabelle.core.errors import AlreadyRunning
 from annabelle.core.home import Home
 
@@ -29,8 +29,8 @@ def bring_up(home: Home) -> tuple[HubFile, bool]:
     note = running_hub(home)
     if note is not None:
         return note, False
-    with Patience("Starting Annabelle"):
+    with Spinner("Starting Annabelle"):
         try:
-            return wait_until_ready(home, start_hub(home, leashed=False)), True
+            return wait_until_ready(home, start_hub(home, die_with_parent=False)), True
         except AlreadyRunning as refusal:
-            return other_hub(home, refusal), False
+            return wait_for_other_hub(home, refusal), False

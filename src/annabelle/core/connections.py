@@ -31,7 +31,7 @@ class GoogleAccount(BaseModel):
     scopes: list[str] = Field(default_factory=list[str])
 
 
-class Door(BaseModel):
+class MailServerAddress(BaseModel):
     """Where a mail server listens. `tls` from the first byte, or `starttls` after the greeting."""
 
     model_config = _KEPT
@@ -49,8 +49,8 @@ class MailAccount(BaseModel):
     address: str
     username: str
     password: SecretStr
-    imap: Door
-    smtp: Door
+    imap: MailServerAddress
+    smtp: MailServerAddress
     caldav_url: str | None = None
     caldav_username: str | None = None
     caldav_password: SecretStr | None = None
@@ -95,7 +95,7 @@ def write_connection(home: Home, kind: str, account: BaseModel) -> None:
     try:
         home.connections.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.connections.chmod(0o700)
-        write_atomically(connection_file(home, kind), _revealed(account), 0o600)
+        write_atomically(connection_file(home, kind), _dump_with_secrets(account), 0o600)
     except OSError as error:
         raise StorageTrouble(
             f"The account could not be kept: {error.strerror}.", hint=f"Fix {home.connections} and connect again."
@@ -111,7 +111,7 @@ def remove_connection(home: Home, kind: str) -> bool:
     return True
 
 
-def _revealed(account: BaseModel) -> str:
+def _dump_with_secrets(account: BaseModel) -> str:
     """The one place where the secrets are written out: the file they are kept in."""
 
     def reveal(value: object) -> object:
@@ -121,8 +121,8 @@ def _revealed(account: BaseModel) -> str:
             return {name: reveal(getattr(value, name)) for name in type(value).model_fields}
         return value
 
-    return _Any.model_validate(reveal(account)).model_dump_json(indent=2)
+    return _AnyFields.model_validate(reveal(account)).model_dump_json(indent=2)
 
 
-class _Any(BaseModel):
+class _AnyFields(BaseModel):
     model_config = ConfigDict(extra="allow")

@@ -22,10 +22,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import ErrorBody
-from annabelle.core.events import TurnEvent
-from annabelle.core.memory import FactCategory, Trust
-from annabelle.core.messages import OWNER, now
+from annabelle.core.messages import OWNER, TurnEvent, now
 from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.core.trust import FactCategory, Trust
 
 TOKEN_HEADER = "X-Annabelle-Token"  # noqa: S105  the header's name, not a token
 TRACE_HEADER = "X-Trace-Id"
@@ -35,11 +34,11 @@ TERMINAL = "cli"
 TOOLS_VERSION_HEADER = "X-Tools-Version"
 
 
-class Frozen(BaseModel):
+class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class TurnLimits(Frozen):
+class TurnLimits(FrozenModel):
     """What bounds one turn (LOOP-02, LOOP-10). Reaching one returns what was gathered, with a clear sentence."""
 
     max_steps: int = Field(default=8, ge=1, le=50)
@@ -54,7 +53,7 @@ class TurnLimits(Frozen):
 ThinkingStrategy = Literal["adaptive", "sliding-window", "semantic", "token-budget"]
 
 
-class ThinkingSettings(Frozen):
+class ThinkingSettings(FrozenModel):
     """What an agent does about a long history before it asks the model (CMP-09)."""
 
     enabled: bool = True
@@ -65,7 +64,7 @@ class ThinkingSettings(Frozen):
     workspace: bool = Field(default=False, description="Whether conversations have a workspace too; tasks always do")
 
 
-class AgentProfile(Frozen):
+class AgentProfile(FrozenModel):
     """How one agent thinks: fixed for the life of its thinker process."""
 
     agent_id: str
@@ -78,7 +77,7 @@ class AgentProfile(Frozen):
     temporary: bool = Field(default=False, description="All it keeps is in its folder, and goes with it (AGT-04)")
 
 
-class ParkedCall(Frozen):
+class ParkedCall(FrozenModel):
     """A call that was not made yet. With an `approval_id` it waits for the person, without one behind such a call."""
 
     model_id: str
@@ -87,7 +86,7 @@ class ParkedCall(Frozen):
     approval_id: str | None = None
 
 
-class ParkedTurn(Frozen):
+class ParkedTurn(FrozenModel):
     """All a turn needs to go on after the person has answered; no process waits meanwhile (POL-03).
 
     `messages` are the turn's own, from its first response to the one whose calls wait; `answered` are the results of
@@ -101,7 +100,7 @@ class ParkedTurn(Frozen):
     progress: JsonObject = Field(default_factory=dict)
 
 
-class Answered(Frozen):
+class AnsweredApproval(FrozenModel):
     """What the person said to one question."""
 
     approval_id: str
@@ -110,15 +109,15 @@ class Answered(Frozen):
     note: str = ""
 
 
-class Resumption(Frozen):
+class Resumption(FrozenModel):
     """A parked turn and the answers it waited for."""
 
     message_id: str = Field(description="The message whose turn was parked first")
     parked: ParkedTurn
-    answers: tuple[Answered, ...]
+    answers: tuple[AnsweredApproval, ...]
 
 
-class TurnBrief(Frozen):
+class TurnBrief(FrozenModel):
     """Everything a thinker needs to answer one message. It never learns which kind of agent asked (ROADMAP)."""
 
     message_id: str
@@ -140,12 +139,12 @@ class TurnBrief(Frozen):
     resume: Resumption | None = Field(default=None, description="Go on with this parked turn instead of a new one")
 
 
-class TurnAccepted(Frozen):
+class TurnAccepted(FrozenModel):
     message_id: str
     state: Literal["running", "done", "failed"]
 
 
-class Usage(Frozen):
+class TokenUsage(FrozenModel):
     """Tokens of one or several model calls, and what they cost."""
 
     input_tokens: int = 0
@@ -153,9 +152,9 @@ class Usage(Frozen):
     cached_tokens: int = 0
     cost_usd: float | None = None
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: TokenUsage) -> TokenUsage:
         costs = [c for c in (self.cost_usd, other.cost_usd) if c is not None]
-        return Usage(
+        return TokenUsage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
@@ -163,7 +162,7 @@ class Usage(Frozen):
         )
 
 
-class TurnResult(Frozen):
+class TurnResult(FrozenModel):
     """How a turn ended. `sent_by_tool` means the answer already went out through send_message (RTR-07)."""
 
     message_id: str
@@ -171,7 +170,7 @@ class TurnResult(Frozen):
     text: str = ""
     tools_used: tuple[str, ...] = ()
     steps: int = 0
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     sent_by_tool: bool = False
     limit: str | None = Field(default=None, description="The limit that ended the turn, if one did")
     error: ErrorBody | None = None
@@ -179,13 +178,13 @@ class TurnResult(Frozen):
     parked: ParkedTurn | None = Field(default=None, description="The turn waits for the person; `text` asks them")
 
 
-class TurnState(Frozen):
+class TurnState(FrozenModel):
     message_id: str
     state: Literal["running", "done", "failed"]
     result: TurnResult | None = None
 
 
-class StreamedEvent(Frozen):
+class StreamedEvent(FrozenModel):
     """One line of the thinker's event stream. A reader that comes back with another `stream` starts at zero."""
 
     stream: str
@@ -193,7 +192,7 @@ class StreamedEvent(Frozen):
     event: TurnEvent
 
 
-class PastTurn(Frozen):
+class PastTurn(FrozenModel):
     """One remembered exchange, as it is read for facts."""
 
     conversation_id: int
@@ -205,7 +204,7 @@ class PastTurn(Frozen):
     trust: Trust = Field(default="trusted", description="Untrusted when the answer may repeat what others wrote")
 
 
-class ExtractBrief(Frozen):
+class ExtractBrief(FrozenModel):
     """Asks for the facts in a stretch of conversation (MEM-07). The same id again costs no second model call."""
 
     extraction_id: str = Field(max_length=100, pattern=r"^[\w:.-]+$")
@@ -217,7 +216,7 @@ class ExtractBrief(Frozen):
     min_confidence: float = Field(default=0.7, ge=0, le=1)
 
 
-class LearntFact(Frozen):
+class LearntFact(FrozenModel):
     """A fact with the words it was read from. Trust follows from where those words stand, not from the model."""
 
     fact: str
@@ -228,13 +227,13 @@ class LearntFact(Frozen):
     trust: Trust
 
 
-class ExtractResult(Frozen):
+class ExtractResult(FrozenModel):
     facts: tuple[LearntFact, ...] = ()
     refused: str | None = Field(default=None, description="Why nothing was learnt, when the model's answer was no use")
     unfit: bool = Field(default=False, description="The model was not asked: no model that could do it is configured")
 
 
-class KnownFact(Frozen):
+class KnownFact(FrozenModel):
     """A current fact as it is given to whoever proposes how to tidy."""
 
     fact_id: int
@@ -245,7 +244,7 @@ class KnownFact(Frozen):
     updated_at: datetime
 
 
-class TidyAction(Frozen):
+class TidyAction(FrozenModel):
     """One proposed change. Facts are retired, never destroyed: undo brings them back."""
 
     kind: Literal["merge", "update", "delete"]
@@ -255,30 +254,30 @@ class TidyAction(Frozen):
     reason: str = ""
 
 
-class TidyBrief(Frozen):
+class TidyBrief(FrozenModel):
     tidy_id: str = Field(max_length=100, pattern=r"^[\w:.-]+$")
     user_id: str
     trace_id: str
     facts: tuple[KnownFact, ...] = Field(min_length=1, max_length=200)
 
 
-class TidyResult(Frozen):
+class TidyFactsResult(FrozenModel):
     actions: tuple[TidyAction, ...] = ()
     refused: str | None = None
 
 
-class ClearSession(Frozen):
+class ClearSession(FrozenModel):
     thread_id: str
 
 
-class ToolList(Frozen):
+class ToolList(FrozenModel):
     """The tools this caller may use. `version` changes whenever the list does (RTR-06)."""
 
     version: str
     tools: tuple[ToolSpec, ...]
 
 
-class ToolCall(Frozen):
+class ToolCall(FrozenModel):
     """A call of one tool. `call_id` (agents only) makes a repeat replay the first result."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -287,7 +286,7 @@ class ToolCall(Frozen):
     message_id: str | None = Field(default=None, max_length=60)
 
 
-class Reserve(Frozen):
+class Reserve(FrozenModel):
     """Asked before every model call, so that a cap can say no before money is spent (CST-09)."""
 
     call_id: str
@@ -303,14 +302,14 @@ class Reserve(Frozen):
     price_known: bool = Field(default=True, description="False when the dearest known price stands in for this one's")
 
 
-class Reservation(Frozen):
+class Reservation(FrozenModel):
     call_id: str
     allowed: bool
     reason: str | None = None
     hint: str | None = None
 
 
-class ModelCall(Frozen):
+class ModelCall(FrozenModel):
     """The record of one finished model call (LLM-07)."""
 
     call_id: str
@@ -321,13 +320,15 @@ class ModelCall(Frozen):
     purpose: str
     provider: str
     model: str
-    usage: Usage
+    usage: TokenUsage
     duration_ms: float
     outcome: Literal["ok", "error", "cancelled"] = "ok"
     error_code: str | None = None
 
     @classmethod
-    def of(cls, asked: Reserve, usage: Usage, seconds: float, outcome: Literal["ok", "error"] = "ok") -> ModelCall:
+    def from_reservation(
+        cls, asked: Reserve, usage: TokenUsage, seconds: float, outcome: Literal["ok", "error"] = "ok"
+    ) -> ModelCall:
         """What became of a call that was reserved, for those who think outside any turn's trace."""
         return cls(
             call_id=asked.call_id,
@@ -344,7 +345,7 @@ class ModelCall(Frozen):
         )
 
 
-class ThinkerBoot(Frozen):
+class ThinkerBoot(FrozenModel):
     """What an adopted thinker process reads from its standard input: its identity, and no more than it needs."""
 
     agent: AgentProfile

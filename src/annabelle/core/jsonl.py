@@ -12,12 +12,12 @@ from annabelle.core.errors import StorageTrouble
 
 _log = logging.getLogger(__name__)
 
-Record = dict[str, object]
+JsonRecord = dict[str, object]
 
 
-def append(path: Path, records: Iterable[Record], *, durable: bool = True) -> None:
+def append_records(path: Path, records: Iterable[JsonRecord], *, durable: bool = True) -> None:
     """Add records in one write. A crash leaves all of them, or one torn line at the end that `load` repairs."""
-    blob = _blob(records)
+    blob = _encode_records(records)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -40,14 +40,14 @@ def append(path: Path, records: Iterable[Record], *, durable: bool = True) -> No
         ) from error
 
 
-def rewrite(path: Path, records: Iterable[Record]) -> None:
+def rewrite_records(path: Path, records: Iterable[JsonRecord]) -> None:
     """Put these records in the place of all that were there. A crash leaves the old file or the new one, whole."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(_blob(records))
+            file.write(_encode_records(records))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -68,13 +68,13 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def load(path: Path) -> list[Record]:
+def load_records(path: Path) -> list[JsonRecord]:
     """Every readable record. A torn last line is cut off the file; a damaged line in the middle is passed over."""
     try:
         blob = path.read_bytes()
     except FileNotFoundError:
         return []
-    records: list[Record] = []
+    records: list[JsonRecord] = []
     good_until = position = 0
     for line in blob.splitlines(keepends=True):
         position += len(line)
@@ -85,24 +85,24 @@ def load(path: Path) -> list[Record]:
         elif line.strip():
             _log.warning("%s: a damaged line before byte %d was passed over", path.name, position)
     if good_until < len(blob):
-        _cut(path, good_until)
+        _truncate(path, good_until)
     elif blob and not blob.endswith(b"\n"):
-        append(path, [], durable=False)
+        append_records(path, [], durable=False)
     return records
 
 
-def _blob(records: Iterable[Record]) -> bytes:
-    return b"".join(_line(record) for record in records)
+def _encode_records(records: Iterable[JsonRecord]) -> bytes:
+    return b"".join(_encode_record(record) for record in records)
 
 
-def _line(record: Record) -> bytes:
+def _encode_record(record: JsonRecord) -> bytes:
     try:
         return json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
     except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can stand for
         return json.dumps(record, default=str).encode() + b"\n"
 
 
-def _parse(line: bytes) -> Record | None:
+def _parse(line: bytes) -> JsonRecord | None:
     try:
         record = json.loads(line)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
@@ -110,7 +110,7 @@ def _parse(line: bytes) -> Record | None:
     return record if isinstance(record, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
-def _cut(path: Path, size: int) -> None:
+def _truncate(path: Path, size: int) -> None:
     descriptor = os.open(path, os.O_WRONLY)
     try:
         os.ftruncate(descriptor, size)

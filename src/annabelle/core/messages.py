@@ -1,4 +1,6 @@
-"""What a person says and what comes back, independent of the channel it travelled on."""
+"""Messages and turn events, independent of the channel they travel on. An event carries its step and attempt: a reader
+drops what it showed of an older attempt, and finished facts keep the same `key` so that a replay cannot double them.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +42,29 @@ class InboundMessage(BaseModel):
 MessageState = Literal["queued", "running", "done", "failed"]
 MessageSource = Literal["user", "agent", "error", "decision"]
 """`decision` is our own note of what a person answered to a question; it is not in their words."""
+
+
+EventType = Literal[
+    "think", "text", "tool_start", "tool_complete", "usage", "notice", "approval", "message", "error", "done"
+]
+
+
+class TurnEvent(BaseModel):
+    """One thing that happened in the turn of one message."""
+
+    model_config = ConfigDict(frozen=True)
+
+    message_id: str
+    key: str = Field(description="Unique within the message; a second event with the same key is the same event")
+    type: EventType
+    step: int = 0
+    attempt: int = 0
+    data: dict[str, object] = Field(default_factory=dict)
+    at: datetime = Field(default_factory=now)
+
+
+class StoredEvent(TurnEvent):
+    """A turn event after the hub has written it down: `seq` is what Last-Event-ID counts."""
+
+    seq: int
+    thread_id: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_SEEDED: Final = """\
+_DEFAULT_PERSONA: Final = """\
 # Who you are
 
 You are {name}, a personal assistant who runs on your person's own machine.
@@ -24,11 +24,11 @@ def display_name(agent_id: str) -> str:
     return agent_id.replace("_", " ").replace("-", " ").title()
 
 
-def seeded_persona(agent_id: str, name: str = "") -> str:
+def default_persona(agent_id: str, name: str = "") -> str:
     """The text for this agent, under its own name or another."""
-    return _SEEDED.replace("{name}", name or display_name(agent_id))
+    return _DEFAULT_PERSONA.replace("{name}", name or display_name(agent_id))
 
 
-def is_seeded(text: str, agent_id: str) -> bool:
+def is_default_persona(text: str, agent_id: str) -> bool:
     """Whether a file still holds what it was made with: then nobody has said who the agent is."""
-    return text.split() == seeded_persona(agent_id).split()
+    return text.split() == default_persona(agent_id).split()

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from annabelle.core.contract import ModelCall, Reservation, Reserve
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
-from annabelle.core.trust import AuditKind, Decision, Scanned
+from annabelle.core.trust import AuditKind, PolicyDecision, ScanOutcome
 
 
 class Ledger(Protocol):
@@ -26,17 +26,19 @@ class ToolClient(Protocol):
 class Judge(Protocol):
     """What may happen: decides on every call of an agent before it is made (POL-02, POL-04)."""
 
-    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision: ...
+    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision: ...
 
 
-class ApprovalDesk(Protocol):
+class ApprovalPort(Protocol):
     """Where a person is asked. A yes is bound to tool and exact arguments, and used once (I-04)."""
 
     async def granted(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
         """Whether the person said yes to exactly this call; the yes is used up by this call id."""
         ...
 
-    async def ask(self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: Decision) -> ToolResult:
+    async def ask(
+        self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: PolicyDecision
+    ) -> ToolResult:
         """Write the question down. The result carries its id and says that the call waits."""
         ...
 
@@ -44,12 +46,12 @@ class ApprovalDesk(Protocol):
 class Scanner(Protocol):
     """Looks at what goes to a tool, what comes back, and what people send (GRD-01)."""
 
-    async def scan(self, content: object, *, source: str, context: str) -> Scanned:
+    async def scan(self, content: object, *, source: str, context: str) -> ScanOutcome:
         """What it found. Raises ScannerDown when it can not look; whoever asked knows what holds then (GRD-05)."""
         ...
 
 
-class Audit(Protocol):
+class AuditTrail(Protocol):
     """The chained record of what was done and decided (GRD-08, TRU-08). Never content, never a secret."""
 
     def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None: ...

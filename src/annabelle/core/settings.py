@@ -15,8 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
-from annabelle.core.private_hosts import Exceptions
-from annabelle.core.scans import parse_scans
+from annabelle.core.network_access import AllowedPrivateHosts
+from annabelle.core.trust import parse_scans
 
 
 def _usable_address(text: str) -> str:
@@ -32,7 +32,7 @@ def _usable_address(text: str) -> str:
 
 def _usable_hosts(text: str) -> str:
     try:
-        Exceptions.parse(text)
+        AllowedPrivateHosts.parse(text)
     except ConfigMistake as error:
         raise PydanticCustomError("hosts", "one of its entries is neither a host nor a network") from error
     return text

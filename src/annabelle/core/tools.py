@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import ErrorBody
-from annabelle.core.memory import Provenance, Trust
-from annabelle.core.trust import Label, Risk, Source
+from annabelle.core.trust import Label, Provenance, Risk, Source, Trust
 
 JsonObject = dict[str, object]
 

@@ -1,10 +1,13 @@
-"""The trace id of the work at hand, and the file that remembers what happened in it (TRC-01, TRC-02)."""
+"""The trace id of the current work, the trace file, and the log files, all with secrets masked (TRC-01 to TRC-03)."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import logging.handlers
 import os
+import sys
 import threading
 from collections.abc import Generator
 from contextvars import ContextVar
@@ -12,7 +15,7 @@ from pathlib import Path
 
 from annabelle.core.ids import is_id, new_id
 from annabelle.core.messages import now
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 
 _current: ContextVar[str | None] = ContextVar("annabelle_trace", default=None)
 
@@ -27,7 +30,7 @@ def accept_trace(offered: str | None) -> str:
 
 
 @contextlib.contextmanager
-def traced(trace_id: str | None) -> Generator[str]:
+def use_trace(trace_id: str | None) -> Generator[str]:
     """Everything inside belongs to this trace; without an id, to a new one."""
     token = _current.set(trace_id or new_id("tr"))
     try:
@@ -52,7 +55,7 @@ class TraceFile:
             "ts": now().isoformat(timespec="milliseconds"),
             "mcp": self._component,
             "event": event,
-            "data": self._redact.data(data or {}),
+            "data": self._redact.redact_data(data or {}),
         }
         line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
         # Processes share the file: one write of one line with O_APPEND stays whole.
@@ -77,16 +80,75 @@ class TraceFile:
 
 def read_trace(path: Path, trace_id: str, keep: int = 5) -> list[dict[str, object]]:
     """Every recorded event of one trace, oldest first, from the file and its rotated predecessors."""
-    needle = f'"{trace_id}"'
+    quoted_id = f'"{trace_id}"'
     found: list[dict[str, object]] = []
     for file in [*(path.with_name(f"{path.name}.{n}") for n in range(keep, 0, -1)), path]:
         if not file.exists():
             continue
         with file.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if needle in line:
+                if quoted_id in line:
                     with contextlib.suppress(json.JSONDecodeError):
                         record = json.loads(line)
                         if record.get("trace_id") == trace_id:
                             found.append(record)
     return sorted(found, key=lambda record: str(record.get("ts", "")))
+
+
+_FORMAT = "%(asctime)s %(levelname)-7s %(trace)s %(name)s: %(message)s"
+
+
+class _RedactingFormatter(logging.Formatter):
+    def __init__(self, redact: Redactor) -> None:
+        super().__init__(_FORMAT)
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.trace = current_trace() or "-"
+        return self._redact(super().format(record))
+
+
+class _QuietFileHandler(logging.handlers.RotatingFileHandler):
+    """A full disk costs log lines, never the work that wanted to log."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
+def configure_logging(
+    component: str, folder: Path | None, level: str, redact: Redactor, *, to_stderr: bool = False
+) -> None:
+    """Send this process's log to `logs/{component}.log` (rotated), and to stderr when nobody else shows it."""
+    handlers: list[logging.Handler] = []
+    if folder is not None:
+        handlers.append(
+            _QuietFileHandler(
+                folder / f"{component}.log", maxBytes=10_000_000, backupCount=3, encoding="utf-8", delay=True
+            )
+        )
+    if to_stderr or not handlers:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    for handler in handlers:
+        handler.setFormatter(_RedactingFormatter(redact))
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(level.upper())
+    for chatty in (
+        "httpx",
+        "httpx2",
+        "httpcore",
+        "httpcore2",
+        "uvicorn",
+        "uvicorn.error",
+        "uvicorn.access",
+        "dbos",
+        "mcp",
+        "asyncio",
+        "watchfiles",
+        "ddgs",
+        "primp",
+    ):
+        logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))

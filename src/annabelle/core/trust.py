@@ -1,10 +1,15 @@
-"""The vocabulary of trust: where content came from, what a tool can do, and what was decided about a call."""
+"""The vocabulary of trust: where content came from, what a tool can do, which traffic is scanned, and what was decided
+about a call.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import ConfigMistake
 
 Source = Literal[
     "user", "config", "own", "memory", "web", "mail", "calendar", "chat", "file", "code", "vault", "external"
@@ -40,7 +45,7 @@ AuditKind = Literal[
 """What a record of the audit is about. `audit` is about the audit itself: a gap, a repair, a file that was dropped."""
 
 
-class Threat(BaseModel):
+class ThreatFinding(BaseModel):
     """One finding of a scan and the place it stands at, as a JSON path."""
 
     model_config = ConfigDict(frozen=True)
@@ -50,20 +55,20 @@ class Threat(BaseModel):
     snippet: str = Field(default="", max_length=100)
 
 
-class Scanned(BaseModel):
+class ScanOutcome(BaseModel):
     """What the guardian says of some content."""
 
     model_config = ConfigDict(frozen=True)
 
     risk: Risk = "none"
     score: float = 0.0
-    threats: tuple[Threat, ...] = ()
+    threats: tuple[ThreatFinding, ...] = ()
     explanation: str = ""
     scan_id: str | None = None
     unscanned: bool = Field(default=False, description="The scanner was down and the setting says: go on")
 
 
-class Decision(BaseModel):
+class PolicyDecision(BaseModel):
     """What policy says of one call. `reasons` are for the person: why it is asked or refused."""
 
     model_config = ConfigDict(frozen=True)
@@ -72,3 +77,62 @@ class Decision(BaseModel):
     reasons: tuple[str, ...] = ()
     classes: tuple[ToolClass, ...] = ()
     labels: tuple[Label, ...] = ()
+
+
+FactCategory = Literal["preference", "background", "pattern", "project", "contact", "decision"]
+ContactType = Literal["work", "personal", "ignored"]
+ProjectStatus = Literal["active", "paused", "completed"]
+ProjectType = Literal["work", "personal"]
+Priority = Literal["high", "medium", "low"]
+SourceType = Literal["auto", "manual"]
+SourceStatus = Literal["ok", "warning", "error", "unknown"]
+
+Trust = Literal["trusted", "untrusted"]
+"""Untrusted is whatever may have been written by somebody else: a page, a mail, a file, an external server's answer."""
+
+
+class Provenance(BaseModel):
+    """Where the content of a call may have come from. Untrusted once, untrusted for good (TRU-03)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trust: Trust = "trusted"
+    origins: tuple[str, ...] = Field(default=(), description="Tools whose untrusted output had been seen by then")
+
+
+EVERY_SERVER = "*"
+_SWITCH = {"on": True, "off": False}
+_ENTRY = re.compile(r"^(?P<server>\*|[A-Za-z0-9][A-Za-z0-9_-]{0,39})=(?P<input>on|off)/(?P<output>on|off)$")
+
+
+class ScanDirections(BaseModel):
+    """Which directions of a server's traffic the guardian reads. External servers: both, unless the user says less."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: bool = True
+    output: bool = True
+
+
+class ScanDirectionsChange(BaseModel):
+    """What somebody wants otherwise for a server; a direction that is left out stays as it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: bool | None = None
+    output: bool | None = None
+
+
+def parse_scans(text: str) -> dict[str, ScanDirectionsChange]:
+    """`filer=off/on, *=on/on`: first what goes to a server, then what it gives back; `*` is every server not named."""
+    changes: dict[str, ScanDirectionsChange] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        found = _ENTRY.match(entry)
+        if found is None:
+            raise ConfigMistake(
+                f"GUARDIAN_SCAN: {entry[:60]!r} is not of the form server=on/off.",
+                hint="Write what goes to the server before the stroke and what it gives back behind it: filer=off/on",
+                field="GUARDIAN_SCAN",
+            )
+        changes[found["server"]] = ScanDirectionsChange(input=_SWITCH[found["input"]], output=_SWITCH[found["output"]])
+    return changes

@@ -6,6 +6,6 @@ needs them, when `make_embedder` makes it. `Matrix`, for searching vectors in me
 
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import Embedder, EmbeddingsUnavailable, ModelName
-from annabelle.embeddings.make import make_embedder
+from annabelle.embeddings.factory import make_embedder
 
 __all__ = ["Embedder", "EmbeddingConfig", "EmbeddingsUnavailable", "ModelName", "make_embedder"]

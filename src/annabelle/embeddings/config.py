@@ -57,7 +57,7 @@ class EmbeddingConfig:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> EmbeddingConfig:
-        return _resolve(lambda name: _text(getattr(settings, name.lower(), None)))
+        return _resolve(lambda name: _setting_text(getattr(settings, name.lower(), None)))
 
     @classmethod
     def from_environment(cls) -> EmbeddingConfig:
@@ -65,27 +65,27 @@ class EmbeddingConfig:
         return _resolve(lambda name: os.environ.get(name, "").strip())
 
 
-def _text(value: object) -> str:
+def _setting_text(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value().strip()
     return "" if value is None else str(value).strip()
 
 
 def _resolve(get: Callable[[str], str]) -> EmbeddingConfig:
-    provider = _provider(get("EMBEDDING_PROVIDER") or "embedded")
+    provider = _parse_provider(get("EMBEDDING_PROVIDER") or "embedded")
     own = provider.upper()
     key = get("EMBEDDING_API_KEY") or get(f"{own}_API_KEY")
     return EmbeddingConfig(
         provider=provider,
         # The embedded weights are one model: a name meant for another provider does not apply to them.
         model=_MODELS["embedded"] if provider == "embedded" else get("EMBEDDING_MODEL") or _MODELS.get(provider, ""),
-        base_url=_address(provider, get("EMBEDDING_BASE_URL") or get(f"{own}_BASE_URL")),
+        base_url=_parse_address(provider, get("EMBEDDING_BASE_URL") or get(f"{own}_BASE_URL")),
         api_key=SecretStr(key) if key else None,
-        timeout=_seconds(get("EMBEDDING_TIMEOUT_SECONDS") or "10"),
+        timeout=_parse_seconds(get("EMBEDDING_TIMEOUT_SECONDS") or "10"),
     )
 
 
-def _provider(value: str) -> EmbeddingProvider:
+def _parse_provider(value: str) -> EmbeddingProvider:
     known = get_args(EmbeddingProvider)
     if value.lower() not in known:
         raise ConfigMistake(
@@ -94,7 +94,7 @@ def _provider(value: str) -> EmbeddingProvider:
     return cast("EmbeddingProvider", value.lower())
 
 
-def _address(provider: EmbeddingProvider, value: str) -> str:
+def _parse_address(provider: EmbeddingProvider, value: str) -> str:
     """The address without a slash at its end, and with the path its protocol is usually found under."""
     if provider in ("embedded", "none"):
         return ""
@@ -104,7 +104,7 @@ def _address(provider: EmbeddingProvider, value: str) -> str:
     return f"{address}/v1" if address and urlsplit(address).path == "" else address
 
 
-def _seconds(value: str) -> float:
+def _parse_seconds(value: str) -> float:
     try:
         seconds = float(value)
     except ValueError:

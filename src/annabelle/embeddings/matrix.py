@@ -1,4 +1,4 @@
-"""Searches vectors in memory: exact cosine, updated in place."""
+"""Searches vectors in memory: exact cosine, with a prefilter on the signs, updated in place."""
 
 from __future__ import annotations
 
@@ -9,9 +9,187 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from annabelle.embeddings.blocks import Blocks
-from annabelle.embeddings.key_index import KeyIndex
-from annabelle.embeddings.signs import Signs
+_BLOCK_BYTES = 4 << 20
+_GATHERED_ROWS = 4096
+
+Vector = NDArray[np.float32]
+
+
+class RowBlocks:
+    """Rows in blocks of about 4 MB, of which the system gives only the pages that were written.
+
+    One array would have to be copied to grow, and for that moment 100,000 rows would take twice their 100 MB.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._size = max(64, _BLOCK_BYTES // (4 * dimension))
+        self._numbers: list[Vector] = []
+
+    def write(self, first: int, rows: Vector) -> None:
+        """Put rows one after the other, from `first` on. What is no number can not be near anything: zeros."""
+        done = 0
+        while done < len(rows):
+            block, start = divmod(first + done, self._size)
+            while block >= len(self._numbers):
+                self._numbers.append(np.empty((self._size, self._dimension), np.float32))
+            part = rows[done : done + self._size - start]
+            finite = np.isfinite(part).all(axis=1, keepdims=True)
+            target = self._numbers[block][start : start + len(part)]
+            target[:] = part if finite.all() else np.where(finite, part, 0)
+            done += len(part)
+
+    def read(self, row: int) -> Vector:
+        block, place = divmod(row, self._size)
+        return self._numbers[block][place].copy()
+
+    def move(self, row: int, to: int) -> None:
+        (block, place), (to_block, to_place) = divmod(row, self._size), divmod(to, self._size)
+        self._numbers[to_block][to_place] = self._numbers[block][place]
+
+    def shrink(self, count: int) -> None:
+        """Give back the blocks behind `count` rows, all but one, so that a row coming and going costs nothing."""
+        keep = -(-count // self._size) + 1
+        del self._numbers[keep:]
+
+    def dot_all(self, vector: Vector, count: int) -> Vector:
+        found = np.empty(count, np.float32)
+        for block, start in enumerate(range(0, count, self._size)):
+            part = found[start : start + self._size]
+            # Not a matrix product: its threads burn more time waiting for each other than they save here.
+            np.vecdot(self._numbers[block][: len(part)], vector, out=part)
+        return found
+
+    def dot_rows(self, vector: Vector, rows: NDArray[np.int64]) -> Vector:
+        """The same for rows in ascending order, in parts, so that many rows are never copied together."""
+        found = np.empty(len(rows), np.float32)
+        start = 0
+        while start < len(rows):
+            block = int(rows[start]) // self._size
+            end = int(np.searchsorted(rows, (block + 1) * self._size))
+            end = min(end, start + _GATHERED_ROWS)
+            places = rows[start:end] - block * self._size
+            np.vecdot(self._numbers[block][places], vector, out=found[start:end])
+            start = end
+        return found
+
+
+_MERGE_AT = 1024
+_GONE = -1
+
+
+class KeyIndex:
+    """Keys to rows. 100,000 keys cost 1.6 MB where a dict takes 12.
+
+    Two sorted arrays hold the bulk, a small dict what changed since; sorting anew on each change would make every
+    insert pay for all the others.
+    """
+
+    def __init__(self) -> None:
+        self._keys = np.empty(0, np.int64)
+        self._rows = np.empty(0, np.int64)
+        self._recent: dict[int, int] = {}
+
+    def rebuild(self, keys: NDArray[np.int64]) -> None:
+        """Take over all keys at once, each at the row of its place."""
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._rows, self._recent = keys[order], order, {}
+
+    def get(self, key: int) -> int | None:
+        row = self._recent.get(key)
+        if row is None:
+            place = int(np.searchsorted(self._keys, key))
+            row = int(self._rows[place]) if place < len(self._keys) and self._keys[place] == key else _GONE
+        return None if row == _GONE else row
+
+    def set(self, key: int, row: int) -> None:
+        self._recent[key] = row
+        self._merge_when_due()
+
+    def remove(self, key: int) -> None:
+        self._recent[key] = _GONE
+        self._merge_when_due()
+
+    def rows_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of each key, -1 where it is not known."""
+        self._merge()
+        if not len(self._keys):
+            return np.full(len(keys), _GONE, np.int64)
+        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[places] == keys, self._rows[places], _GONE)
+
+    def _merge_when_due(self) -> None:
+        if len(self._recent) >= _MERGE_AT:
+            self._merge()
+
+    def _merge(self) -> None:
+        if not self._recent:
+            return
+        changed = np.fromiter(self._recent.keys(), np.int64, len(self._recent))
+        rows = np.fromiter(self._recent.values(), np.int64, len(self._recent))
+        same = ~np.isin(self._keys, changed)
+        there = rows != _GONE
+        keys = np.concatenate([self._keys[same], changed[there]])
+        order = np.argsort(keys, kind="stable")
+        self._keys = keys[order]
+        self._rows = np.concatenate([self._rows[same], rows[there]])[order]
+        self._recent = {}
+
+
+class SignBits:
+    """A row of bits beside each row of numbers, packed into words: the first words of all rows together, then the
+    second ones, which counts quickest. 100,000 rows of 256 numbers take 3 MB, so growing may copy them."""
+
+    def __init__(self, dimension: int) -> None:
+        self.words = -(-dimension // 64)
+        self._bits = np.empty((self.words, 64), np.uint64)
+
+    def write(self, first: int, rows: Vector) -> None:
+        """Put the signs of rows one after the other, from `first` on."""
+        end, room = first + len(rows), self._bits.shape[1]
+        if end > room:
+            grown = np.empty((self.words, max(end, room * 3 // 2)), np.uint64)
+            grown[:, :first] = self._bits[:, :first]
+            self._bits = grown
+        self._bits[:, first:end] = self._packed(rows)
+
+    def move(self, row: int, to: int) -> None:
+        self._bits[:, to] = self._bits[:, row]
+
+    def distances(self, vector: Vector, count: int) -> NDArray[np.uint16]:
+        """How many signs differ from the vector's, for each of the first `count` rows."""
+        wanted = self._packed(vector[np.newaxis])
+        found = np.zeros(count, np.uint16)
+        for word in range(self.words):
+            found += np.bitwise_count(self._bits[word, :count] ^ wanted[word])
+        return found
+
+    def within(self, vector: Vector, count: int, share: float, by_chance: float) -> NDArray[np.int64]:
+        """The rows of which no larger share of signs differs than `share`, give or take what chance does to it.
+
+        Word by word, so that all but the first are counted for the few rows that are left.
+        `by_chance`: how many standard deviations are still taken for chance.
+        """
+        wanted = self._packed(vector[np.newaxis])
+        differing = np.bitwise_count(self._bits[0, :count] ^ wanted[0])
+        rows = np.flatnonzero(differing <= _most_differing(64, share, by_chance))
+        differing = differing[rows].astype(np.uint16)
+        for word in range(1, self.words):
+            differing += np.bitwise_count(self._bits[word].take(rows) ^ wanted[word])
+            near = np.flatnonzero(differing <= _most_differing(64 * (word + 1), share, by_chance))
+            rows, differing = rows[near], differing[near]
+        return rows
+
+    def _packed(self, rows: Vector) -> NDArray[np.uint64]:
+        bits = np.packbits(rows > 0, axis=1)
+        padded = np.zeros((len(rows), self.words * 8), np.uint8)
+        padded[:, : bits.shape[1]] = bits
+        return padded.view(np.uint64).T
+
+
+def _most_differing(signs: int, share: float, by_chance: float) -> float:
+    return signs * share + by_chance * (signs * share * (1 - share)) ** 0.5
+
 
 PREFILTER_ROWS = 50_000
 # Measured on 77,000 sentences: with these, 10 of the best 10 and 99 of the best 100 are among those compared exactly.
@@ -19,12 +197,10 @@ _RESCORED_SHARE = 0.04
 _RESCORED_PER_HIT = 80
 # Nearly equal vectors are missed when more signs differ than their angle says, by so many standard deviations.
 _BY_CHANCE = 4.5
-
-Vector = NDArray[np.float32]
-Among = Collection[int] | NDArray[np.int64]
+CandidateKeys = Collection[int] | NDArray[np.int64]
 
 
-class Matrix:
+class VectorMatrix:
     """Rows of unit length by whole-number keys, and which of them are nearest to a vector.
 
     Above `prefilter_rows` the signs of the numbers, a bit each, choose the best few percent, and only those are
@@ -34,7 +210,7 @@ class Matrix:
     def __init__(self, dimension: int, capacity: int = 0, *, prefilter_rows: int = PREFILTER_ROWS) -> None:
         self.dimension = dimension
         self._prefilter_rows = prefilter_rows
-        self._blocks, self._signs = Blocks(dimension), Signs(dimension)
+        self._blocks, self._signs = RowBlocks(dimension), SignBits(dimension)
         self._index = KeyIndex()
         self._keys = np.empty(max(capacity, 64), np.int64)
         self._count = 0
@@ -50,7 +226,7 @@ class Matrix:
         row = self._index.get(key)
         return None if row is None else self._blocks.read(row)
 
-    def put(self, key: int, vector: Vector) -> None:
+    def set_row(self, key: int, vector: Vector) -> None:
         """Add a row, or replace the one of this key."""
         self._check(vector.shape, (self.dimension,))
         row = self._index.get(key)
@@ -59,7 +235,7 @@ class Matrix:
             self._index.set(key, row)
         self._write(row, vector[np.newaxis])
 
-    def put_many(self, keys: Sequence[int] | NDArray[np.int64], vectors: Vector) -> None:
+    def set_rows(self, keys: Sequence[int] | NDArray[np.int64], vectors: Vector) -> None:
         """The same for many; of a key that comes twice the last row stays."""
         self._check(vectors.shape, (len(keys), self.dimension))
         wanted = np.asarray(keys, np.int64)
@@ -76,7 +252,7 @@ class Matrix:
             self._write(first, vectors[~known] if known.any() else vectors)
             self._index.rebuild(self._keys[: self._count])
 
-    def drop(self, keys: Iterable[int]) -> None:
+    def remove_rows(self, keys: Iterable[int]) -> None:
         """Remove rows; unknown keys are passed over. The last row moves into the gap."""
         for key in keys:
             row = self._index.get(key)
@@ -103,7 +279,7 @@ class Matrix:
         found[order] = self._blocks.dot_rows(vector, rows[order])
         return found
 
-    def nearest(self, vector: Vector, limit: int, among: Among | None = None) -> list[tuple[int, float]]:
+    def nearest(self, vector: Vector, limit: int, among: CandidateKeys | None = None) -> list[tuple[int, float]]:
         """The best keys with their cosines, best first; of equal ones the smaller key first."""
         self._check(vector.shape, (self.dimension,))
         if limit <= 0 or not self._count:
@@ -113,12 +289,12 @@ class Matrix:
         if candidates > self._prefilter_rows:
             rows = self._prefiltered(vector, rows, max(_RESCORED_PER_HIT * limit, int(_RESCORED_SHARE * candidates)))
         found = self._blocks.dot_all(vector, self._count) if rows is None else self._blocks.dot_rows(vector, rows)
-        best = _largest(found, limit)
+        best = _largest_indexes(found, limit)
         keys = self._keys[best if rows is None else rows[best]]
         order = np.lexsort((keys, -found[best]))
         return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
 
-    def alike(self, vector: Vector, least: float, limit: int) -> list[tuple[int, float]]:
+    def nearly_equal(self, vector: Vector, least: float, limit: int) -> list[tuple[int, float]]:
         """Rows whose cosine is at least `least`, best first. Meant for nearly equal ones, of which there are few.
 
         Vectors that close differ in few signs, and counting signs is much quicker than multiplying.
@@ -130,16 +306,16 @@ class Matrix:
         rows = self._signs.within(vector, self._count, share, _BY_CHANCE)
         found = self._blocks.dot_rows(vector, rows)
         close = np.flatnonzero(found >= least)
-        best = close[_largest(found[close], limit)]
+        best = close[_largest_indexes(found[close], limit)]
         keys = self._keys[rows[best]]
         order = np.lexsort((keys, -found[best]))
         return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
 
-    def _rows_among(self, among: Among | None) -> NDArray[np.int64] | None:
+    def _rows_among(self, among: CandidateKeys | None) -> NDArray[np.int64] | None:
         """The rows to look at, in ascending order; None for all."""
         if among is None:
             return None
-        rows = np.unique(self._index.rows_of(_array(among)))
+        rows = np.unique(self._index.rows_of(_to_array(among)))
         return rows[rows >= 0]
 
     def _prefiltered(self, vector: Vector, rows: NDArray[np.int64] | None, keep: int) -> NDArray[np.int64]:
@@ -169,13 +345,13 @@ class Matrix:
             raise ValueError(f"A vector of {shape} does not belong among those of {expected}.")
 
 
-def _largest(found: Vector, limit: int) -> NDArray[np.int64]:
+def _largest_indexes(found: Vector, limit: int) -> NDArray[np.int64]:
     if limit >= len(found):
         return np.arange(len(found))
     return np.argpartition(found, len(found) - limit)[len(found) - limit :]
 
 
-def _array(keys: Among) -> NDArray[np.int64]:
+def _to_array(keys: CandidateKeys) -> NDArray[np.int64]:
     if isinstance(keys, np.ndarray):
         return cast("NDArray[np.int64]", keys)
     return np.fromiter(keys, np.int64, len(keys))

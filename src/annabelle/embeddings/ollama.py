@@ -7,12 +7,10 @@ from typing import cast
 
 from annabelle.core.tools import JsonObject
 from annabelle.embeddings.config import EmbeddingConfig
-from annabelle.embeddings.http_embedder import HttpEmbedder
-from annabelle.embeddings.http_service import Hints, HttpService
-from annabelle.embeddings.model_choice import ModelChoice
+from annabelle.embeddings.http_embedder import EmbeddingHttpClient, EmbeddingModelChoice, HttpEmbedder, ProviderHints
 
 
-class OllamaWire:
+class OllamaEmbeddingProtocol:
     """`/api/embed`: texts in, vectors out, too long texts cut by Ollama itself."""
 
     path = "/api/embed"
@@ -28,9 +26,13 @@ class OllamaWire:
 
 
 def make(config: EmbeddingConfig, folder: Path | None) -> HttpEmbedder:
-    hints = Hints(
+    hints = ProviderHints(
         label="Ollama",
         start="Start it with: ollama serve (or set EMBEDDING_PROVIDER=embedded to do without).",
         model=f"Get it with: ollama pull {config.model}",
     )
-    return HttpEmbedder(HttpService(config, hints), OllamaWire(), ModelChoice("ollama", config.model, folder))
+    return HttpEmbedder(
+        EmbeddingHttpClient(config, hints),
+        OllamaEmbeddingProtocol(),
+        EmbeddingModelChoice("ollama", config.model, folder),
+    )

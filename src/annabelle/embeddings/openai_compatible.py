@@ -1,22 +1,97 @@
-"""Vectors over OpenAI's protocol: OpenAI itself, LM Studio, and every server that speaks it."""
+"""Embeddings over OpenAI's protocol, metered in the ledger where somebody charges for them (CST-09, TRU-01)."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import time
 from pathlib import Path
-from typing import cast
+from typing import Final, Literal, cast
 
+from annabelle.core.contract import ModelCall, Reserve, TokenUsage
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.ids import new_id
+from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
-from annabelle.embeddings.booked import BookedService
-from annabelle.embeddings.books import Books, is_charged
 from annabelle.embeddings.config import EmbeddingConfig
-from annabelle.embeddings.http_embedder import HttpEmbedder
-from annabelle.embeddings.http_service import Hints, HttpService
-from annabelle.embeddings.model_choice import ModelChoice
+from annabelle.embeddings.embedder import EmbeddingsUnavailable
+from annabelle.embeddings.http_embedder import EmbeddingHttpClient, EmbeddingModelChoice, HttpEmbedder, ProviderHints
+from annabelle.embeddings.metering import PURPOSE, EmbeddingMeter, is_charged
+
+_LEDGER_SECONDS: Final = 30.0
+_log = logging.getLogger(__name__)
+
+
+class MeteredHttpService(EmbeddingHttpClient):
+    """Asks for vectors only when the ledger agrees. A ledger that can not be asked means no request."""
+
+    def __init__(self, config: EmbeddingConfig, hints: ProviderHints, books: EmbeddingMeter) -> None:
+        super().__init__(config, hints)
+        self._provider, self._meter = config.provider, books
+
+    async def request(self, method: str, path: str, body: JsonObject | None = None) -> object:
+        if body is None:
+            return await super().request(method, path)
+        call = self._make_reservation(body)
+        await self._reserve(call)
+        began = time.perf_counter()
+        try:
+            answer = await super().request(method, path, body)
+        except BaseException:
+            await self._settle(call, None, "error", began)
+            raise
+        await self._settle(call, _reported_tokens(answer), "ok", began)
+        return answer
+
+    def _make_reservation(self, body: JsonObject) -> Reserve:
+        texts = cast("list[str]", body["input"])
+        return Reserve(
+            call_id=new_id("emb"),
+            agent_id=self._meter.name,
+            user_id=OWNER,
+            message_id=None,
+            purpose=PURPOSE,
+            provider=self._provider,
+            model=str(body["model"]),
+            # No model cuts a text into more tokens than it has bytes; half of them is far more than any does.
+            estimated_input_tokens=sum(len(text.encode()) // 2 + 8 for text in texts),
+            max_output_tokens=0,
+        )
+
+    async def _reserve(self, call: Reserve) -> None:
+        try:
+            async with asyncio.timeout(_LEDGER_SECONDS):
+                reservation = await self._meter.ledger.reserve(call)
+        except (AnnabelleError, TimeoutError) as error:
+            raise EmbeddingsUnavailable("The costs of vectors can not be booked, so none are asked for.") from error
+        if not reservation.allowed:
+            reason = reservation.reason or "The cost limit is reached, so no vectors are asked for."
+            raise EmbeddingsUnavailable(reason, hint=reservation.hint)
+
+    async def _settle(self, call: Reserve, tokens: int | None, outcome: Literal["ok", "error"], began: float) -> None:
+        """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
+        used = call.estimated_input_tokens if tokens is None else tokens
+        record = ModelCall.from_reservation(call, TokenUsage(input_tokens=used), time.perf_counter() - began, outcome)
+        try:
+            async with asyncio.timeout(_LEDGER_SECONDS):
+                await asyncio.shield(self._meter.ledger.settle(record))
+        except (AnnabelleError, TimeoutError) as error:
+            _log.warning("vectors could not be settled: %s", error)
+
+
+def _reported_tokens(answer: object) -> int | None:
+    """What the provider says it counted."""
+    usage = cast("JsonObject", answer).get("usage") if isinstance(answer, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    counted = cast("JsonObject", usage).get("prompt_tokens")
+    return counted if isinstance(counted, int) and counted >= 0 else None
+
 
 _LABELS = {"openai": "OpenAI", "lmstudio": "LM Studio"}
 
 
-class OpenAiWire:
+class OpenAiEmbeddingProtocol:
     """`/embeddings`: texts in, vectors out, each with the place of its text."""
 
     path = "/embeddings"
@@ -40,13 +115,13 @@ class OpenAiWire:
         return [rows[place] for place in range(len(rows))]
 
 
-def make(config: EmbeddingConfig, folder: Path | None, books: Books | None = None) -> HttpEmbedder:
+def make(config: EmbeddingConfig, folder: Path | None, books: EmbeddingMeter | None = None) -> HttpEmbedder:
     label = _LABELS.get(config.provider, "The server for embeddings")
-    hints = Hints(
+    hints = ProviderHints(
         label=label,
         start="Start it, or set EMBEDDING_PROVIDER=embedded to do without.",
         model="Load the model there, or name another in EMBEDDING_MODEL and restart Annabelle.",
     )
     charged = books if is_charged(config) else None
-    service = HttpService(config, hints) if charged is None else BookedService(config, hints, charged)
-    return HttpEmbedder(service, OpenAiWire(), ModelChoice(config.provider, config.model, folder))
+    service = EmbeddingHttpClient(config, hints) if charged is None else MeteredHttpService(config, hints, charged)
+    return HttpEmbedder(service, OpenAiEmbeddingProtocol(), EmbeddingModelChoice(config.provider, config.model, folder))

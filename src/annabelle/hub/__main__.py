@@ -12,13 +12,12 @@ import traceback
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
-from annabelle.core.logs import configure_logging
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings, load_settings
-from annabelle.hub.listening import bind
-from annabelle.hub.lock import take_home
+from annabelle.core.trace import configure_logging
+from annabelle.hub.instance import bind_port, lock_home
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.processes.warm import WarmNursery, nursery_possible, start_nursery
+from annabelle.toolbox.process.forkserver_process import ForkServerProcess, can_use_forkserver, start_forkserver
 
 
 def main() -> int:
@@ -28,7 +27,7 @@ def main() -> int:
         settings = load_settings(home)
         redact = Redactor.from_environment()
         configure_logging("hub", home.logs, settings.log_level, redact, to_stderr=sys.stderr.isatty())
-        lock = take_home(home)
+        lock = lock_home(home)
         try:
             _run(home, settings, redact)
         finally:
@@ -46,24 +45,24 @@ def main() -> int:
 
 
 def _run(home: Home, settings: Settings, redact: Redactor) -> None:
-    with bind(settings.annabelle_port) as sock:
+    with bind_port(settings.annabelle_port) as sock:
         nursery = _start_nursery(home, settings)
         # Nothing that an import makes is garbage: looking for some costs a fifth of the time. Boot turns it on again.
         gc.disable()
         try:
-            from annabelle.hub.boot import Start, run  # noqa: PLC0415  imported while the nursery does the same
+            from annabelle.hub.boot import HubStart, run  # noqa: PLC0415  imported while the nursery does the same
         except BaseException:
             if nursery is not None:
                 nursery.process.kill()
             raise
-        run(Start(home, settings, redact, sock, nursery))
+        run(HubStart(home, settings, redact, sock, nursery))
 
 
-def _start_nursery(home: Home, settings: Settings) -> WarmNursery | None:
-    if not settings.nursery_enabled or not nursery_possible():
+def _start_nursery(home: Home, settings: Settings) -> ForkServerProcess | None:
+    if not settings.nursery_enabled or not can_use_forkserver():
         return None
     config = ToolboxConfig.from_settings(settings, home, {})
-    return start_nursery(config.preload, config.python_path, home.logs / "nursery.log")
+    return start_forkserver(config.preload, config.python_path, home.logs / "nursery.log")
 
 
 if __name__ == "__main__":

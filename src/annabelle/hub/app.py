@@ -20,23 +20,18 @@ from annabelle.hub.api import (
     approvals,
     audit,
     costs,
-    forget,
-    health,
-    ledger,
     memory,
     messages,
     rules,
     servers,
     status,
-    stop,
     tasks,
     threads,
     tools,
 )
-from annabelle.hub.api.documented import shapes_of_failures
-from annabelle.hub.errors import answer, invalid
-from annabelle.hub.security.door import Door, DoorRules
-from annabelle.hub.services import Hub
+from annabelle.hub.api.endpoint import error_schemas
+from annabelle.hub.context import HubContext
+from annabelle.hub.security.request_guard import RequestGuard, RequestGuardConfig, error_response, validation_error
 
 _DESCRIPTION = (
     "Annabelle's own API. Every request but /health needs the token in the file annabelle.token of the home. "
@@ -44,13 +39,13 @@ _DESCRIPTION = (
 )
 
 
-class Api(FastAPI):
+class HubApi(FastAPI):
     """Says in its document that every address but /health wants the token. The document is made when asked for."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             schema = super().openapi()
-            schema["components"]["schemas"] |= shapes_of_failures()
+            schema["components"]["schemas"] |= error_schemas()
             schema["components"]["securitySchemes"] = {
                 "token": {"type": "apiKey", "in": "header", "name": TOKEN_HEADER},
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -60,9 +55,9 @@ class Api(FastAPI):
         return super().openapi()
 
 
-def make_app(hub: Hub) -> Door:
+def make_app(hub: HubContext) -> RequestGuard:
     """The application for one hub, ready to be served."""
-    app = Api(
+    app = HubApi(
         title="Annabelle",
         version=__version__,
         description=_DESCRIPTION,
@@ -72,7 +67,7 @@ def make_app(hub: Hub) -> Door:
     )
     app.state.hub = hub
     # Routes are tried in order, so what a turn uses most comes first.
-    app.routes[:0] = ledger.ROUTES
+    app.routes[:0] = costs.LEDGER_ROUTES
     for resource in (
         tools,
         messages,
@@ -81,26 +76,23 @@ def make_app(hub: Hub) -> Door:
         agents,
         tasks,
         memory,
-        forget,
         servers,
         rules,
         status,
-        stop,
         audit,
         costs,
-        health,
     ):
         # As they are: the framework's way to include them builds every one again with the first request.
         app.routes.extend(resource.router.routes)
-    app.add_exception_handler(AnnabelleError, _failed)
-    app.add_exception_handler(HTTPException, _failed)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(Exception, _failed)
-    return Door(app, DoorRules.from_settings(hub.settings, hub.identities, hub.logins))
+    app.add_exception_handler(AnnabelleError, _on_error)
+    app.add_exception_handler(HTTPException, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid_request)
+    app.add_exception_handler(Exception, _on_error)
+    return RequestGuard(app, RequestGuardConfig.from_settings(hub.settings, hub.identities, hub.logins))
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    failed = answer(error, current_trace())
+async def _on_error(request: Request, error: Exception) -> Response:
+    failed = error_response(error, current_trace())
     if failed.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         # The framework names the methods of the first route at an address, which may have several.
         here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
@@ -108,5 +100,5 @@ async def _failed(request: Request, error: Exception) -> Response:
     return failed
 
 
-async def _malformed(_request: Request, error: Exception) -> Response:
-    return answer(invalid(cast("RequestValidationError", error).errors()), current_trace())
+async def _on_invalid_request(_request: Request, error: Exception) -> Response:
+    return error_response(validation_error(cast("RequestValidationError", error).errors()), current_trace())

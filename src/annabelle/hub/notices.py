@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.messages import now
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.notices import Notice as ServerNotice
+from annabelle.toolbox.status import ToolboxNotice as ServerNotice
 
 _log = logging.getLogger(__name__)
 STARTUP = "startup"
@@ -19,7 +19,7 @@ Level = Literal["info", "warning", "error"]
 _LEVELS: dict[Level, int] = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-class Notice(BaseModel):
+class HubNotice(BaseModel):
     """One thing worth telling."""
 
     model_config = ConfigDict(frozen=True)
@@ -34,11 +34,11 @@ class Notices:
     """The latest notices, one per topic, oldest first."""
 
     def __init__(self, keep: int = 50) -> None:
-        self._notices: deque[Notice] = deque(maxlen=keep)
+        self._notices: deque[HubNotice] = deque(maxlen=keep)
 
     def add(self, topic: str, text: str, level: Level = "info") -> None:
         self.clear(topic)
-        self._notices.append(Notice(topic=topic, level=level, text=text))
+        self._notices.append(HubNotice(topic=topic, level=level, text=text))
         _log.log(_LEVELS[level], "%s: %s", topic, text)
 
     def startup(self, version: str, tools: int, servers: int) -> None:
@@ -51,14 +51,14 @@ class Notices:
         for notice in [notice for notice in self._notices if notice.topic == topic]:
             self._notices.remove(notice)
 
-    def all(self) -> list[Notice]:
+    def all(self) -> list[HubNotice]:
         return list(self._notices)
 
 
-def tell_of_servers(toolbox: Toolbox, notices: Notices) -> None:
+def forward_server_notices(toolbox: Toolbox, notices: Notices) -> None:
     """Pass on what the toolbox wants a person to know."""
 
-    def heard(notice: ServerNotice) -> None:
+    def forward(notice: ServerNotice) -> None:
         if notice.kind == "startup_diff":
             notices.add(STARTUP, notice.text)
             return
@@ -66,4 +66,4 @@ def tell_of_servers(toolbox: Toolbox, notices: Notices) -> None:
         topic = notice.kind if notice.server is None else f"{notice.kind}:{notice.server}"
         notices.add(topic, notice.text, level)
 
-    toolbox.on_notice(heard)
+    toolbox.on_notice(forward)

@@ -1,11 +1,15 @@
-"""Serves the application with uvicorn, under the hub's own lifetime and signals."""
+"""The HTTP server, and the signals that stop the hub."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import signal
 import socket
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
+from types import TracebackType
+from typing import Self
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -14,12 +18,12 @@ _TICK_SECONDS = 1.0
 _STOP_SECONDS = 3
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """Without uvicorn's signal handling, which would stop HTTP before the turns that need it, and its busy clock."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.leave = asyncio.Event()
+        self.stop_requested = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -28,10 +32,10 @@ class _Server(uvicorn.Server):
     async def main_loop(self) -> None:
         # uvicorn wakes ten times a second to look at a flag; an idle hub should sleep.
         second = 0
-        while not await self.on_tick(second * 10) and not self.leave.is_set():
+        while not await self.on_tick(second * 10) and not self.stop_requested.is_set():
             second += 1
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.leave.wait(), _TICK_SECONDS)
+                await asyncio.wait_for(self.stop_requested.wait(), _TICK_SECONDS)
 
 
 class HttpServer:
@@ -51,7 +55,7 @@ class HttpServer:
             timeout_graceful_shutdown=_STOP_SECONDS,
             timeout_keep_alive=30,
         )
-        self._server, self._socket = _Server(config), sock
+        self._server, self._socket = _UvicornServer(config), sock
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -63,6 +67,63 @@ class HttpServer:
             await asyncio.sleep(0.001)
 
     async def stop(self) -> None:
-        self._server.leave.set()
+        self._server.stop_requested.set()
         if self._task is not None:
             await asyncio.wait([self._task], timeout=_STOP_SECONDS + 2)
+
+
+_log = logging.getLogger(__name__)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopSignal:
+    """Listens for signals while inside."""
+
+    def __init__(self) -> None:
+        self._asked = asyncio.Event()
+        self._hurried = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._on_signal, number)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+    def _on_signal(self, number: int) -> None:
+        _log.info("%s: stopping%s", signal.Signals(number).name, " in a hurry" if self._asked.is_set() else "")
+        (self._hurried if self._asked.is_set() else self._asked).set()
+
+    async def wait(self) -> None:
+        """Sleep until the hub is asked to stop."""
+        await self._asked.wait()
+
+    async def run_unless_stopped(self, work: Coroutine[None, None, None]) -> bool:
+        """Do the work, or leave it when asked to stop meanwhile; whether it was done."""
+        return await self._race(work, self._asked)
+
+    async def run_unless_hurried(self, work: Coroutine[None, None, object]) -> bool:
+        """Do the work, or leave it at the second signal; whether it was done."""
+        return await self._race(work, self._hurried)
+
+    @staticmethod
+    async def _race(work: Coroutine[None, None, object], enough: asyncio.Event) -> bool:
+        working, waiting = asyncio.ensure_future(work), asyncio.ensure_future(enough.wait())
+        try:
+            await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            if not working.done():
+                working.cancel()
+        if enough.is_set() and not (working.done() and not working.cancelled()):
+            with contextlib.suppress(asyncio.CancelledError):
+                await working
+            return False
+        await working
+        return True

@@ -1,27 +1,131 @@
-"""One call of one model: spaced from the last one, booked before and after, bounded in time."""
+"""One call of one model: spaced from the previous one (CST-07), metered before and after, bounded in time (LLM-09)."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import logging
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from annabelle.core.contract import AgentProfile, Usage
-from annabelle.core.errors import AnnabelleError, ProviderFailed
+from annabelle.core.contract import AgentProfile, TokenUsage
+from annabelle.core.errors import AnnabelleError, ConfigMistake, ProviderFailed
 from annabelle.core.settings import Settings
-from annabelle.llm.backend import Answer, Ask, BackendEvent, Begun, ToolsNotSupported
-from annabelle.llm.backends import Backends
-from annabelle.llm.booking import Bookkeeper
-from annabelle.llm.choose import Selection, with_tool_mode
-from annabelle.llm.deadline import until
-from annabelle.llm.estimate import MOST_TOKENS
-from annabelle.llm.failures import timed_out
-from annabelle.llm.plain import PlainTalk
-from annabelle.llm.schema_tools import SCHEMA_EFFORT, SchemaTools
-from annabelle.llm.spacing import Spacing, gap_for
+from annabelle.llm.backend import (
+    AnswerStarted,
+    Backend,
+    BackendAnswer,
+    BackendEvent,
+    ModelQuestion,
+    ToolsNotSupported,
+    timeout_error,
+)
+from annabelle.llm.metering import CallMeter
+from annabelle.llm.model_selection import BETTER_MODEL_HINT, ModelSelection, with_tool_mode
+from annabelle.llm.model_tools import SCHEMA_EFFORT, SchemaToolBackend, ToollessBackend
+from annabelle.llm.openai_backend import OpenAiBackend
+from annabelle.llm.providers import Endpoint, is_loopback
+from annabelle.llm.token_estimate import MOST_TOKENS
 from annabelle.llm.types import Completed, ModelRequest, TextDelta, ThinkDelta
+
+if TYPE_CHECKING:
+    import annabelle.llm.anthropic_backend as anthropic_module
+    import annabelle.llm.embedded.engine as embedded_module
+
+
+class BackendPool:
+    """Keeps connections open between calls; `close` ends them and the embedded engine."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, str], Backend] = {}
+        self._making = asyncio.Lock()
+
+    async def get(self, selection: ModelSelection) -> Backend:
+        embedded = selection.weights is not None
+        key = (selection.choice.provider, selection.choice.model if embedded else "")
+        async with self._making:
+            if key not in self._made:
+                self._made[key] = await self._make(selection)
+            return self._made[key]
+
+    async def close(self) -> None:
+        made, self._made = self._made, {}
+        for backend in made.values():
+            await backend.close()
+
+    async def _make(self, selection: ModelSelection) -> Backend:
+        if selection.weights is not None:
+            try:
+                module = await asyncio.to_thread(importlib.import_module, "annabelle.llm.embedded.engine")
+            except ImportError as error:
+                raise ConfigMistake(
+                    "No model is configured, and this install came without the embedded engine.",
+                    hint=f"Install it: pip install 'annabelle[embedded]'. {BETTER_MODEL_HINT}",
+                ) from error
+            return cast("embedded_module", module).EmbeddedBackend(selection.weights)
+        if selection.endpoint.provider.protocol == "anthropic":
+            module = await asyncio.to_thread(importlib.import_module, "annabelle.llm.anthropic_backend")
+            return cast("anthropic_module", module).AnthropicBackend(selection.endpoint)
+        return OpenAiBackend(selection.endpoint)
+
+
+_T = TypeVar("_T")
+
+
+async def stream_until(
+    deadline: float, source: AsyncGenerator[_T], late: Callable[[], Exception]
+) -> AsyncGenerator[_T]:
+    """Pass on `source`; when the loop's clock reaches the deadline while waiting for it, close it and raise `late()`.
+
+    Each pull is bounded on its own: a timeout held across a `yield` would cancel the reader instead.
+    """
+    async with aclosing(source):
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    item = await anext(source)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                raise late() from error
+            yield item
+
+
+SERVICE_SECONDS = 1.0
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+def spacing_seconds(settings: Settings, place: Endpoint) -> float:
+    """What is set; else a second for a service, and nothing for a model on this machine."""
+    if settings.llm_spacing_seconds is not None:
+        return settings.llm_spacing_seconds
+    return 0.0 if place.provider.local or is_loopback(place.base_url) else SERVICE_SECONDS
+
+
+class CallSpacing:
+    """Who wants to call waits in the order they came, one by one; a wait that is cancelled costs the others nothing."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
+        self._clock, self._sleep = clock, sleep
+        self._last: float | None = None
+        # Held while waiting for the moment to start, never while waiting for an answer.
+        self._turn = asyncio.Lock()
+
+    async def wait(self, gap: float) -> None:
+        """Return when a call may start; it counts as started then."""
+        if gap <= 0:
+            self._last = self._clock()
+            return
+        async with self._turn:
+            # In a loop: a call without a gap of its own may have started meanwhile.
+            while self._last is not None and (left := self._last + gap - self._clock()) > 0:
+                await self._sleep(left)
+            self._last = self._clock()
+
 
 _log = logging.getLogger(__name__)
 _NO_FUNCTION_CALLING = "It has no function calling, so tools are chosen step by step."
@@ -29,34 +133,34 @@ _NO_FUNCTION_CALLING = "It has no function calling, so tools are chosen step by 
 CallEvent = TextDelta | ThinkDelta | Completed
 
 
-class Caller:
+class ModelCaller:
     """Makes calls for one agent, and keeps connections open between them."""
 
-    def __init__(self, settings: Settings, agent: AgentProfile, books: Bookkeeper) -> None:
-        self._settings, self._agent, self._books = settings, agent, books
-        self._backends = Backends()
-        self._spacing = Spacing()
+    def __init__(self, settings: Settings, agent: AgentProfile, books: CallMeter) -> None:
+        self._settings, self._agent, self._meter = settings, agent, books
+        self._backends = BackendPool()
+        self._spacing = CallSpacing()
         self._without_tools: set[tuple[str, str]] = set()
 
-    def as_known(self, selection: Selection) -> Selection:
+    def with_known_tool_mode(self, selection: ModelSelection) -> ModelSelection:
         """The selection, with its tools given the way its model was found to need."""
-        if _key(selection) in self._without_tools and selection.choice.tool_mode == "native":
+        if _model_key(selection) in self._without_tools and selection.choice.tool_mode == "native":
             return with_tool_mode(selection, "schema", _NO_FUNCTION_CALLING)
         return selection
 
-    async def may_start(self, selection: Selection) -> None:
+    async def wait_to_start(self, selection: ModelSelection) -> None:
         """Wait until the agent's last call began long enough ago."""
-        await self._spacing.wait(gap_for(self._settings, selection.place))
+        await self._spacing.wait(spacing_seconds(self._settings, selection.endpoint))
 
-    async def call(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[CallEvent]:
+    async def call(self, request: ModelRequest, selection: ModelSelection) -> AsyncGenerator[CallEvent]:
         """Stream one call; whatever comes of it is in the ledger.
 
         A model that turns out to have no function calling is asked again in another way. That is a call of its own:
         it may be several questions, and only one was reserved.
         """
-        selection = self.as_known(selection)
+        selection = self.with_known_tool_mode(selection)
         try:
-            async with aclosing(self._booked(request, selection)) as events:
+            async with aclosing(self._metered_call(request, selection)) as events:
                 async for event in events:
                     yield event
             return
@@ -64,51 +168,51 @@ class Caller:
             if selection.choice.tool_mode != "native":
                 raise
             _log.warning("%s Tools are given to it by constrained answers from now on.", error.message)
-            self._without_tools.add(_key(selection))
+            self._without_tools.add(_model_key(selection))
         again = replace(request, call_id=f"{request.call_id}.schema")
-        async with aclosing(self._booked(again, self.as_known(selection))) as events:
+        async with aclosing(self._metered_call(again, self.with_known_tool_mode(selection))) as events:
             async for event in events:
                 yield event
 
     async def close(self) -> None:
         await self._backends.close()
 
-    async def _booked(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[CallEvent]:
+    async def _metered_call(self, request: ModelRequest, selection: ModelSelection) -> AsyncGenerator[CallEvent]:
         effort = SCHEMA_EFFORT if selection.choice.tool_mode == "schema" and request.tools else None
-        booking = await self._books.open(request, selection.place, selection.choice.model, effort)
+        booking = await self._meter.open(request, selection.endpoint, selection.choice.model, effort)
         try:
-            answer: Answer | None = None
+            answer: BackendAnswer | None = None
             async with aclosing(self._stream(request, selection)) as events:
                 async for event in events:
-                    if isinstance(event, Answer):
+                    if isinstance(event, BackendAnswer):
                         answer = event
-                    elif isinstance(event, Begun):
-                        booking.begun()
+                    elif isinstance(event, AnswerStarted):
+                        booking.mark_started()
                     else:
-                        booking.saw(event.text)
+                        booking.count_streamed(event.text)
                         yield event
             if answer is None:
-                raise ProviderFailed(f"{selection.place.provider.label} gave no answer.")
+                raise ProviderFailed(f"{selection.endpoint.provider.label} gave no answer.")
             written = answer.response.usage.cache_write_tokens
-            usage = await asyncio.to_thread(booking.priced, _usage(answer), answer.cost_usd, written)
+            usage = await asyncio.to_thread(booking.with_price, _token_usage(answer), answer.cost_usd, written)
         except AnnabelleError as error:
-            await self._books.settle(booking.lost("error", error))
+            await self._meter.settle(booking.record_lost("error", error))
             raise
         except (asyncio.CancelledError, GeneratorExit):
-            await self._books.settle(booking.lost("cancelled"))
+            await self._meter.settle(booking.record_lost("cancelled"))
             raise
         except BaseException:
-            await self._books.settle(booking.lost("error"))
+            await self._meter.settle(booking.record_lost("error"))
             raise
         call = booking.record(usage, "ok")
-        await self._books.settle(call)
+        await self._meter.settle(call)
         yield Completed(answer.response, usage, call)
 
-    async def _stream(self, request: ModelRequest, selection: Selection) -> AsyncGenerator[BackendEvent]:
+    async def _stream(self, request: ModelRequest, selection: ModelSelection) -> AsyncGenerator[BackendEvent]:
         summary = request.purpose == "summary"
         seconds = self._settings.llm_summary_timeout_seconds if summary else self._settings.llm_timeout_seconds
         deadline = asyncio.get_running_loop().time() + seconds
-        ask = Ask(
+        ask = ModelQuestion(
             model=selection.choice.model,
             messages=request.messages,
             tools=request.tools,
@@ -119,10 +223,10 @@ class Caller:
         )
         backend = await self._backends.get(selection)
         if selection.choice.tool_mode == "none":
-            backend = PlainTalk(backend)
+            backend = ToollessBackend(backend)
         elif selection.choice.tool_mode == "schema":
-            backend = SchemaTools(backend)
-        bounded = until(deadline, backend.stream(ask), lambda: timed_out(selection.place, ask.timeout))
+            backend = SchemaToolBackend(backend)
+        bounded = stream_until(deadline, backend.stream(ask), lambda: timeout_error(selection.endpoint, ask.timeout))
         async with aclosing(bounded) as events:
             async for event in events:
                 yield event
@@ -134,14 +238,14 @@ class Caller:
         return self._settings.thinker_temperature
 
 
-def _key(selection: Selection) -> tuple[str, str]:
-    return selection.place.base_url, selection.choice.model
+def _model_key(selection: ModelSelection) -> tuple[str, str]:
+    return selection.endpoint.base_url, selection.choice.model
 
 
-def _usage(answer: Answer) -> Usage:
+def _token_usage(answer: BackendAnswer) -> TokenUsage:
     """What the provider counted. A number that no database can hold would keep the call from ever being settled."""
     used = answer.response.usage
-    return Usage(
+    return TokenUsage(
         input_tokens=min(used.input_tokens, MOST_TOKENS),
         output_tokens=min(used.output_tokens, MOST_TOKENS),
         cached_tokens=min(used.cache_read_tokens, MOST_TOKENS),

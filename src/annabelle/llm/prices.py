@@ -13,7 +13,7 @@ from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price, data_snapshot
 from genai_prices.types import ModelPrice, TieredPrices
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.llm.providers import PROVIDERS, Endpoint
 from annabelle.llm.types import ProviderName
 
@@ -21,20 +21,20 @@ _MILLION = Decimal(1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class ModelPriceUsd:
     """What something costs in US dollars, and whether that is the model's own price."""
 
     usd: float
     known: bool = True
 
 
-def price_of(place: Endpoint, model: str, usage: Usage, cache_written: int = 0) -> Price:
+def price_call(place: Endpoint, model: str, usage: TokenUsage, cache_written: int = 0) -> ModelPriceUsd:
     """The price of what was used. Models on the own machine cost nothing.
 
     `cache_written` are those input tokens that were put into the provider's cache, which some charge more for.
     """
     if place.provider.local or not (usage.input_tokens or usage.output_tokens):
-        return Price(0.0)
+        return ModelPriceUsd(0.0)
     priced = PricedUsage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
@@ -47,22 +47,22 @@ def price_of(place: Endpoint, model: str, usage: Usage, cache_written: int = 0) 
         else:
             price = calc_price(priced, model, provider_id=place.provider.name)
     except (LookupError, ValueError):
-        dearest = dearest_known()
-        return Price(
+        dearest = highest_known_prices()
+        return ModelPriceUsd(
             float((usage.input_tokens * dearest.input_mtok + usage.output_tokens * dearest.output_mtok) / _MILLION),
             known=False,
         )
-    return Price(float(price.total_price))
+    return ModelPriceUsd(float(price.total_price))
 
 
-def most_of(place: Endpoint, model: str, input_tokens: int, output_tokens: int) -> Price:
+def price_ceiling(place: Endpoint, model: str, input_tokens: int, output_tokens: int) -> ModelPriceUsd:
     """The most a call of this size can cost: in the dearest tier, and all of it put into the provider's cache."""
-    units = _units(place.provider.name, place.base_url, model)
-    return Price(input_tokens * units.input + output_tokens * units.output, units.known)
+    units = _token_prices(place.provider.name, place.base_url, model)
+    return ModelPriceUsd(input_tokens * units.input + output_tokens * units.output, units.known)
 
 
 @dataclass(frozen=True, slots=True)
-class _Units:
+class _TokenPrices:
     """Dollars for one token at most. Looked up once, because a look costs a quarter of a millisecond."""
 
     input: float
@@ -71,32 +71,34 @@ class _Units:
 
 
 @lru_cache(maxsize=256)
-def _units(provider: ProviderName, base_url: str, model: str) -> _Units:
+def _token_prices(provider: ProviderName, base_url: str, model: str) -> _TokenPrices:
     place, many = Endpoint(PROVIDERS[provider], base_url), int(_MILLION)
-    asked, answered = Usage(input_tokens=many), Usage(input_tokens=many, output_tokens=many)
-    plain = price_of(place, model, asked)
-    cached = price_of(place, model, asked, cache_written=many) if plain.known else plain
-    both = price_of(place, model, answered)
-    return _Units(max(plain.usd, cached.usd) / many, (both.usd - plain.usd) / many, plain.known)
+    asked, answered = TokenUsage(input_tokens=many), TokenUsage(input_tokens=many, output_tokens=many)
+    plain = price_call(place, model, asked)
+    cached = price_call(place, model, asked, cache_written=many) if plain.known else plain
+    both = price_call(place, model, answered)
+    return _TokenPrices(max(plain.usd, cached.usd) / many, (both.usd - plain.usd) / many, plain.known)
 
 
-def price_of_vectors(provider: str, model: str, tokens: int) -> Price:
+def price_embeddings(provider: str, model: str, tokens: int) -> ModelPriceUsd:
     """What a request for vectors costs; a model the table does not know as the dearest of its kind."""
     try:
-        return Price(float(calc_price(PricedUsage(input_tokens=tokens), model, provider_id=provider).total_price))
+        return ModelPriceUsd(
+            float(calc_price(PricedUsage(input_tokens=tokens), model, provider_id=provider).total_price)
+        )
     except (LookupError, ValueError):
-        return Price(float(tokens * _dearest_vectors() / _MILLION), known=False)
+        return ModelPriceUsd(float(tokens * _highest_embedding_price() / _MILLION), known=False)
 
 
 @cache
-def _dearest_vectors() -> Decimal:
+def _highest_embedding_price() -> Decimal:
     providers = data_snapshot.get_snapshot().providers
     models = [model for provider in providers for model in provider.models if "embed" in model.id]
-    return max(_top(price.input_mtok) for price in _prices(models))
+    return max(_highest_tier(price.input_mtok) for price in _list_prices(models))
 
 
 @dataclass(frozen=True, slots=True)
-class Dearest:
+class HighestPrices:
     """Dollars for a million tokens."""
 
     input_mtok: Decimal
@@ -104,20 +106,23 @@ class Dearest:
 
 
 @cache
-def dearest_known() -> Dearest:
+def highest_known_prices() -> HighestPrices:
     """The highest prices of the whole table, for text in and text out."""
-    prices = [price for provider in data_snapshot.get_snapshot().providers for price in _prices(provider.models)]
-    return Dearest(max(_top(price.input_mtok) for price in prices), max(_top(price.output_mtok) for price in prices))
+    prices = [price for provider in data_snapshot.get_snapshot().providers for price in _list_prices(provider.models)]
+    return HighestPrices(
+        max(_highest_tier(price.input_mtok) for price in prices),
+        max(_highest_tier(price.output_mtok) for price in prices),
+    )
 
 
-def _prices(models: list[data_snapshot.types.ModelInfo]) -> list[ModelPrice]:
+def _list_prices(models: list[data_snapshot.types.ModelInfo]) -> list[ModelPrice]:
     found: list[ModelPrice] = []
     for model in models:
         found += [model.prices] if isinstance(model.prices, ModelPrice) else [one.prices for one in model.prices]
     return found
 
 
-def _top(price: Decimal | TieredPrices | None) -> Decimal:
+def _highest_tier(price: Decimal | TieredPrices | None) -> Decimal:
     if isinstance(price, TieredPrices):
         return max(price.base, *(tier.price for tier in price.tiers))
     return price or Decimal(0)

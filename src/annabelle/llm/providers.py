@@ -13,7 +13,7 @@ from annabelle.llm.types import ProviderName
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ModelProvider:
     """What is fixed about one provider. `url` and `key` are the names of the settings that change it."""
 
     name: ProviderName
@@ -36,17 +36,17 @@ class Provider:
         return f"{self.name.upper()}_BASE_URL"
 
 
-PROVIDERS: dict[ProviderName, Provider] = {
+PROVIDERS: dict[ProviderName, ModelProvider] = {
     provider.name: provider
     for provider in (
-        Provider("groq", "Groq", "openai", "https://api.groq.com/openai/v1", needs_key=True),
-        Provider("anthropic", "Anthropic", "anthropic", "https://api.anthropic.com", needs_key=True),
-        Provider("openai", "OpenAI", "openai", "https://api.openai.com/v1", needs_key=True),
-        Provider("openrouter", "OpenRouter", "openai", "https://openrouter.ai/api/v1", needs_key=True),
-        Provider("ollama", "Ollama", "openai", "http://127.0.0.1:11434/v1", local=True),
-        Provider("lmstudio", "LM Studio", "openai", "http://127.0.0.1:1234/v1", local=True),
-        Provider("compatible", "the OpenAI-compatible server", "openai", "http://127.0.0.1/v1"),
-        Provider("embedded", "the embedded engine", "openai", local=True),
+        ModelProvider("groq", "Groq", "openai", "https://api.groq.com/openai/v1", needs_key=True),
+        ModelProvider("anthropic", "Anthropic", "anthropic", "https://api.anthropic.com", needs_key=True),
+        ModelProvider("openai", "OpenAI", "openai", "https://api.openai.com/v1", needs_key=True),
+        ModelProvider("openrouter", "OpenRouter", "openai", "https://openrouter.ai/api/v1", needs_key=True),
+        ModelProvider("ollama", "Ollama", "openai", "http://127.0.0.1:11434/v1", local=True),
+        ModelProvider("lmstudio", "LM Studio", "openai", "http://127.0.0.1:1234/v1", local=True),
+        ModelProvider("compatible", "the OpenAI-compatible server", "openai", "http://127.0.0.1/v1"),
+        ModelProvider("embedded", "the embedded engine", "openai", local=True),
     )
 }
 
@@ -55,7 +55,7 @@ PROVIDERS: dict[ProviderName, Provider] = {
 class Endpoint:
     """One provider with its address and key, ready to be called."""
 
-    provider: Provider
+    provider: ModelProvider
     base_url: str
     key: SecretStr | None = None
 
@@ -68,25 +68,25 @@ def _setting(settings: Settings, name: str) -> object:
     return cast("object", getattr(settings, name, None))
 
 
-def key_of(settings: Settings, provider: Provider) -> SecretStr | None:
+def configured_key(settings: Settings, provider: ModelProvider) -> SecretStr | None:
     """The key that is set for a provider, if one is."""
     value = _setting(settings, provider.key_variable.lower())
     return value if isinstance(value, SecretStr) and value.get_secret_value().strip() else None
 
 
-def model_of(settings: Settings, provider: Provider) -> str:
+def configured_model(settings: Settings, provider: ModelProvider) -> str:
     """The model that is set for a provider; may be empty for those that can be asked what they have."""
     return str(_setting(settings, provider.model_variable.lower()) or "")
 
 
-def endpoint_of(settings: Settings, provider: Provider) -> Endpoint:
+def make_endpoint(settings: Settings, provider: ModelProvider) -> Endpoint:
     """Where a provider is called. An address without a path gets the path its protocol is usually found under."""
     address = str(_setting(settings, provider.url_variable.lower()) or provider.address).rstrip("/")
     if provider.protocol == "anthropic":
         address = address.removesuffix("/v1")  # its SDK adds the version itself
     elif urlsplit(address).path in ("", "/"):
         address += urlsplit(provider.address).path
-    return Endpoint(provider, address, key_of(settings, provider))
+    return Endpoint(provider, address, configured_key(settings, provider))
 
 
 def is_loopback(url: str) -> bool:

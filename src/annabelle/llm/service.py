@@ -5,26 +5,87 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import ProviderDown
 from annabelle.core.home import Home
 from annabelle.core.ports import Ledger
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor, SecretMatcher
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import TraceFile
-from annabelle.llm.booking import Bookkeeper
-from annabelle.llm.call import Caller
-from annabelle.llm.choose import Chooser, Selection
-from annabelle.llm.discretion import discreet
-from annabelle.llm.fallback import BrokenOff, Candidates, FallbackChain
-from annabelle.llm.health import Health, ProviderHealth
-from annabelle.llm.legible import legible
-from annabelle.llm.types import Completed, FellBack, ModelChoice, ModelEvent, ModelRequest, Purpose
+from annabelle.llm.call import ModelCaller
+from annabelle.llm.failover import (
+    FallbackCandidates,
+    FallbackChain,
+    InterruptedAnswers,
+    ProviderHealth,
+    ProviderHealthMonitor,
+)
+from annabelle.llm.metering import CallMeter
+from annabelle.llm.model_selection import ModelChooser, ModelSelection
+from annabelle.llm.request_cleaner import remove_invisible_from_request
+from annabelle.llm.types import (
+    Completed,
+    FallbackUsed,
+    ModelChoice,
+    ModelEvent,
+    ModelRequest,
+    Purpose,
+    TextDelta,
+    ThinkDelta,
+)
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+
+
+_TEXT_PARTS = {"text", "thinking"}
+
+
+async def redact_stream(events: AsyncIterable[ModelEvent], secrets: SecretMatcher) -> AsyncGenerator[ModelEvent]:
+    """The same events with masks. The end of a piece is held back while it may be the beginning of a secret."""
+    held: TextDelta | ThinkDelta | None = None
+    async for event in events:
+        if isinstance(event, TextDelta | ThinkDelta):
+            if held is not None and type(held) is not type(event):
+                yield replace(held, text=secrets.mask(held.text))
+                held = None
+            text = secrets.mask(event.text if held is None else held.text + event.text)
+            safe = len(text) - secrets.partial_match_length(text)
+            held = replace(event, text=text[safe:]) if safe < len(text) else None
+            if safe:
+                yield replace(event, text=text[:safe])
+            continue
+        if held is not None:
+            yield held
+            held = None
+        yield (
+            replace(event, response=_mask_response(event.response, secrets)) if isinstance(event, Completed) else event
+        )
+    if held is not None:
+        yield held
+
+
+def _mask_response(response: ModelResponse, secrets: SecretMatcher) -> ModelResponse:
+    parts = list(_mask_parts(response, secrets))
+    return response if parts == list(response.parts) else replace(response, parts=parts)
+
+
+def _mask_parts(response: ModelResponse, secrets: SecretMatcher) -> Iterator[object]:
+    for part in response.parts:
+        if part.part_kind in _TEXT_PARTS:
+            content = cast("str", getattr(part, "content", ""))
+            yield replace(part, content=secrets.mask(content)) if secrets.found_in(content) else part
+        elif part.part_kind == "tool-call" and secrets.found_in(part.args):
+            yield replace(part, args=secrets.mask_data(part.args))
+        else:
+            yield part
+
 
 _log = logging.getLogger(__name__)
 
@@ -43,16 +104,16 @@ class ModelService:
         redact: Redactor | None = None,
     ) -> None:
         self._settings, self._trace, self._redact = settings, trace, redact or Redactor()
-        self._chooser = Chooser(settings, home, agent)
-        self._books = Bookkeeper(ledger, agent.agent_id)
-        self._health = Health(
-            settings.llm_breaker_errors, settings.llm_breaker_cooldown_seconds, self._tell_health, clock
+        self._chooser = ModelChooser(settings, home, agent)
+        self._meter = CallMeter(ledger, agent.agent_id)
+        self._health = ProviderHealthMonitor(
+            settings.llm_breaker_errors, settings.llm_breaker_cooldown_seconds, self._report_health, clock
         )
-        self._caller = Caller(settings, agent, self._books)
+        self._caller = ModelCaller(settings, agent, self._meter)
         # Read at the start: a mistake in it is told before anything depends on it.
         self._fallbacks = self._chooser.fallbacks()
-        self._broken_off = BrokenOff()
-        self._selected: dict[Purpose, Selection] = {}
+        self._interrupted = InterruptedAnswers()
+        self._selected: dict[Purpose, ModelSelection] = {}
         self._choosing = asyncio.Lock()
 
     async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
@@ -71,20 +132,20 @@ class ModelService:
         Close it (`contextlib.aclosing`) when you stop reading early: that ends the call at the provider and books it
         as cancelled.
         """
-        request, unseen = legible(request)
+        request, unseen = remove_invisible_from_request(request)
         if unseen:
             self._tell_unseen(request, unseen)
         bounded = replace(request, max_tokens=request.max_tokens or self._settings.llm_max_output_tokens)
-        chain = FallbackChain(self._caller, self._health, self._broken_off)
+        chain = FallbackChain(self._caller, self._health, self._interrupted)
         async with (
             aclosing(chain.ask(bounded, await self._candidates(request.purpose))) as said,
-            aclosing(discreet(said, self._redact.known)) as events,
+            aclosing(redact_stream(said, self._redact.distinctive_secrets)) as events,
         ):
             async for event in events:
-                if isinstance(event, FellBack):
-                    self._tell_fallback(request, event)
+                if isinstance(event, FallbackUsed):
+                    self._report_fallback(request, event)
                 elif isinstance(event, Completed) and request.purpose != "chat":
-                    self._tell_aside(request, event)
+                    self._report_side_call(request, event)
                 yield event
 
     def health(self) -> list[ProviderHealth]:
@@ -93,23 +154,23 @@ class ModelService:
 
     async def close(self) -> None:
         """Close connections and stop the embedded engine."""
-        await self._books.drain()
+        await self._meter.drain()
         await self._caller.close()
 
-    async def _candidates(self, purpose: Purpose) -> Candidates:
+    async def _candidates(self, purpose: Purpose) -> FallbackCandidates:
         try:
             chosen = await self._select(purpose)
         except ProviderDown as error:
             # A local server that does not run can not even say which model it has.
             if not self._fallbacks:
                 raise
-            return Candidates(tuple(self._fallbacks), error)
+            return FallbackCandidates(tuple(self._fallbacks), error)
         others = (
-            one for one in self._fallbacks if one.choice.model != chosen.choice.model or one.place != chosen.place
+            one for one in self._fallbacks if one.choice.model != chosen.choice.model or one.endpoint != chosen.endpoint
         )
-        return Candidates((chosen, *others))
+        return FallbackCandidates((chosen, *others))
 
-    async def _select(self, purpose: Purpose) -> Selection:
+    async def _select(self, purpose: Purpose) -> ModelSelection:
         async with self._choosing:
             if "chat" not in self._selected:
                 self._selected["chat"] = await self._chooser.choose()
@@ -117,7 +178,7 @@ class ModelService:
             if purpose not in self._selected:
                 self._selected[purpose] = self._chooser.for_purpose(self._selected["chat"], purpose)
             chosen = self._selected[purpose]
-        return self._caller.as_known(chosen)
+        return self._caller.with_known_tool_mode(chosen)
 
     def _tell_unseen(self, request: ModelRequest, count: int) -> None:
         _log.warning("%d signs that nobody sees were taken out of what the model reads", count)
@@ -125,7 +186,7 @@ class ModelService:
             data: JsonObject = {"call_id": request.call_id, "signs": count}
             self._trace.write("model.unseen_removed", data, trace_id=request.trace_id)
 
-    def _tell_fallback(self, request: ModelRequest, event: FellBack) -> None:
+    def _report_fallback(self, request: ModelRequest, event: FallbackUsed) -> None:
         _log.warning("%s", event.sentence)
         if self._trace is not None:
             failed = event.failed
@@ -140,7 +201,7 @@ class ModelService:
                 trace_id=request.trace_id,
             )
 
-    def _tell_aside(self, request: ModelRequest, done: Completed) -> None:
+    def _report_side_call(self, request: ModelRequest, done: Completed) -> None:
         """What is called beside the conversation belongs to its turn too; the loop tells of its own calls."""
         if self._trace is not None:
             data: JsonObject = {
@@ -152,7 +213,7 @@ class ModelService:
             }
             self._trace.write("model.called_aside", data, trace_id=request.trace_id)
 
-    def _tell_health(self, now: ProviderHealth) -> None:
+    def _report_health(self, now: ProviderHealth) -> None:
         _log.info("The provider %s is %s", now.provider, now.state)
         if self._trace is not None:
             self._trace.write("provider.health", now.to_json())

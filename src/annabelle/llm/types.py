@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from annabelle.core.contract import ModelCall, Usage
+from annabelle.core.contract import ModelCall, TokenUsage
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import ToolSpec
 
@@ -69,12 +69,12 @@ class Completed:
     """The last event of every call that worked: the whole response, its tokens and its record in the ledger."""
 
     response: ModelResponse
-    usage: Usage
+    usage: TokenUsage
     call: ModelCall
 
 
 @dataclass(frozen=True, slots=True)
-class FellBack:
+class FallbackUsed:
     """Another model answers from here on; `reason` is the sentence that says what is wrong with the first (I-29)."""
 
     failed: ModelChoice | None
@@ -88,4 +88,4 @@ class FellBack:
         return f"{self.reason} So {self.answering.model} ({where}) answers."
 
 
-ModelEvent = TextDelta | ThinkDelta | FellBack | Completed
+ModelEvent = TextDelta | ThinkDelta | FallbackUsed | Completed

@@ -10,58 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from annabelle.core.trust import Decision, Label, ToolClass
-from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.grounds import (
-    browsing,
-    calendars,
-    controlling,
-    counting,
-    destroying,
-    executing,
-    sending,
-    ways_out,
-    writing,
-)
-from annabelle.policy.grounds.why import doubt, short
-from annabelle.policy.pointing import pried, unnamed_items
-from annabelle.policy.rules.rule import Rule, RuledCall, matches
+from annabelle.core.trust import Label, PolicyDecision, ToolClass
+from annabelle.policy.checks import browse, delete, execute, exfiltration, repeats, send, write
+from annabelle.policy.rules.rule import RuledCall, StandingRule, matches
+from annabelle.policy.turn_facts import CallFacts, TurnFacts, format_reason, shorten
+from annabelle.policy.unsolicited_read import is_unsolicited_read, unnamed_items
 
 _SHOWN: Final = 2
 _MOST_VALUES: Final = 300
 _MOST_CHARS: Final = 30_000
-_GROUNDS: Final[dict[ToolClass, Callable[[CallFacts, TurnFacts], Iterator[str]]]] = {
-    "destroy": destroying.doubts,
-    "execute": executing.doubts,
-    "control": controlling.doubts,
-    "write_inside": writing.doubts,
+_CHECKS: Final[dict[ToolClass, Callable[[CallFacts, TurnFacts], Iterator[str]]]] = {
+    "destroy": delete.reasons_to_ask,
+    "execute": execute.reasons_to_ask,
+    "control": execute.reasons_to_ask_for_control,
+    "write_inside": write.reasons_to_ask,
 }
 
 
-def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[Rule] = ()) -> Decision:
+def decide(call: CallFacts, turn: TurnFacts, rules: Sequence[StandingRule] = ()) -> PolicyDecision:
     """Allow, ask or refuse, with the reasons for the person and what is known of whatever comes back."""
-    labels = labels_of(call, turn)
-    ruled = RuledCall(call.tool, call.classes, call.arguments, _about(call, turn) if rules else ())
+    labels = derive_labels(call, turn)
+    ruled = RuledCall(call.tool, call.classes, call.arguments, _describe_targets(call, turn) if rules else ())
     fitting = [rule for rule in rules if matches(rule, ruled)]
     for kind in ("never", "ask"):
         said = [f"Your rule says: {rule.words}" for rule in fitting if rule.kind == kind]
         if said:
             verdict = "refuse" if kind == "never" else "ask"
-            return Decision(verdict=verdict, reasons=tuple(said[:_SHOWN]), classes=call.classes, labels=labels)
-    doubts = list(dict.fromkeys(_doubts(call, turn)))
+            return PolicyDecision(verdict=verdict, reasons=tuple(said[:_SHOWN]), classes=call.classes, labels=labels)
+    doubts = list(dict.fromkeys(_reasons_to_ask(call, turn)))
     allowed = not turn.suspicious and any(rule.kind == "allow" and _covers(rule, call) for rule in fitting)
     if not doubts or allowed:
-        return Decision(classes=call.classes, labels=labels)
-    reasons = [doubt(turn, " and ".join(doubts[:_SHOWN]))]
-    return Decision(verdict="ask", reasons=tuple(reasons), classes=call.classes, labels=labels)
+        return PolicyDecision(classes=call.classes, labels=labels)
+    reasons = [format_reason(turn, " and ".join(doubts[:_SHOWN]))]
+    return PolicyDecision(verdict="ask", reasons=tuple(reasons), classes=call.classes, labels=labels)
 
 
-def labels_of(call: CallFacts, turn: TurnFacts) -> tuple[Label, ...]:
+def derive_labels(call: CallFacts, turn: TurnFacts) -> tuple[Label, ...]:
     """What is known of the result before it is there."""
     found: list[Label] = []
     if call.traits.private or "read_private" in call.classes:
         found.append("private")
-    if pried(call, turn):
+    if is_unsolicited_read(call, turn):
         found.append("pried")
     return tuple(found)
 
@@ -71,23 +60,23 @@ def needs_facts(call: CallFacts) -> bool:
     return bool(call.classes or call.traits.urls or call.traits.queries)
 
 
-def _doubts(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
+def _reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     if call.classes and _is_too_much(call):
         yield "it is about more than can be looked at"
         return
     if "send_outside" in call.classes:
         on_a_page = call.traits.refs or call.traits.typed or call.traits.source == "web"
-        yield from (browsing if on_a_page else sending).doubts(call, turn)
+        yield from (browse if on_a_page else send).reasons_to_ask(call, turn)
     for one in call.classes:
-        if one in _GROUNDS:
-            yield from _GROUNDS[one](call, turn)
+        if one in _CHECKS:
+            yield from _CHECKS[one](call, turn)
     if unnamed := unnamed_items(call, turn):
-        yield from (f"you did not name “{short(title)}” of your vault" for title in unnamed)
-    elif call.traits.source == "vault" and pried(call, turn):
+        yield from (f"you did not name “{shorten(title)}” of your vault" for title in unnamed)
+    elif call.traits.source == "vault" and is_unsolicited_read(call, turn):
         yield "you did not speak of what is in the vault"
-    yield from calendars.doubts(call, turn)
-    yield from counting.doubts(call, turn)
-    yield from ways_out.doubts(call, turn)
+    yield from send.reasons_to_ask_for_calendar(call, turn)
+    yield from repeats.reasons_to_ask(call, turn)
+    yield from exfiltration.reasons_to_ask(call, turn)
 
 
 def _is_too_much(call: CallFacts) -> bool:
@@ -97,7 +86,7 @@ def _is_too_much(call: CallFacts) -> bool:
     return len(values) > _MOST_VALUES or sum(map(len, values)) > _MOST_CHARS
 
 
-def _covers(rule: Rule, call: CallFacts) -> bool:
+def _covers(rule: StandingRule, call: CallFacts) -> bool:
     """Whether an allowance speaks of everyone and everything this call is about: what it leaves open is not allowed.
 
     Only what is said is free, and that only in tools we know: an update of another's may bring a hidden recipient.
@@ -109,7 +98,7 @@ def _covers(rule: Rule, call: CallFacts) -> bool:
     return bool(rule.match.tools) and all(name in rule.match.arguments or name in free for name in given)
 
 
-def _about(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
+def _describe_targets(call: CallFacts, turn: TurnFacts) -> tuple[str, ...]:
     return tuple(
         text for thing in turn.things_of(call) for text in (thing.label, *thing.texts("to", "cc", "bcc", "attendees"))
     )

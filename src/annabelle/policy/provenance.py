@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from annabelle.core.memory import Provenance, Trust
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Provenance, Trust
 
 _WORD = re.compile(r"\w+(?:[.@:/+-]+\w+)*")
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,30}")  # a name for a value, not a place to say something
@@ -38,20 +38,20 @@ def trust_after(origins: Sequence[str]) -> Trust:
 
 def provenance_of(origins: Sequence[str], texts: Iterable[str], said: Sequence[str]) -> Provenance:
     """What is known of texts an agent writes down: the tools it has read from, and what the person said before."""
-    if not origins or backed(texts, said):
+    if not origins or is_backed(texts, said):
         return Provenance()
     return Provenance(trust="untrusted", origins=tuple(origins))
 
 
-def backed(texts: Iterable[str], said: Sequence[str]) -> bool:
+def is_backed(texts: Iterable[str], said: Sequence[str]) -> bool:
     """Whether every word of content in the texts was said by the person."""
     heard = _plain("\n".join(said))
     words = _WORD.findall(heard)
     known, stems = set(words), {_stem(word) for word in words}
-    return all(_known(word, known, stems, heard) for text in texts for word in _WORD.findall(_plain(text)))
+    return all(_is_known(word, known, stems, heard) for text in texts for word in _WORD.findall(_plain(text)))
 
 
-def _known(word: str, known: set[str], stems: set[str], heard: str) -> bool:
+def _is_known(word: str, known: set[str], stems: set[str], heard: str) -> bool:
     if word in _FRAME or word in known:
         return True
     if not word.isascii() and word in heard:
@@ -73,28 +73,28 @@ def _plain(text: str) -> str:
     return re.sub(r"['’]s\b", "", text).replace("'", "").replace("’", "")
 
 
-def free_texts(schema: JsonObject, arguments: JsonObject) -> list[str]:
+def collect_free_texts(schema: JsonObject, arguments: JsonObject) -> list[str]:
     """The texts in a call's arguments that a model may write as it likes; words to choose from are not among them."""
     defined = cast("JsonObject", schema.get("$defs") or {})
     properties = cast("dict[str, JsonObject]", schema.get("properties") or {})
     found: list[str] = []
     for name, value in arguments.items():
-        if name not in _NOT_CONTENT and not _chosen(properties.get(name, {}), defined):
+        if name not in _NOT_CONTENT and not _is_choice(properties.get(name, {}), defined):
             found += _strings(value)
     return found
 
 
-def _chosen(schema: JsonObject, defined: JsonObject) -> bool:
+def _is_choice(schema: JsonObject, defined: JsonObject) -> bool:
     """Whether only listed words fit the schema."""
     reference = schema.get("$ref")
     if isinstance(reference, str):
         schema = cast("JsonObject", defined.get(reference.rpartition("/")[2]) or {})
     choices = cast("list[JsonObject]", schema.get("anyOf") or schema.get("oneOf") or [])
     if choices:
-        return all(choice.get("type") == "null" or _chosen(choice, defined) for choice in choices)
+        return all(choice.get("type") == "null" or _is_choice(choice, defined) for choice in choices)
     items = schema.get("items")
     if isinstance(items, dict):
-        return _chosen(cast("JsonObject", items), defined)
+        return _is_choice(cast("JsonObject", items), defined)
     return "enum" in schema or "const" in schema
 
 

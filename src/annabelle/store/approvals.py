@@ -1,24 +1,27 @@
-"""Questions to people: each waits, is answered once, and ends in a state that can be seen (POL-03, I-28)."""
+"""Questions to people and the turns that wait for them: each question is answered once and ends in a visible state
+(POL-03, I-28).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 
-from sqlalchemy import Connection, RowMapping, Update, bindparam, select, update
+from sqlalchemy import Connection, RowMapping, Update, and_, bindparam, delete, or_, select, update
 
 from annabelle.core.errors import NotFound
 from annabelle.core.ids import new_id
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store.statements import InsertNew
-from annabelle.store.tables import approvals
+from annabelle.store.messages import StoredMessage
+from annabelle.store.portable_sql import InsertNew
+from annabelle.store.tables import approvals, parked_turns, threads
 
 ApprovalState = Literal["pending", "approved", "denied", "expired", "cancelled", "used"]
 """`approved` is a yes that no call has used yet; `cancelled` is a question, or an unused yes, that was taken back."""
 
-_insert = InsertNew(approvals, ["call_id"])
+_insert_approval = InsertNew(approvals, ["call_id"])
 _by_id = select(approvals).where(approvals.c.id == bindparam("id"))
 _by_call = select(approvals).where(approvals.c.call_id == bindparam("call_id"))
 _of_message = (
@@ -31,7 +34,7 @@ _of_root = (
     .where(approvals.c.root_id == bindparam("root_id"))
     .order_by(approvals.c.created_at, approvals.c.id)
 )
-_alike = (
+_select_same_call = (
     select(approvals)
     .where(
         approvals.c.root_id == bindparam("root_id"),
@@ -44,7 +47,7 @@ _alike = (
 
 
 @dataclass(frozen=True, slots=True)
-class Yes:
+class ApprovalBinding:
     """What a yes is bound to: the chain of turns it was asked in, for whom, and the exact call."""
 
     root_id: str
@@ -57,7 +60,7 @@ class Yes:
 class NewApproval:
     """A question about to be asked."""
 
-    bound: Yes
+    bound: ApprovalBinding
     thread_id: str
     message_id: str
     call_id: str
@@ -92,7 +95,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ApprovalVerdict:
     """A person's answer as it is written down; with edited arguments the yes is bound to their digest."""
 
     state: Literal["approved", "denied"]
@@ -102,7 +105,7 @@ class Verdict:
     digest: str | None = None
 
 
-def ask(connection: Connection, new: NewApproval) -> Approval:
+def add_approval(connection: Connection, new: NewApproval) -> Approval:
     """Write a question down. The same call again finds the same question."""
     values: JsonObject = {
         "id": new_id("apr"),
@@ -120,34 +123,34 @@ def ask(connection: Connection, new: NewApproval) -> Approval:
         "created_at": now(),
         "expires_at": new.expires_at,
     }
-    _insert.one(connection, values)
-    return _approval(connection.execute(_by_call, {"call_id": new.call_id}).mappings().one())
+    _insert_approval.insert(connection, values)
+    return _approval_from_row(connection.execute(_by_call, {"call_id": new.call_id}).mappings().one())
 
 
-def get(connection: Connection, approval_id: str, user_id: str) -> Approval:
+def get_approval(connection: Connection, approval_id: str, user_id: str) -> Approval:
     """A person's own question; another person's is not found either."""
     row = connection.execute(_by_id, {"id": approval_id}).mappings().first()
     if row is None or row["user_id"] != user_id:
         raise NotFound(f"There is no question {approval_id}.", hint="annabelle approvals lists yours.")
-    return _approval(row)
+    return _approval_from_row(row)
 
 
-def of_message(connection: Connection, message_id: str) -> list[Approval]:
+def list_message_approvals(connection: Connection, message_id: str) -> list[Approval]:
     """What was asked in the turn of a message, in order."""
-    return [_approval(row) for row in connection.execute(_of_message, {"message_id": message_id}).mappings()]
+    return [_approval_from_row(row) for row in connection.execute(_of_message, {"message_id": message_id}).mappings()]
 
 
-def listing(
+def list_approvals(
     connection: Connection, user_id: str, state: ApprovalState | None = None, limit: int = 100
 ) -> list[Approval]:
     """A person's questions, newest first."""
     query = select(approvals).where(approvals.c.user_id == user_id)
     query = query if state is None else query.where(approvals.c.state == state)
     rows = connection.execute(query.order_by(approvals.c.created_at.desc(), approvals.c.id.desc()).limit(limit))
-    return [_approval(row) for row in rows.mappings()]
+    return [_approval_from_row(row) for row in rows.mappings()]
 
 
-def decide(connection: Connection, approval_id: str, verdict: Verdict) -> bool:
+def decide_approval(connection: Connection, approval_id: str, verdict: ApprovalVerdict) -> bool:
     """Write the answer down if the question still waits and its time is not over; whether it was so."""
     at = now()
     change: JsonObject = {
@@ -162,23 +165,23 @@ def decide(connection: Connection, approval_id: str, verdict: Verdict) -> bool:
     waiting = update(approvals).where(
         approvals.c.id == approval_id, approvals.c.state == "pending", approvals.c.expires_at > at
     )
-    return _changed(connection, waiting.values(change))
+    return _changed_one_row(connection, waiting.values(change))
 
 
-def use(connection: Connection, yes: Yes, call_id: str) -> str | None:
+def use_approval(connection: Connection, yes: ApprovalBinding, call_id: str) -> str | None:
     """The question whose yes covers this call; it is used up by this call id, which may come again after a crash."""
-    alike = [_approval(row) for row in connection.execute(_alike, _bound(yes)).mappings()]
+    alike = [_approval_from_row(row) for row in connection.execute(_select_same_call, _binding_values(yes)).mappings()]
     for one in alike:
         if one.state == "used" and one.used_by == call_id:
             return one.id
     for one in alike:
         unused = update(approvals).where(approvals.c.id == one.id, approvals.c.state == "approved")
-        if one.state == "approved" and _changed(connection, unused.values(state="used", used_by=call_id)):
+        if one.state == "approved" and _changed_one_row(connection, unused.values(state="used", used_by=call_id)):
             return one.id
     return None
 
 
-def used_for(connection: Connection, call_id: str, user_id: str) -> bool:
+def was_approval_used(connection: Connection, call_id: str, user_id: str) -> bool:
     """Whether a call was made with this person's yes."""
     yes = select(approvals.c.id).where(
         approvals.c.used_by == call_id, approvals.c.state == "used", approvals.c.user_id == user_id
@@ -186,41 +189,124 @@ def used_for(connection: Connection, call_id: str, user_id: str) -> bool:
     return connection.execute(yes).first() is not None
 
 
-def denied(connection: Connection, yes: Yes, call_id: str) -> Approval | None:
+def find_denied(connection: Connection, yes: ApprovalBinding, call_id: str) -> Approval | None:
     """An earlier no to the same call in the same chain of turns."""
-    alike = (_approval(row) for row in connection.execute(_alike, _bound(yes)).mappings())
+    alike = (_approval_from_row(row) for row in connection.execute(_select_same_call, _binding_values(yes)).mappings())
     return next((one for one in alike if one.state == "denied" and one.call_id != call_id), None)
 
 
-def end(connection: Connection, ids: list[str], state: Literal["expired", "cancelled"]) -> None:
+def end_approvals(connection: Connection, ids: list[str], state: Literal["expired", "cancelled"]) -> None:
     """Take back questions, and yeses that were not used."""
     open_ones = update(approvals).where(approvals.c.id.in_(ids), approvals.c.state.in_(("pending", "approved")))
     connection.execute(open_ones.values(state=state))
 
 
-def resumed(connection: Connection, message_id: str, by: str) -> None:
+def mark_resumed(connection: Connection, message_id: str, by: str) -> None:
     """Note which message carries on the turn that asked."""
     connection.execute(update(approvals).where(approvals.c.message_id == message_id).values(resumed_by=by))
 
 
-def of_root(connection: Connection, root_id: str) -> list[Approval]:
+def list_root_approvals(connection: Connection, root_id: str) -> list[Approval]:
     """Everything that was asked in a chain of parked turns, in order."""
-    return [_approval(row) for row in connection.execute(_of_root, {"root_id": root_id}).mappings()]
+    return [_approval_from_row(row) for row in connection.execute(_of_root, {"root_id": root_id}).mappings()]
 
 
-def spent(connection: Connection, approval_id: str, call_id: str) -> None:
+def mark_used(connection: Connection, approval_id: str, call_id: str) -> None:
     """Note the call that was made with a yes it did not have to show."""
     unused = update(approvals).where(approvals.c.id == approval_id, approvals.c.state == "approved")
     connection.execute(unused.values(state="used", used_by=call_id))
 
 
-def _bound(yes: Yes) -> JsonObject:
+def _binding_values(yes: ApprovalBinding) -> JsonObject:
     return {"root_id": yes.root_id, "user_id": yes.user_id, "agent_id": yes.agent_id, "digest": yes.digest}
 
 
-def _changed(connection: Connection, change: Update) -> bool:
+def _changed_one_row(connection: Connection, change: Update) -> bool:
     return connection.execute(change).rowcount == 1
 
 
-def _approval(row: RowMapping) -> Approval:
+def _approval_from_row(row: RowMapping) -> Approval:
     return Approval(**{str(key): value for key, value in row.items()})
+
+
+_is_open = or_(
+    approvals.c.state == "pending",
+    and_(approvals.c.state == "approved", approvals.c.resumed_by.is_(None)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestionFilter:
+    """Which of them are meant; what is not said does not matter."""
+
+    thread_id: str | None = None
+    agent_id: str | None = None
+    user_id: str | None = None
+    channel: str | None = None
+    chat_id: str | None = None
+    turn: str | None = None
+    """The message that asks, or the one its chain of turns began with."""
+
+
+def list_waiting_messages(connection: Connection, where: OpenQuestionFilter) -> list[str]:
+    """The messages whose turns wait, oldest first."""
+    wanted = {
+        approvals.c.thread_id: where.thread_id,
+        approvals.c.agent_id: where.agent_id,
+        approvals.c.user_id: where.user_id,
+        threads.c.channel: where.channel,
+        threads.c.chat_id: where.chat_id,
+    }
+    query = (
+        select(approvals.c.message_id)
+        .join(threads, threads.c.id == approvals.c.thread_id)
+        .where(_is_open, *(column == value for column, value in wanted.items() if value is not None))
+        .order_by(approvals.c.created_at, approvals.c.id)
+    )
+    if where.turn is not None:
+        query = query.where(or_(approvals.c.message_id == where.turn, approvals.c.root_id == where.turn))
+    return list(dict.fromkeys(connection.execute(query).scalars()))
+
+
+def list_expired_messages(connection: Connection, at: datetime) -> list[str]:
+    """The messages with a question whose time is over."""
+    query = select(approvals.c.message_id).where(approvals.c.state == "pending", approvals.c.expires_at <= at)
+    return list(dict.fromkeys(connection.execute(query.order_by(approvals.c.expires_at)).scalars()))
+
+
+def next_expiry(connection: Connection) -> datetime | None:
+    """When the time of the next question is over."""
+    query = select(approvals.c.expires_at).where(approvals.c.state == "pending").order_by(approvals.c.expires_at)
+    return cast("datetime | None", connection.execute(query.limit(1)).scalar())
+
+
+def list_forgotten_messages(connection: Connection, digest: str) -> list[str]:
+    """The messages whose open questions were about something that was forgotten."""
+    query = select(approvals.c.message_id).where(_is_open, approvals.c.digest == digest)
+    return list(dict.fromkeys(connection.execute(query).scalars()))
+
+
+_insert_parked_turn = InsertNew(parked_turns, ["message_id"])
+
+
+def store_parked_turn(connection: Connection, message: StoredMessage, root_id: str, turn: JsonObject) -> None:
+    """Keep the turn of a message as it stood when it began to wait."""
+    values: JsonObject = {
+        "message_id": message.id,
+        "user_id": message.user_id,
+        "root_id": root_id,
+        "turn": turn,
+        "created_at": now(),
+    }
+    _insert_parked_turn.insert(connection, values)
+
+
+def get_parked_turn(connection: Connection, message_id: str) -> JsonObject | None:
+    """The turn of a message, if it waits."""
+    query = select(parked_turns.c.turn).where(parked_turns.c.message_id == message_id)
+    return cast("JsonObject | None", connection.execute(query).scalar())
+
+
+def remove_parked_turn(connection: Connection, message_id: str) -> None:
+    """It went on, or never will."""
+    connection.execute(delete(parked_turns).where(parked_turns.c.message_id == message_id))

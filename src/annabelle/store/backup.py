@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import os
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from annabelle.core.errors import NotFound, StorageTrouble
-from annabelle.store.driver import driver
-from annabelle.store.lock import FileLock
-from annabelle.store.trouble import backups_of
+from annabelle.store.engine import driver, list_backups
+from annabelle.store.file_lock import FileLock
 
-KEEP = 5
-STAMP = "%Y%m%dT%H%M%S%f"
+KEEP_BACKUPS = 5
+BACKUP_TIME_FORMAT = "%Y%m%dT%H%M%S%f"
+
+
+def backup_time(path: Path) -> datetime | None:
+    """When a backup was made, by its name: a copied file has another date."""
+    try:
+        return datetime.strptime(path.stem.rsplit("-", 1)[-1], BACKUP_TIME_FORMAT).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
     """Copy a SQLite database with everything its WAL holds. A crash half-way leaves no backup, never half of one."""
-    target = folder / f"{file.stem}-{revision}-{at.strftime(STAMP)}{file.suffix}"
+    target = folder / f"{file.stem}-{revision}-{at.strftime(BACKUP_TIME_FORMAT)}{file.suffix}"
     temporary = target.with_name(f".{target.name}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for half in folder.glob(f".{file.stem}-*{file.suffix}.part"):
             half.unlink(missing_ok=True)  # of a copy that was killed: a file has one owner, so none is under way
-        _copy(file, temporary)
+        _copy_database(file, temporary)
         temporary.replace(target)
     except (OSError, driver.Error) as error:
         with contextlib.suppress(OSError):
@@ -33,12 +40,12 @@ def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
             f"The backup of {file.name} could not be written to {folder}: {error}.",
             hint="Free some space; the database was not touched.",
         ) from error
-    for old in backups_of(file, folder)[:-KEEP]:
+    for old in list_backups(file, folder)[:-KEEP_BACKUPS]:
         old.unlink(missing_ok=True)
     return target
 
 
-def restore(backup: Path, file: Path) -> Path:
+def restore_file(backup: Path, file: Path) -> Path:
     """Put a backup in the place of the database. What was there is kept beside it as `<name>.replaced`; where."""
     if not backup.is_file():
         raise NotFound(f"There is no backup at {backup}.")
@@ -47,8 +54,8 @@ def restore(backup: Path, file: Path) -> Path:
     try:
         fresh = file.with_name(f".{file.name}.restored")
         fresh.unlink(missing_ok=True)
-        _copy(backup, fresh)
-        kept = _unused(file.with_name(f"{file.name}.replaced"))
+        _copy_database(backup, fresh)
+        kept = _free_path(file.with_name(f"{file.name}.replaced"))
         for suffix in ("", "-wal", "-shm"):
             # The WAL moves along with the file it belongs to; it is never deleted.
             with contextlib.suppress(FileNotFoundError):
@@ -61,7 +68,7 @@ def restore(backup: Path, file: Path) -> Path:
     return kept
 
 
-def _unused(path: Path) -> Path:
+def _free_path(path: Path) -> Path:
     """The first of `<name>`, `<name>-2`, `<name>-3` … that is free: whoever tries several backups loses none."""
     number, unused = 1, path
     while unused.exists():
@@ -70,7 +77,7 @@ def _unused(path: Path) -> Path:
     return unused
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_database(source: Path, target: Path) -> None:
     with (
         contextlib.closing(driver.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as reading,
         contextlib.closing(driver.connect(str(target))) as writing,

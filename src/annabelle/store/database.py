@@ -15,12 +15,21 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from annabelle.core.errors import StorageTrouble, Unavailable
-from annabelle.store.compact import compact
-from annabelle.store.driver import driver
-from annabelle.store.engine import DialectName, checkpoint, make_engine, parse_url, sqlite_url
-from annabelle.store.lock import FileLock
-from annabelle.store.migrate import HUB, Plan, bring_up_to_date
-from annabelle.store.trouble import Place, describe, is_passing, read_only
+from annabelle.store.engine import (
+    DatabaseLocation,
+    DialectName,
+    checkpoint,
+    describe_error,
+    driver,
+    is_transient,
+    make_engine,
+    parse_url,
+    read_only_error,
+    sqlite_url,
+    vacuum,
+)
+from annabelle.store.file_lock import FileLock
+from annabelle.store.schema_migration import HUB_PLAN, MigrationPlan, migrate_database
 
 __all__ = ["Database", "FileLock", "make_engine", "sqlite_url"]
 
@@ -34,30 +43,30 @@ ATTEMPTS = 8
 CLOSE_TIMEOUT_SECONDS = 10
 
 
-def _writers(place: Place) -> int:
+def _writers(place: DatabaseLocation) -> int:
     return 1 if place.file else WRITERS_ON_POSTGRES
 
 
 class Database:
     """Opened once per process. `read` and `write` take a function that gets the connection of one transaction."""
 
-    def __init__(self, writing: Engine, reading: Engine, place: Place, lock: FileLock | None) -> None:
+    def __init__(self, writing: Engine, reading: Engine, place: DatabaseLocation, lock: FileLock | None) -> None:
         self.dialect: DialectName = "sqlite" if place.file else "postgresql"
-        self._writing, self._reading, self._place, self._lock = writing, reading, place, lock
+        self._writing, self._reading, self._location, self._lock = writing, reading, place, lock
         self._writers = ThreadPoolExecutor(_writers(place), thread_name_prefix="store-write")
         self._closed = False
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
 
     @classmethod
     async def open(
-        cls, url: str, *, synchronous: str = "NORMAL", backups: Path | None = None, plan: Plan = HUB
+        cls, url: str, *, synchronous: str = "NORMAL", backups: Path | None = None, plan: MigrationPlan = HUB_PLAN
     ) -> Database:
         """Take ownership, bring the tables up to date, and be ready. Raises StorageTrouble or AlreadyRunning."""
         return await asyncio.to_thread(cls._open, url, synchronous, backups, plan)
 
     @classmethod
-    def _open(cls, url: str, synchronous: str, backups: Path | None, plan: Plan) -> Database:
-        place = Place(parse_url(url), backups, plan.way_back)
+    def _open(cls, url: str, synchronous: str, backups: Path | None, plan: MigrationPlan) -> Database:
+        place = DatabaseLocation(parse_url(url), backups, plan.restore_command)
         lock = None
         if place.file:
             try:
@@ -69,15 +78,15 @@ class Database:
             if place.file.exists() and not os.access(place.file, os.W_OK, effective_ids=True):
                 # SQLite would open it all the same, and fail with the first message.
                 lock.release()
-                raise read_only(place)
+                raise read_only_error(place)
         writing = make_engine(url, synchronous, pool_size=_writers(place))
         try:
-            bring_up_to_date(writing, place.file, backups, plan)
+            migrate_database(writing, place.file, backups, plan)
         except BaseException as error:
             writing.dispose()
             if lock:
                 lock.release()
-            if isinstance(error, DBAPIError | PoolTimeout) and (known := describe(error, place)):
+            if isinstance(error, DBAPIError | PoolTimeout) and (known := describe_error(error, place)):
                 raise known from error
             raise
         return cls(writing, make_engine(url, synchronous, pool_size=READERS, read_only=True), place, lock)
@@ -95,7 +104,7 @@ class Database:
     def _require_open(self) -> None:
         if self._closed:
             raise Unavailable(
-                f"The database {self._place.name} is closed for now.",
+                f"The database {self._location.name} is closed for now.",
                 hint="Annabelle is stopping, or the file is being replaced; try again.",
             )
 
@@ -105,29 +114,29 @@ class Database:
                 with engine.begin() as connection:
                     return work(connection)
             except DBAPIError as error:
-                if is_passing(error) and attempt < ATTEMPTS:
+                if is_transient(error) and attempt < ATTEMPTS:
                     continue
-                if known := describe(error, self._place):
+                if known := describe_error(error, self._location):
                     raise known from error
                 raise
             except PoolTimeout as error:
-                raise describe(error, self._place) or error from error
+                raise describe_error(error, self._location) or error from error
         raise AssertionError("unreachable")
 
-    async def compact(self, tables: Sequence[str] = ()) -> None:
+    async def vacuum(self, tables: Sequence[str] = ()) -> None:
         """Leave nothing of deleted rows behind: rewrite the file, or on PostgreSQL these tables."""
         self._require_open()
 
-        def work() -> None:
+        def vacuum_or_explain() -> None:
             try:
-                compact(self._writing, tables)
+                vacuum(self._writing, tables)
             except (DBAPIError, driver.Error) as error:
                 raise StorageTrouble(
-                    f"The database {self._place.name} could not be rewritten: {error}.",
+                    f"The database {self._location.name} could not be rewritten: {error}.",
                     hint="Free some disk space, and try again.",
                 ) from error
 
-        await asyncio.get_running_loop().run_in_executor(self._writers, work)
+        await asyncio.get_running_loop().run_in_executor(self._writers, vacuum_or_explain)
 
     async def problems(self) -> list[str]:
         """What is wrong inside the database file; empty when it is sound (I-22)."""
@@ -152,7 +161,7 @@ class Database:
         try:
             await asyncio.wait_for(asyncio.to_thread(self._close), CLOSE_TIMEOUT_SECONDS)
         except TimeoutError:
-            _log.warning("%s was still busy after %d s and was left open", self._place.name, CLOSE_TIMEOUT_SECONDS)
+            _log.warning("%s was still busy after %d s and was left open", self._location.name, CLOSE_TIMEOUT_SECONDS)
 
     def _close(self) -> None:
         self._readers.shutdown()

@@ -1,19 +1,32 @@
-"""Engines for both databases, set up the one way that is fast and survives a kill at any moment."""
+"""Database engines for SQLite and PostgreSQL, how a file is vacuumed, and what their errors mean to a person. The
+SQLite driver is a wheel with FTS5, not the interpreter's own.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from annabelle.core.errors import ConfigMistake
-from annabelle.store.driver import driver
+from annabelle.core.errors import AnnabelleError, ConfigMistake, StorageTrouble, Unavailable
+
+if TYPE_CHECKING:
+    import sqlite3 as driver
+else:
+    import sqlean.dbapi2 as driver
+
+
+__all__ = ["driver"]
+
 
 DialectName = Literal["sqlite", "postgresql"]
 
@@ -109,3 +122,147 @@ def checkpoint(engine: Engine) -> None:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
     except (driver.Error, DBAPIError) as error:
         _log.warning("%s could not be checkpointed: %s", engine.url.database, error)
+
+
+_POSTGRES_MINUTES = 30
+
+
+def vacuum(engine: Engine, tables: Sequence[str] = ()) -> None:
+    """A SQLite file as a whole with its WAL; on PostgreSQL these tables, given as `"schema"."table"` or `"table"`.
+
+    What the server itself keeps, its WAL and its own backups, is beyond us.
+    """
+    if engine.dialect.name == "sqlite":
+        _vacuum_file(engine)
+        return
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text(f"SET statement_timeout = '{_POSTGRES_MINUTES}min'"))
+        try:
+            for table in tables:
+                connection.execute(text(f"VACUUM FULL {table}"))
+        finally:
+            connection.execute(text("RESET statement_timeout"))
+
+
+def _vacuum_file(engine: Engine) -> None:
+    # Past SQLAlchemy, which would open a transaction, in which SQLite refuses to vacuum.
+    with contextlib.closing(engine.raw_connection()) as connection:
+        cursor = connection.cursor()
+        cursor.execute("VACUUM")
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        row = cursor.fetchone()
+        cursor.close()
+    if row is None or row[0] != 0:
+        raise StorageTrouble(
+            f"The journal of {engine.url.database} could not be emptied: another program reads it.",
+            hint="Close what has the database open, and try again.",
+        )
+
+
+_RETRIED_STATES = frozenset({"40001", "40P01"})  # serialization failure, deadlock
+_FULL_STATES = frozenset({"53100", "53200"})  # disk full, out of memory
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLocation:
+    """Where a database is, for messages about it."""
+
+    url: URL
+    backups: Path | None = None
+    restore_command: str | None = None
+    """The command that restores a backup, where there is one."""
+
+    @property
+    def file(self) -> Path | None:
+        return Path(self.url.database) if self.url.drivername == "sqlite" and self.url.database else None
+
+    @property
+    def name(self) -> str:
+        return str(self.file) if self.file else f"{self.url.host or 'localhost'}:{self.url.port or 5432}"
+
+    def newest_backup(self) -> Path | None:
+        found = list_backups(self.file, self.backups) if self.file and self.backups else []
+        return found[-1] if found else None
+
+
+def list_backups(file: Path, folder: Path) -> list[Path]:
+    """The backups of one database file, oldest first."""
+    return sorted(folder.glob(f"{file.stem}-*{file.suffix}"), key=lambda path: path.name.rsplit("-", 1)[-1])
+
+
+def get_sqlstate(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Whether the same transaction, run again, can succeed."""
+    return get_sqlstate(error) in _RETRIED_STATES
+
+
+def describe_error(error: DBAPIError | PoolTimeout, place: DatabaseLocation) -> AnnabelleError | None:
+    """The error to show instead; None when it is a mistake of ours that nobody else can act on."""
+    if isinstance(error, PoolTimeout):
+        return Unavailable(f"The database {place.name} is too busy.", hint="Try again in a moment.")
+    return _describe_sqlite(error, place) if place.file else _describe_postgres(error, place)
+
+
+def read_only_error(place: DatabaseLocation) -> StorageTrouble:
+    return StorageTrouble(
+        f"The database {place.name} is read-only.", hint="Give whoever runs Annabelle the right to write it."
+    )
+
+
+def damaged_error(place: DatabaseLocation) -> StorageTrouble:
+    """What to say, and what to do, when the file is not a sound database any more."""
+    backup = place.newest_backup()
+    if backup is None:
+        hint = "There is no backup; move the file away to start anew."
+    elif place.restore_command is None:
+        hint = f"Restore the newest backup, {backup}."
+    else:
+        hint = f"Restore the newest backup, {backup}, with `{place.restore_command}`."
+    return StorageTrouble(f"The database {place.name} is damaged.", hint=hint)
+
+
+def _describe_sqlite(error: DBAPIError, place: DatabaseLocation) -> StorageTrouble | None:
+    name, said = place.name, str(getattr(error.orig, "sqlite_errorname", ""))
+    if said.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return damaged_error(place)
+    if said == "SQLITE_FULL":
+        return StorageTrouble(
+            f"The disk is full: {name} could not be written.", hint="Free some space; nothing is lost."
+        )
+    if said.startswith("SQLITE_READONLY"):
+        return read_only_error(place)
+    if said.startswith("SQLITE_CANTOPEN"):
+        return StorageTrouble(f"The database {name} can not be opened.", hint="Check its folder and permissions.")
+    if said.startswith("SQLITE_IOERR"):
+        return StorageTrouble(f"The disk failed while {name} was used.", hint="Check the disk, then start again.")
+    if said.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StorageTrouble(f"The database {name} is locked by another program.", hint="Close what has it open.")
+    return None
+
+
+def _describe_postgres(error: DBAPIError, place: DatabaseLocation) -> AnnabelleError | None:
+    state = get_sqlstate(error)
+    if state in _FULL_STATES:
+        return StorageTrouble(
+            f"The database server {place.name} has no space left.", hint="Free some; nothing is lost."
+        )
+    if state in ("28P01", "28000", "3D000"):
+        return StorageTrouble(
+            f"The database server {place.name} refused: {_first_line(error)}.", hint="Check DATABASE_URL."
+        )
+    if error.connection_invalidated or (state is None and type(error).__name__ == "OperationalError"):
+        return Unavailable(
+            f"The database server {place.name} can not be reached: {_first_line(error)}.",
+            hint="Start it, or check DATABASE_URL.",
+        )
+    if state in ("57P01", "57P02", "57P03", "57014", "55P03", "08006"):
+        return Unavailable(f"The database server {place.name} is not ready: {_first_line(error)}.", hint="Try again.")
+    return None
+
+
+def _first_line(error: DBAPIError) -> str:
+    lines = str(error.orig).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "no reason given"

@@ -12,12 +12,12 @@ from typing import Literal, cast
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, func, or_, select, update
 
-from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store import spending
-from annabelle.store.spending import NO_CAPS, Caps, Spent
-from annabelle.store.statements import InsertNew, InsertOrUpdate
+from annabelle.store import cost_control
+from annabelle.store.cost_control import NO_CAPS, PeriodSpending, SpendingCaps
+from annabelle.store.portable_sql import InsertNew, InsertOrUpdate
 from annabelle.store.tables import model_calls
 
 UNKNOWN = "unknown"
@@ -68,36 +68,38 @@ _give_up = (
 )
 
 Grouping = Literal["day", "agent", "model", "purpose", "user"]
-Standing = Literal["new", "open", "settled"]
+ReservationState = Literal["new", "open", "settled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class UsageTotal:
     """What one day, agent, model, purpose or person used. `open` calls are reserved and not settled yet."""
 
     key: str
     calls: int
     open: int
     unpriced: int
-    usage: Usage
+    usage: TokenUsage
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledCall:
     """A settlement that counted, and the days and months that are worth a warning since."""
 
     agent_id: str
-    usage: Usage
-    warnings: list[Spent]
+    usage: TokenUsage
+    warnings: list[PeriodSpending]
 
 
-def reserve(connection: Connection, request: Reserve, caps: Caps = NO_CAPS, at: datetime | None = None) -> Standing:
+def reserve_call(
+    connection: Connection, request: Reserve, caps: SpendingCaps = NO_CAPS, at: datetime | None = None
+) -> ReservationState:
     """Write down a call that is about to be made, and hold back the most it can cost. Told again, it changes nothing.
 
     Raises OverBudget when a cap would be passed; the transaction must then be given up.
     """
     at = at or now()
-    spending.lock(connection)
+    cost_control.lock_spending(connection)
     values: JsonObject = {
         **request.model_dump(),
         "state": "reserved",
@@ -106,22 +108,24 @@ def reserve(connection: Connection, request: Reserve, caps: Caps = NO_CAPS, at: 
         "cached_tokens": 0,
         "reserved_at": at,
     }
-    if _insert.one(connection, values) is None:
+    if _insert.insert(connection, values) is None:
         row = connection.execute(_known, {"call_id": request.call_id}).mappings().one()
         return "open" if row["state"] == "reserved" else "settled"
-    amount = spending.nano(request.reserved_usd)
+    amount = cost_control.to_nano_usd(request.reserved_usd)
     if amount:
-        spending.hold(connection, at, amount, caps)
+        cost_control.hold_amount(connection, at, amount, caps)
     return "new"
 
 
-def settle(connection: Connection, call: ModelCall, caps: Caps = NO_CAPS, at: datetime | None = None) -> Settled | None:
+def settle_call(
+    connection: Connection, call: ModelCall, caps: SpendingCaps = NO_CAPS, at: datetime | None = None
+) -> SettledCall | None:
     """Write down how a call ended, reserved or not. The first settlement stays; None when this one came later.
 
     What somebody else reserved, or for another purpose, is not theirs to settle: that changes nothing either.
     """
     at = at or now()
-    spending.lock(connection)
+    cost_control.lock_spending(connection)
     row = connection.execute(_known, {"call_id": call.call_id}).mappings().first()
     if row is not None and row["state"] == "settled" and row["outcome"] != UNKNOWN:
         return None
@@ -130,29 +134,31 @@ def settle(connection: Connection, call: ModelCall, caps: Caps = NO_CAPS, at: da
     most = 0.0 if row is None else float(row["reserved_usd"] or 0.0)
     # A cost nobody knows is the reserved one.
     cost_usd = (most or None) if call.usage.cost_usd is None else call.usage.cost_usd
-    held, cost = spending.nano(most), spending.nano(cost_usd or 0.0)
+    held, cost = cost_control.to_nano_usd(most), cost_control.to_nano_usd(cost_usd or 0.0)
     given_up = row is not None and row["state"] == "settled"
     booked = cost - held if given_up else cost
     released = 0 if given_up else held
     when = at if row is None else cast("datetime", row["reserved_at"])
-    _settle(connection, {**_values(call, at), "cost_usd": cost_usd})
-    warnings = spending.book(connection, when, booked, released, caps) if booked or released else []
-    return Settled(call.agent_id, call.usage, warnings)
+    _settle(connection, {**_settled_values(call, at), "cost_usd": cost_usd})
+    warnings = cost_control.book_amount(connection, when, booked, released, caps) if booked or released else []
+    return SettledCall(call.agent_id, call.usage, warnings)
 
 
-def give_up(connection: Connection, before: datetime, caps: Caps = NO_CAPS) -> list[Settled]:
+def settle_abandoned(connection: Connection, before: datetime, caps: SpendingCaps = NO_CAPS) -> list[SettledCall]:
     """Book the calls that were reserved before this moment and can no longer be running."""
-    spending.lock(connection)
-    given_up: list[Settled] = []
+    cost_control.lock_spending(connection)
+    given_up: list[SettledCall] = []
     for row in connection.execute(_abandoned, {"before": before}).mappings().all():
         connection.execute(_give_up, {"given_up": row["call_id"], "moment": now()})
-        held = spending.nano(float(row["reserved_usd"] or 0.0))
-        warnings = spending.book(connection, row["reserved_at"], held, held, caps) if held else []
-        given_up.append(Settled(str(row["agent_id"]), Usage(input_tokens=row["estimated_input_tokens"]), warnings))
+        held = cost_control.to_nano_usd(float(row["reserved_usd"] or 0.0))
+        warnings = cost_control.book_amount(connection, row["reserved_at"], held, held, caps) if held else []
+        given_up.append(
+            SettledCall(str(row["agent_id"]), TokenUsage(input_tokens=row["estimated_input_tokens"]), warnings)
+        )
     return given_up
 
 
-def _values(call: ModelCall, at: datetime) -> JsonObject:
+def _settled_values(call: ModelCall, at: datetime) -> JsonObject:
     return {
         "state": "settled",
         "trace_id": call.trace_id,
@@ -175,9 +181,9 @@ def _values(call: ModelCall, at: datetime) -> JsonObject:
     }
 
 
-def totals(connection: Connection, user_id: str | None, by: Grouping = "day") -> list[Total]:
+def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day") -> list[UsageTotal]:
     """What a person's model calls used, or everybody's, grouped; days are UTC."""
-    key = _key(connection, by).label("key")
+    key = _grouping_column(connection, by).label("key")
     query = select(
         key,
         func.count().label("calls"),
@@ -190,20 +196,20 @@ def totals(connection: Connection, user_id: str | None, by: Grouping = "day") ->
     )
     if user_id is not None:
         query = query.where(model_calls.c.user_id == user_id)
-    return [_total(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
+    return [_total_from_row(row) for row in connection.execute(query.group_by(key).order_by(key)).mappings()]
 
 
-def _total(row: RowMapping) -> Total:
-    usage = Usage(
+def _total_from_row(row: RowMapping) -> UsageTotal:
+    usage = TokenUsage(
         input_tokens=int(row["input_tokens"]),
         output_tokens=int(row["output_tokens"]),
         cached_tokens=int(row["cached_tokens"]),
         cost_usd=row["cost_usd"],
     )
-    return Total(str(row["key"]), int(row["calls"]), int(row["open"]), int(row["unpriced"]), usage)
+    return UsageTotal(str(row["key"]), int(row["calls"]), int(row["open"]), int(row["unpriced"]), usage)
 
 
-def _key(connection: Connection, by: Grouping) -> ColumnElement[str]:
+def _grouping_column(connection: Connection, by: Grouping) -> ColumnElement[str]:
     if by == "model":
         return model_calls.c.provider + "/" + model_calls.c.model
     if by != "day":

@@ -1,22 +1,56 @@
-"""Messages: what people and agents said, in the order it was said, kept whether or not a model answers (SES-05)."""
+"""Messages in the order they were said, kept whether or not a model answers (SES-05), and the claim that says which
+message of a thread is being processed, and by whom (DUR-04).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import Connection, Select, bindparam, func, select, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, delete, func, select, update
 
 from annabelle.core.errors import Conflict, NotFound, TooManyRequests
 from annabelle.core.ids import new_id
-from annabelle.core.messages import InboundMessage, MessageState, now
+from annabelle.core.messages import InboundMessage, MessageSource, MessageState, now
 from annabelle.core.tools import JsonObject
 from annabelle.store import threads
-from annabelle.store.statements import InsertNew
-from annabelle.store.stored_message import StoredMessage, stored
-from annabelle.store.tables import messages
+from annabelle.store.portable_sql import InsertNew
+from annabelle.store.tables import claims, messages
 
-_insert = InsertNew(messages, whole_rows=True)
+MessageKind = Literal["inbound", "answer", "said"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One message as it is kept. `position` is its place in the order; clocks play no part in it."""
+
+    position: int
+    id: str
+    thread_id: str
+    user_id: str
+    channel: str
+    chat_id: str
+    sender_id: str
+    external_id: str | None
+    role: Literal["user", "assistant"]
+    source: MessageSource
+    kind: MessageKind
+    content: str
+    metadata: JsonObject
+    state: MessageState
+    reply_to: str | None
+    call_id: str | None
+    trace_id: str | None
+    created_at: datetime
+
+
+def message_from_row(row: RowMapping) -> StoredMessage:
+    """A row of the table as a message."""
+    return StoredMessage(**{str(key): value for key, value in row.items()})
+
+
+_insert_message = InsertNew(messages, whole_rows=True)
 _by_id = select(messages).where(messages.c.id == bindparam("id"))
 _own = _by_id.where(messages.c.user_id == bindparam("user_id"))
 _by_external_id = select(messages).where(
@@ -65,23 +99,23 @@ class QueueLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class QueuedReceipt:
     message: StoredMessage
     duplicate: bool
 
 
-def receive(
+def queue_message(
     connection: Connection,
     thread: threads.Thread,
     message: InboundMessage,
     limits: QueueLimits,
     *,
     trace_id: str | None = None,
-) -> Received:
+) -> QueuedReceipt:
     """Queue a message. One that came before, by its id or its channel's id, is given back as it was stored (I-20)."""
-    threads.touch(connection, thread.id, now())
-    if known := known_as(connection, message):
-        return Received(known, duplicate=True)
+    threads.touch_thread(connection, thread.id, now())
+    if known := find_known_message(connection, message):
+        return QueuedReceipt(known, duplicate=True)
     _check_limits(connection, thread.id, limits)
     values: JsonObject = {
         "id": message.id,
@@ -96,22 +130,22 @@ def receive(
         "trace_id": trace_id,
         "created_at": message.sent_at,
     }
-    inserted = _insert.one(connection, values | _of_thread(thread))
+    inserted = _insert_message.insert(connection, values | _thread_values(thread))
     if inserted is not None:
-        return Received(stored(inserted), duplicate=False)
-    known = known_as(connection, message)
+        return QueuedReceipt(message_from_row(inserted), duplicate=False)
+    known = find_known_message(connection, message)
     if known is None:
         raise Conflict(f"The id {message.id} belongs to another message.")
-    return Received(known, duplicate=True)
+    return QueuedReceipt(known, duplicate=True)
 
 
-def known_as(connection: Connection, message: InboundMessage) -> StoredMessage | None:
+def find_known_message(connection: Connection, message: InboundMessage) -> StoredMessage | None:
     """The message as it was stored when it came before, by its id or its channel's id."""
     if message.external_id is not None:
         key = message.model_dump(include={"channel", "chat_id", "user_id", "external_id"})
-        if found := _first(connection, _by_external_id, key):
+        if found := _first_message(connection, _by_external_id, key):
             return found
-    return _first(connection, _own, {"id": message.id, "user_id": message.user_id})
+    return _first_message(connection, _own, {"id": message.id, "user_id": message.user_id})
 
 
 def _check_limits(connection: Connection, thread_id: str, limits: QueueLimits) -> None:
@@ -137,7 +171,7 @@ def add_reply(
     trace_id: str | None = None,
 ) -> StoredMessage:
     """The one answer to a message. When there is one already, that one stays and is given back."""
-    asked = load(connection, reply_to)
+    asked = load_message(connection, reply_to)
     values: JsonObject = {
         "id": new_id("msg"),
         "role": "assistant",
@@ -148,18 +182,18 @@ def add_reply(
         "reply_to": reply_to,
         "trace_id": trace_id or asked.trace_id,
     }
-    inserted = _insert.one(connection, _outgoing(asked) | values)
-    answer = answer_to(connection, reply_to) if inserted is None else stored(inserted)
+    inserted = _insert_message.insert(connection, _reply_values(asked) | values)
+    answer = find_answer(connection, reply_to) if inserted is None else message_from_row(inserted)
     assert answer is not None, "an answer that was not inserted is there already"
     return answer
 
 
-def answer_to(connection: Connection, message_id: str) -> StoredMessage | None:
+def find_answer(connection: Connection, message_id: str) -> StoredMessage | None:
     """The answer to a message, if it has one."""
-    return _first(connection, _answer, {"id": message_id})
+    return _first_message(connection, _answer, {"id": message_id})
 
 
-def replies_to(connection: Connection, message: StoredMessage) -> list[StoredMessage]:
+def list_replies(connection: Connection, message: StoredMessage) -> list[StoredMessage]:
     """Everything said in answer to a message in its own thread, in order."""
     parameters: JsonObject = {
         "thread_id": message.thread_id,
@@ -167,7 +201,7 @@ def replies_to(connection: Connection, message: StoredMessage) -> list[StoredMes
         "position": message.position,
         "id": message.id,
     }
-    return [stored(row) for row in connection.execute(_replies, parameters).mappings()]
+    return [message_from_row(row) for row in connection.execute(_replies, parameters).mappings()]
 
 
 def add_agent_message(
@@ -181,7 +215,7 @@ def add_agent_message(
     trace_id: str | None = None,
 ) -> StoredMessage:
     """What an agent said by a tool call; the same call again gives back the same message."""
-    thread = threads.load(connection, thread_id)
+    thread = threads.load_thread(connection, thread_id)
     values: JsonObject = {
         "id": new_id("msg"),
         "sender_id": thread.agent_id,
@@ -196,13 +230,13 @@ def add_agent_message(
         "trace_id": trace_id,
         "created_at": now(),
     }
-    inserted = _insert.one(connection, values | _of_thread(thread))
-    said = _first(connection, _said, {"call_id": call_id}) if inserted is None else stored(inserted)
+    inserted = _insert_message.insert(connection, values | _thread_values(thread))
+    said = _first_message(connection, _said, {"call_id": call_id}) if inserted is None else message_from_row(inserted)
     assert said is not None, "a message that was not inserted is there already"
     return said
 
 
-def _of_thread(thread: threads.Thread) -> JsonObject:
+def _thread_values(thread: threads.Thread) -> JsonObject:
     return {
         "thread_id": thread.id,
         "user_id": thread.user_id,
@@ -211,7 +245,7 @@ def _of_thread(thread: threads.Thread) -> JsonObject:
     }
 
 
-def _outgoing(asked: StoredMessage) -> JsonObject:
+def _reply_values(asked: StoredMessage) -> JsonObject:
     return {
         "thread_id": asked.thread_id,
         "user_id": asked.user_id,
@@ -223,28 +257,28 @@ def _outgoing(asked: StoredMessage) -> JsonObject:
     }
 
 
-def set_state(connection: Connection, message_id: str, state: MessageState) -> bool:
+def set_message_state(connection: Connection, message_id: str, state: MessageState) -> bool:
     """Move a message on; a finished one stays as it ended. Whether it moved."""
     return connection.execute(_move, {"message": message_id, "new_state": state}).rowcount == 1
 
 
-def get(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
+def get_message(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
     """A person's own message; another person's is not found either."""
-    found = _first(connection, _own, {"id": message_id, "user_id": user_id})
+    found = _first_message(connection, _own, {"id": message_id, "user_id": user_id})
     if found is None:
         raise NotFound(f"There is no message {message_id}.")
     return found
 
 
-def load(connection: Connection, message_id: str) -> StoredMessage:
+def load_message(connection: Connection, message_id: str) -> StoredMessage:
     """A message by its id alone, for the flow that works on it; never to answer a person's request."""
-    found = _first(connection, _by_id, {"id": message_id})
+    found = _first_message(connection, _by_id, {"id": message_id})
     if found is None:
         raise NotFound(f"There is no message {message_id}.")
     return found
 
 
-def unfinished_in(connection: Connection, channel: str, chat_id: str, user_id: str) -> list[str]:
+def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, user_id: str) -> list[str]:
     """The messages of a chat that run or wait, oldest first."""
     columns = messages.c
     query = (
@@ -256,14 +290,87 @@ def unfinished_in(connection: Connection, channel: str, chat_id: str, user_id: s
     return list(connection.execute(query).scalars())
 
 
-def listing(
+def list_messages(
     connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
 ) -> list[StoredMessage]:
     """A person's thread in order, from behind the position `after`."""
     parameters: JsonObject = {"thread_id": thread_id, "user_id": user_id, "after": after, "limit": limit}
-    return [stored(row) for row in connection.execute(_listing, parameters).mappings()]
+    return [message_from_row(row) for row in connection.execute(_listing, parameters).mappings()]
 
 
-def _first(connection: Connection, query: Select[*tuple[object, ...]], parameters: JsonObject) -> StoredMessage | None:
+def _first_message(
+    connection: Connection, query: Select[*tuple[object, ...]], parameters: JsonObject
+) -> StoredMessage | None:
     row = connection.execute(query, parameters).mappings().first()
-    return None if row is None else stored(row)
+    return None if row is None else message_from_row(row)
+
+
+_insert_claim = InsertNew(claims, ["thread_id"])
+_count_claims = select(func.count()).select_from(claims).where(claims.c.owner == bindparam("owner"))
+_earlier_messages = messages.alias("earlier")
+_select_waiting = (
+    select(messages)
+    .where(
+        messages.c.state == "queued",
+        ~select(claims.c.thread_id).where(claims.c.thread_id == messages.c.thread_id).exists(),
+        ~select(_earlier_messages.c.id)
+        .where(
+            _earlier_messages.c.thread_id == messages.c.thread_id,
+            _earlier_messages.c.state == "queued",
+            _earlier_messages.c.position < messages.c.position,
+        )
+        .exists(),
+    )
+    .order_by(messages.c.position)
+    .limit(bindparam("free"))
+    # PostgreSQL: what another owner is taking right now is passed over, and seen again with its new state.
+    .with_for_update(of=messages, skip_locked=True)
+)
+_select_waiting_in_thread = _select_waiting.where(messages.c.thread_id == bindparam("thread_id"))
+_mark_running = update(messages).where(messages.c.id == bindparam("message")).values(state="running")
+_delete_claim = delete(claims).where(claims.c.message_id == bindparam("message"))
+_select_claimed = (
+    select(messages)
+    .join(claims, claims.c.message_id == messages.c.id)
+    .where(claims.c.owner == bindparam("owner"))
+    .order_by(messages.c.position)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedMessage:
+    """A message that is this owner's to work on."""
+
+    thread_id: str
+    message_id: str
+    message: StoredMessage
+
+
+def claim_next_messages(
+    connection: Connection, owner: str, max_running: int, thread_id: str | None = None
+) -> list[ClaimedMessage]:
+    """Take the oldest waiting message of each thread nobody works on, up to `max_running` claims of this owner."""
+    free = max_running - connection.execute(_count_claims, {"owner": owner}).scalar_one()
+    if free <= 0:
+        return []
+    query = _select_waiting if thread_id is None else _select_waiting_in_thread
+    parameters = {"free": free} if thread_id is None else {"free": free, "thread_id": thread_id}
+    taken: list[ClaimedMessage] = []
+    for row in connection.execute(query, parameters).mappings().all():
+        message = replace(message_from_row(row), state="running")
+        claim = {"thread_id": message.thread_id, "message_id": message.id, "owner": owner, "claimed_at": now()}
+        if _insert_claim.insert(connection, claim) is not None:
+            connection.execute(_mark_running, {"message": message.id})
+            taken.append(ClaimedMessage(message.thread_id, message.id, message))
+    return taken
+
+
+def release_claim(connection: Connection, message_id: str) -> bool:
+    """Let the thread of a finished message go on; whether it was held."""
+    return connection.execute(_delete_claim, {"message": message_id}).rowcount == 1
+
+
+def list_claims(connection: Connection, owner: str) -> list[ClaimedMessage]:
+    """Everything this owner has claimed, in order; what a restarted owner has to take up again."""
+    rows = connection.execute(_select_claimed, {"owner": owner}).mappings()
+    return [ClaimedMessage(message.thread_id, message.id, message) for message in map(message_from_row, rows)]

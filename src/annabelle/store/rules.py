@@ -62,11 +62,11 @@ class StoredRule:
     revoked_at: datetime | None
 
 
-def add(connection: Connection, new: NewRule, state: Literal["proposed", "stated", "active"]) -> StoredRule:
+def add_rule(connection: Connection, new: NewRule, state: Literal["proposed", "stated", "active"]) -> StoredRule:
     """Write a rule down. One that says the same and was not revoked is the same rule, and only ever grows firmer."""
-    known = _standing(connection, new)
+    known = _find_same_rule(connection, new)
     if known is not None:
-        return _firmer(connection, known, state)
+        return _strengthen(connection, known, state)
     at = now()
     rule_id = new_id("rule")
     connection.execute(
@@ -82,72 +82,72 @@ def add(connection: Connection, new: NewRule, state: Literal["proposed", "stated
             confirmed_at=at if state == "active" else None,
         )
     )
-    return load(connection, rule_id, new.user_id)
+    return get_rule(connection, rule_id, new.user_id)
 
 
 def add_allowance(
     connection: Connection, *, user_id: str, agent_id: str | None, words: str, match: JsonObject
 ) -> StoredRule:
     """A narrow "always allow" the person chose when they were asked: active at once, being their own yes (POL-05)."""
-    return add(connection, NewRule(user_id, "allow", words, match, agent_id), "active")
+    return add_rule(connection, NewRule(user_id, "allow", words, match, agent_id), "active")
 
 
-def confirm(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
+def confirm_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
     """The person's yes to a rule that was proposed. A second yes changes nothing; a revoked one stays revoked."""
-    rule = load(connection, rule_id, user_id)
+    rule = get_rule(connection, rule_id, user_id)
     if rule.state == "revoked":
         raise Conflict(f"The rule {rule_id} was revoked.", hint="State it again: annabelle rules add")
     waiting = update(rules).where(rules.c.id == rule_id, rules.c.state.in_(_WAITING))
     connection.execute(waiting.values(state="active", confirmed_at=now()))
-    return load(connection, rule_id, user_id)
+    return get_rule(connection, rule_id, user_id)
 
 
-def revoke(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
+def revoke_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
     """End a rule, also one that was only proposed. It stays in the list as what it was."""
-    load(connection, rule_id, user_id)
+    get_rule(connection, rule_id, user_id)
     connection.execute(
         update(rules).where(rules.c.id == rule_id, rules.c.state != "revoked").values(state="revoked", revoked_at=now())
     )
-    return load(connection, rule_id, user_id)
+    return get_rule(connection, rule_id, user_id)
 
 
-def load(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
+def get_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
     """A person's own rule; another person's is not found either."""
     row = connection.execute(_by_id, {"id": rule_id}).mappings().first()
     if row is None or row["user_id"] != user_id:
         raise NotFound(f"There is no rule {rule_id}.", hint="annabelle rules lists yours.")
-    return _rule(row)
+    return _rule_from_row(row)
 
 
-def listing(connection: Connection, user_id: str, *, revoked: bool = False) -> list[StoredRule]:
+def list_rules(connection: Connection, user_id: str, *, revoked: bool = False) -> list[StoredRule]:
     """A person's rules, oldest first; with the revoked ones when asked for."""
     query = select(rules).where(rules.c.user_id == user_id).order_by(rules.c.created_at, rules.c.id)
     rows = connection.execute(query if revoked else query.where(rules.c.state != "revoked")).mappings()
-    return [_rule(row) for row in rows]
+    return [_rule_from_row(row) for row in rows]
 
 
-def active_for(connection: Connection, user_id: str, agent_id: str | None) -> list[StoredRule]:
+def list_active_rules(connection: Connection, user_id: str, agent_id: str | None) -> list[StoredRule]:
     """The rules that hold for what this agent does for this person: the agent's own and those for every agent."""
     rows = connection.execute(_active, {"user_id": user_id, "agent_id": agent_id}).mappings()
-    return [_rule(row) for row in rows]
+    return [_rule_from_row(row) for row in rows]
 
 
-def _standing(connection: Connection, new: NewRule) -> StoredRule | None:
+def _find_same_rule(connection: Connection, new: NewRule) -> StoredRule | None:
     rows = connection.execute(_same, {"user_id": new.user_id, "kind": new.kind}).mappings()
-    alike = (_rule(row) for row in rows if row["agent_id"] == new.agent_id and row["match"] == new.match)
+    alike = (_rule_from_row(row) for row in rows if row["agent_id"] == new.agent_id and row["match"] == new.match)
     return next(alike, None)
 
 
-def _firmer(connection: Connection, known: StoredRule, state: RuleState) -> StoredRule:
+def _strengthen(connection: Connection, known: StoredRule, state: RuleState) -> StoredRule:
     if state == "active":
-        return confirm(connection, known.id, known.user_id)
+        return confirm_rule(connection, known.id, known.user_id)
     if state == "stated" and known.state == "proposed":
         connection.execute(update(rules).where(rules.c.id == known.id).values(state="stated"))
-        return load(connection, known.id, known.user_id)
+        return get_rule(connection, known.id, known.user_id)
     return known
 
 
-def _rule(row: RowMapping) -> StoredRule:
+def _rule_from_row(row: RowMapping) -> StoredRule:
     return StoredRule(
         id=str(row["id"]),
         user_id=str(row["user_id"]),

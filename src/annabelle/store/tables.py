@@ -17,7 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from annabelle.store.columns import Json, Moment, Words
+from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -39,8 +39,8 @@ threads = Table(
     Column("chat_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False),
     UniqueConstraint("channel", "chat_id", "user_id", "agent_id"),
     Index(None, "user_id", "updated_at"),
 )
@@ -59,13 +59,13 @@ messages = Table(
     Column("role", Text, nullable=False),  # user | assistant
     Column("source", Text, nullable=False),  # user | agent | error | decision
     Column("kind", Text, nullable=False),  # inbound | answer | said
-    Column("content", Words, nullable=False),
-    Column("metadata", Json, nullable=False),
+    Column("content", SafeText, nullable=False),
+    Column("metadata", JsonText, nullable=False),
     Column("state", Text, nullable=False),  # queued | running | done | failed
     Column("reply_to", Text),
     Column("call_id", Text, unique=True),
     Column("trace_id", Text),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
     UniqueConstraint("channel", "chat_id", "user_id", "external_id"),
     Index(None, "thread_id", "position"),
     Index(
@@ -91,7 +91,7 @@ claims = Table(
     Column("thread_id", Text, ForeignKey("threads.id"), primary_key=True),
     Column("message_id", Text, ForeignKey("messages.id"), nullable=False, unique=True),
     Column("owner", Text, nullable=False, index=True),
-    Column("claimed_at", Moment, nullable=False),
+    Column("claimed_at", UtcTimestamp, nullable=False),
 )
 
 events = Table(
@@ -105,8 +105,8 @@ events = Table(
     Column("type", Text, nullable=False),
     Column("step", Integer, nullable=False),
     Column("attempt", Integer, nullable=False),
-    Column("data", Json, nullable=False),
-    Column("at", Moment, nullable=False),
+    Column("data", JsonText, nullable=False),
+    Column("at", UtcTimestamp, nullable=False),
     UniqueConstraint("message_id", "key"),
     Index(None, "thread_id", "seq"),
     Index(None, "user_id", "seq"),
@@ -120,15 +120,15 @@ tool_calls = Table(
     Column("state", Text, nullable=False),  # started | finished | unknown
     Column("tool", Text, nullable=False),
     Column("arguments_hash", Text, nullable=False),
-    Column("result", Json),
+    Column("result", JsonText),
     Column("agent_id", Text),
     Column("user_id", Text, nullable=False),
     Column("message_id", Text, index=True),
     Column("trace_id", Text),
-    Column("started_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("started_at", UtcTimestamp, nullable=False),
+    Column("finished_at", UtcTimestamp),
     Column("trust", Text),  # trusted | untrusted, of what came back; none until then
-    Column("labels", Json),  # what else is known of it: private, pried, suspicious, unscanned, vouched
+    Column("labels", JsonText),  # what else is known of it: private, pried, suspicious, unscanned, vouched
 )
 
 model_calls = Table(
@@ -152,8 +152,8 @@ model_calls = Table(
     Column("duration_ms", Float),
     Column("outcome", Text),  # ok | error | cancelled
     Column("error_code", Text),
-    Column("reserved_at", Moment, nullable=False),
-    Column("settled_at", Moment),
+    Column("reserved_at", UtcTimestamp, nullable=False),
+    Column("settled_at", UtcTimestamp),
     Column("reserved_usd", Float),  # the most it can cost; held back from the budgets until it is settled
     Column("price_known", Boolean),
     Index(None, "user_id", "reserved_at"),
@@ -172,7 +172,7 @@ spending = Table(
     Column("period", Text, primary_key=True),  # a day as 2026-07-03 or a month as 2026-07, UTC
     Column("settled_nano_usd", BigInteger, nullable=False),  # whole numbers: a cap must not drift
     Column("reserved_nano_usd", BigInteger, nullable=False),
-    Column("warned_at", Moment),
+    Column("warned_at", UtcTimestamp),
 )
 
 agent_states = Table(
@@ -180,9 +180,9 @@ agent_states = Table(
     metadata,
     Column("agent_id", Text, primary_key=True),
     Column("paused", Boolean, nullable=False),
-    Column("reason", Words),
-    Column("paused_at", Moment),
-    Column("window_from", Moment),  # what was spent before does not count for the next pause
+    Column("reason", SafeText),
+    Column("paused_at", UtcTimestamp),
+    Column("window_from", UtcTimestamp),  # what was spent before does not count for the next pause
 )
 
 deliveries = Table(
@@ -193,8 +193,8 @@ deliveries = Table(
     Column("channel", Text, nullable=False),
     Column("state", Text, nullable=False),  # pending | sending | sent | unknown
     Column("attempts", Integer, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("updated_at", Moment, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("updated_at", UtcTimestamp, nullable=False),
     Index(
         "ix_deliveries_open", "state", sqlite_where=text("state != 'sent'"), postgresql_where=text("state != 'sent'")
     ),
@@ -207,7 +207,7 @@ sessions = Table(
     Column("agent_id", Text, nullable=False),
     Column("thread_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
-    Column("record", Json, nullable=False),
+    Column("record", JsonText, nullable=False),
     Index(None, "agent_id", "thread_id", "position"),
     sqlite_autoincrement=True,
 )
@@ -219,7 +219,7 @@ to_remember = Table(
     Column("thread_id", Text, nullable=False, index=True),
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
     Column("attempts", Integer, nullable=False),
 )
 
@@ -230,7 +230,7 @@ idle_threads = Table(
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
     Column("last_message_id", Text, nullable=False),
-    Column("due_at", Moment, nullable=False),
+    Column("due_at", UtcTimestamp, nullable=False),
 )
 
 archives = Table(
@@ -240,8 +240,8 @@ archives = Table(
     Column("agent_id", Text, nullable=False),
     Column("thread_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
-    Column("record", Json, nullable=False),
-    Column("ended_at", Moment, nullable=False),
+    Column("record", JsonText, nullable=False),
+    Column("ended_at", UtcTimestamp, nullable=False),
     Index(None, "agent_id", "thread_id", "ended_at"),
 )
 
@@ -255,11 +255,11 @@ tasks = Table(
     Column("agent_id", Text),
     Column("thread_id", Text),
     Column("message_id", Text, index=True),
-    Column("name", Words, nullable=False),
-    Column("request", Json, nullable=False),
-    Column("result", Json),
-    Column("created_at", Moment, nullable=False),
-    Column("finished_at", Moment),
+    Column("name", SafeText, nullable=False),
+    Column("request", JsonText, nullable=False),
+    Column("result", JsonText),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("finished_at", UtcTimestamp),
     Index(None, "user_id", "created_at"),
 )
 
@@ -274,16 +274,16 @@ approvals = Table(
     Column("root_id", Text, nullable=False, index=True),  # the message a chain of parked turns began with
     Column("call_id", Text, nullable=False, unique=True),
     Column("tool", Text, nullable=False),
-    Column("arguments", Json, nullable=False),
+    Column("arguments", JsonText, nullable=False),
     Column("digest", Text, nullable=False),  # of tool and exact arguments, as they were approved
-    Column("reasons", Json, nullable=False),
+    Column("reasons", JsonText, nullable=False),
     Column("state", Text, nullable=False),  # pending | approved | denied | expired | cancelled | used
-    Column("created_at", Moment, nullable=False),
-    Column("expires_at", Moment, nullable=False),
-    Column("decided_at", Moment),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("expires_at", UtcTimestamp, nullable=False),
+    Column("decided_at", UtcTimestamp),
     Column("decided_by", Text),
-    Column("edited", Json),  # the arguments as the person changed them
-    Column("note", Words),
+    Column("edited", JsonText),  # the arguments as the person changed them
+    Column("note", SafeText),
     Column("used_by", Text),  # the call id that used the yes
     Column("resumed_by", Text),  # the message that carries the turn on
     Index(None, "user_id", "created_at"),
@@ -301,8 +301,8 @@ parked_turns = Table(
     Column("message_id", Text, primary_key=True),
     Column("user_id", Text, nullable=False),
     Column("root_id", Text, nullable=False),
-    Column("turn", Json, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    Column("turn", JsonText, nullable=False),
+    Column("created_at", UtcTimestamp, nullable=False),
 )
 
 rules = Table(
@@ -312,11 +312,11 @@ rules = Table(
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text),  # none: every agent
     Column("kind", Text, nullable=False),  # allow | ask | never
-    Column("words", Words, nullable=False),  # as the person said it, or how an allowance reads
-    Column("match", Json, nullable=False),  # which calls it is about
+    Column("words", SafeText, nullable=False),  # as the person said it, or how an allowance reads
+    Column("match", JsonText, nullable=False),  # which calls it is about
     Column("state", Text, nullable=False),  # proposed | stated | active | revoked
-    Column("created_at", Moment, nullable=False),
-    Column("confirmed_at", Moment),
-    Column("revoked_at", Moment),
+    Column("created_at", UtcTimestamp, nullable=False),
+    Column("confirmed_at", UtcTimestamp),
+    Column("revoked_at", UtcTimestamp),
     Index(None, "user_id", "state"),
 )

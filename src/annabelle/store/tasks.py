@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 from annabelle.core.errors import NotFound, TooManyRequests
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.store.statements import InsertNew
+from annabelle.store.portable_sql import InsertNew
 from annabelle.store.tables import tasks
 
 TaskKind = Literal["tool_call", "subagent"]
@@ -48,7 +48,7 @@ class NewTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class StoredTask:
     id: str
     kind: TaskKind
     state: TaskState
@@ -67,12 +67,12 @@ class Task:
         return self.state in _OPEN
 
 
-def create(connection: Connection, new: NewTask, at_once: int | None = None) -> Task:
+def create_task(connection: Connection, new: NewTask, at_once: int | None = None) -> StoredTask:
     """Write a task down. The same id again is the same task; `at_once` bounds the open ones of this agent and kind."""
     known = connection.execute(_by_id, {"id": new.id}).mappings().first()
     if known is not None:
-        return _task(known)
-    if at_once is not None and _open_of(connection, new) >= at_once:
+        return _task_from_row(known)
+    if at_once is not None and _count_open(connection, new) >= at_once:
         raise TooManyRequests(
             f"{new.agent_id} has {at_once} at work already, which is the most.", hint="Wait until one has ended."
         )
@@ -88,68 +88,68 @@ def create(connection: Connection, new: NewTask, at_once: int | None = None) -> 
         "request": new.request,
         "created_at": now(),
     }
-    inserted = _insert.one(connection, values)
-    return load(connection, new.id) if inserted is None else _task(inserted)
+    inserted = _insert.insert(connection, values)
+    return load_task(connection, new.id) if inserted is None else _task_from_row(inserted)
 
 
-def begin(connection: Connection, task_id: str) -> bool:
+def begin_task(connection: Connection, task_id: str) -> bool:
     """Note that a queued task is being worked on; whether it was queued."""
     return connection.execute(_begin, {"task": task_id, "new_state": "running"}).rowcount == 1
 
 
-def finish(connection: Connection, task_id: str, state: TaskState, result: JsonObject) -> bool:
+def finish_task(connection: Connection, task_id: str, state: TaskState, result: JsonObject) -> bool:
     """Keep how a task ended; the first end stays. Whether this was it."""
     change: JsonObject = {"task": task_id, "new_state": state, "new_result": result, "at": now()}
     return connection.execute(_finish, change).rowcount == 1
 
 
-def get(connection: Connection, task_id: str, user_id: str) -> Task:
+def get_task(connection: Connection, task_id: str, user_id: str) -> StoredTask:
     """A person's own task; another person's is not found either."""
-    task = load(connection, task_id)
+    task = load_task(connection, task_id)
     if task.user_id != user_id:
         raise NotFound(f"There is no task {task_id}.")
     return task
 
 
-def load(connection: Connection, task_id: str) -> Task:
+def load_task(connection: Connection, task_id: str) -> StoredTask:
     """A task by its id alone, for the flow that works on it."""
     row = connection.execute(_by_id, {"id": task_id}).mappings().first()
     if row is None:
         raise NotFound(f"There is no task {task_id}.")
-    return _task(row)
+    return _task_from_row(row)
 
 
-def unfinished(connection: Connection) -> list[Task]:
+def list_unfinished_tasks(connection: Connection) -> list[StoredTask]:
     """Every open task, oldest first."""
     rows = connection.execute(
         select(tasks).where(tasks.c.state.in_(_OPEN)).order_by(tasks.c.created_at, tasks.c.id)
     ).mappings()
-    return [_task(row) for row in rows]
+    return [_task_from_row(row) for row in rows]
 
 
-def of_message(connection: Connection, message_id: str) -> list[Task]:
+def list_message_tasks(connection: Connection, message_id: str) -> list[StoredTask]:
     """What was handed on in the turn of a message, oldest first."""
     rows = connection.execute(_of_message, {"message_id": message_id}).mappings()
-    return [_task(row) for row in rows]
+    return [_task_from_row(row) for row in rows]
 
 
-def listing(connection: Connection, user_id: str, limit: int = 50) -> list[Task]:
+def list_tasks(connection: Connection, user_id: str, limit: int = 50) -> list[StoredTask]:
     """A person's tasks, newest first."""
     rows = connection.execute(
         select(tasks).where(tasks.c.user_id == user_id).order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit)
     ).mappings()
-    return [_task(row) for row in rows]
+    return [_task_from_row(row) for row in rows]
 
 
-def _open_of(connection: Connection, new: NewTask) -> int:
+def _count_open(connection: Connection, new: NewTask) -> int:
     query = select(func.count()).where(
         tasks.c.agent_id == new.agent_id, tasks.c.kind == new.kind, tasks.c.state.in_(_OPEN)
     )
     return int(connection.execute(query).scalar_one())
 
 
-def _task(row: RowMapping) -> Task:
-    return Task(
+def _task_from_row(row: RowMapping) -> StoredTask:
+    return StoredTask(
         id=str(row["id"]),
         kind=cast("TaskKind", row["kind"]),
         state=cast("TaskState", row["state"]),

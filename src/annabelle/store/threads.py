@@ -1,26 +1,29 @@
-"""Threads: one conversation of one person with one agent in one chat."""
+"""Threads, one conversation of one person with one agent in one chat, and the numbered events of their turns
+(THR-04).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, bindparam, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, func, select, update
 
 from annabelle.core.errors import NotFound
 from annabelle.core.ids import new_id
-from annabelle.core.messages import now
-from annabelle.store.statements import InsertNew
-from annabelle.store.tables import threads
+from annabelle.core.messages import StoredEvent, TurnEvent, now
+from annabelle.store.portable_sql import InsertNew
+from annabelle.store.tables import events, threads
 
-_insert = InsertNew(threads, ["channel", "chat_id", "user_id", "agent_id"])
-_find = select(threads).where(
+_insert_thread = InsertNew(threads, ["channel", "chat_id", "user_id", "agent_id"])
+_select_thread = select(threads).where(
     threads.c.channel == bindparam("channel"),
     threads.c.chat_id == bindparam("chat_id"),
     threads.c.user_id == bindparam("user_id"),
     threads.c.agent_id == bindparam("agent_id"),
 )
-_touch = update(threads).where(threads.c.id == bindparam("thread")).values(updated_at=bindparam("at"))
+_update_thread = update(threads).where(threads.c.id == bindparam("thread")).values(updated_at=bindparam("at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +37,18 @@ class Thread:
     updated_at: datetime
 
 
-def find_or_create(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
+def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
     """The thread of this chat, person and agent; made at their first message."""
     key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
-    row = connection.execute(_find, key).mappings().first()
+    row = connection.execute(_select_thread, key).mappings().first()
     if row is None:
         at = now()
-        _insert.one(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
-        row = connection.execute(_find, key).mappings().one()
-    return _thread(row)
+        _insert_thread.insert(connection, {"id": new_id("thr"), "created_at": at, "updated_at": at, **key})
+        row = connection.execute(_select_thread, key).mappings().one()
+    return _thread_from_row(row)
 
 
-def get(connection: Connection, thread_id: str, user_id: str) -> Thread:
+def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:
     """A person's own thread; another person's is not found either."""
     row = (
         connection.execute(select(threads).where(threads.c.id == thread_id, threads.c.user_id == user_id))
@@ -54,18 +57,18 @@ def get(connection: Connection, thread_id: str, user_id: str) -> Thread:
     )
     if row is None:
         raise NotFound(f"There is no thread {thread_id}.")
-    return _thread(row)
+    return _thread_from_row(row)
 
 
-def load(connection: Connection, thread_id: str) -> Thread:
+def load_thread(connection: Connection, thread_id: str) -> Thread:
     """A thread by its id alone, for the flow that works on it; never to answer a person's request."""
     row = connection.execute(select(threads).where(threads.c.id == thread_id)).mappings().first()
     if row is None:
         raise NotFound(f"There is no thread {thread_id}.")
-    return _thread(row)
+    return _thread_from_row(row)
 
 
-def listing(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
+def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
     """A person's threads, the one used last first."""
     rows = connection.execute(
         select(threads)
@@ -73,13 +76,86 @@ def listing(connection: Connection, user_id: str, limit: int = 50) -> list[Threa
         .order_by(threads.c.updated_at.desc(), threads.c.id.desc())
         .limit(limit)
     ).mappings()
-    return [_thread(row) for row in rows]
+    return [_thread_from_row(row) for row in rows]
 
 
-def touch(connection: Connection, thread_id: str, at: datetime) -> None:
+def touch_thread(connection: Connection, thread_id: str, at: datetime) -> None:
     """Note that something was said; on PostgreSQL this also makes the writers of one thread wait for each other."""
-    connection.execute(_touch, {"thread": thread_id, "at": at})
+    connection.execute(_update_thread, {"thread": thread_id, "at": at})
 
 
-def _thread(row: RowMapping) -> Thread:
+def _thread_from_row(row: RowMapping) -> Thread:
     return Thread(**{str(key): value for key, value in row.items()})
+
+
+_insert_event = InsertNew(events, ["message_id", "key"], whole_rows=True)
+_select_owner = select(threads.c.user_id).where(threads.c.id == bindparam("thread_id"))
+_lock_writers = select(func.pg_advisory_xact_lock(func.hashtext(bindparam("user_id"))))
+_select_after = (
+    select(events)
+    .where(events.c.user_id == bindparam("user_id"), events.c.seq > bindparam("seq"))
+    .order_by(events.c.seq)
+    .limit(bindparam("limit"))
+)
+_select_after_in_thread = _select_after.where(events.c.thread_id == bindparam("thread_id"))
+_select_of_message = (
+    select(events)
+    .where(events.c.message_id == bindparam("message_id"), events.c.user_id == bindparam("user_id"))
+    .order_by(events.c.seq)
+)
+
+
+def append_events(connection: Connection, thread_id: str, new: Sequence[TurnEvent]) -> list[StoredEvent]:
+    """Write events down in order and give back the new ones; a key its message already has is passed over."""
+    if not new:
+        return []
+    user_id = connection.execute(_select_owner, {"thread_id": thread_id}).scalar()
+    if user_id is None:
+        raise NotFound(f"There is no thread {thread_id}.")
+    if connection.dialect.name == "postgresql":
+        # Numbers must become visible in their order, or a reader that saw the later one never asks for the earlier.
+        connection.execute(_lock_writers, {"user_id": user_id})
+    rows: list[dict[str, object]] = [
+        {
+            "thread_id": thread_id,
+            "user_id": user_id,
+            "message_id": event.message_id,
+            "key": event.key,
+            "type": event.type,
+            "step": event.step,
+            "attempt": event.attempt,
+            "data": event.data,
+            "at": event.at,
+        }
+        for event in new
+    ]
+    return sorted(
+        (_event_from_row(row) for row in _insert_event.insert_many(connection, rows)), key=lambda event: event.seq
+    )
+
+
+def list_events_after(
+    connection: Connection, thread_id: str | None, user_id: str, seq: int = 0, limit: int = 500
+) -> list[StoredEvent]:
+    """A person's events behind `seq`, of one thread or of all their threads."""
+    parameters: dict[str, object] = {"user_id": user_id, "seq": seq, "limit": limit}
+    if thread_id is None:
+        return [_event_from_row(row) for row in connection.execute(_select_after, parameters).mappings()]
+    parameters["thread_id"] = thread_id
+    return [_event_from_row(row) for row in connection.execute(_select_after_in_thread, parameters).mappings()]
+
+
+def list_message_events(connection: Connection, message_id: str, user_id: str) -> list[StoredEvent]:
+    """Every event of one message of a person, in order."""
+    parameters = {"message_id": message_id, "user_id": user_id}
+    return [_event_from_row(row) for row in connection.execute(_select_of_message, parameters).mappings()]
+
+
+def last_event_number(connection: Connection, user_id: str) -> int:
+    """The number of a person's newest event; 0 when there is none."""
+    return connection.execute(select(func.max(events.c.seq)).where(events.c.user_id == user_id)).scalar() or 0
+
+
+def _event_from_row(row: RowMapping) -> StoredEvent:
+    # Our own rows were valid when they were written.
+    return StoredEvent.model_construct(**{str(key): value for key, value in row.items() if key != "user_id"})

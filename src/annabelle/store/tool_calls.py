@@ -1,4 +1,6 @@
-"""Tool calls: written down as started before dispatch, so that none happens twice unseen (DUR-03)."""
+"""Tool calls, stored as started before dispatch so that none happens twice unseen (DUR-03), and what foreign content a
+thread has seen through them (TRU-03). Foreign content taints for good: it may live on in a summary or an archive.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, case, select, update
 
 from annabelle.core.errors import Conflict, NotFound
-from annabelle.core.memory import Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.core.trust import Label
-from annabelle.store.statements import InsertNew
-from annabelle.store.tables import tool_calls
+from annabelle.core.trust import Label, Trust
+from annabelle.store.portable_sql import InsertNew
+from annabelle.store.tables import messages, tool_calls
 
 _insert = InsertNew(tool_calls, ["call_id"])
-_get = select(tool_calls).where(tool_calls.c.call_id == bindparam("call_id"))
-_finish = (
+_select_call = select(tool_calls).where(tool_calls.c.call_id == bindparam("call_id"))
+_update_call = (
     update(tool_calls)
     .where(tool_calls.c.call_id == bindparam("call"), tool_calls.c.state == "started")
     .values(
@@ -30,7 +31,7 @@ _finish = (
     )
 )
 # What was only looked at on the agent's behalf has no arguments, and was not used by it.
-_used = (
+_select_tools_used = (
     select(tool_calls.c.tool)
     .where(tool_calls.c.message_id == bindparam("message_id"), tool_calls.c.arguments_hash != "")
     .order_by(tool_calls.c.started_at, tool_calls.c.call_id)
@@ -38,7 +39,7 @@ _used = (
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedToolCall:
     """What is known of a call: new, finished with this result, or started once without an end."""
 
     state: Literal["fresh", "finished", "in_doubt"]
@@ -46,7 +47,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class NewCall:
+class NewToolCall:
     """A call about to be made, and on whose behalf."""
 
     call_id: str
@@ -58,7 +59,7 @@ class NewCall:
     trace_id: str | None = None
 
 
-def begin(connection: Connection, call: NewCall) -> Begun:
+def begin_call(connection: Connection, call: NewToolCall) -> StartedToolCall:
     """Write the call down as started. Only `fresh` may be dispatched without a thought."""
     values: JsonObject = {
         "call_id": call.call_id,
@@ -71,29 +72,29 @@ def begin(connection: Connection, call: NewCall) -> Begun:
         "trace_id": call.trace_id,
         "started_at": now(),
     }
-    if _insert.one(connection, values) is not None:
-        return Begun("fresh")
-    row = connection.execute(_get, {"call_id": call.call_id}).mappings().one()
+    if _insert.insert(connection, values) is not None:
+        return StartedToolCall("fresh")
+    row = connection.execute(_select_call, {"call_id": call.call_id}).mappings().one()
     if (row["tool"], row["arguments_hash"], row["user_id"]) != (call.tool, call.arguments_hash, call.user_id):
         raise Conflict(f"The call {call.call_id} was already made with another tool or other arguments.")
     if row["state"] == "started":
-        return Begun("in_doubt")
-    return Begun("finished", cast("JsonObject | None", row["result"]))
+        return StartedToolCall("in_doubt")
+    return StartedToolCall("finished", cast("JsonObject | None", row["result"]))
 
 
-def finish(
+def finish_call(
     connection: Connection, call_id: str, result: JsonObject, trust: Trust = "untrusted", labels: Sequence[Label] = ()
 ) -> None:
     """Keep the result, how far it may be trusted and what else is known of it; the first one stays."""
-    _end(connection, call_id, "finished", result, (trust, labels))
+    _end_call(connection, call_id, "finished", result, (trust, labels))
 
 
-def mark_unknown(connection: Connection, call_id: str, result: JsonObject) -> None:
+def mark_call_unknown(connection: Connection, call_id: str, result: JsonObject) -> None:
     """Keep that nobody knows whether the call happened, with the result that says so: our own words."""
-    _end(connection, call_id, "unknown", result, ("trusted", ()))
+    _end_call(connection, call_id, "unknown", result, ("trusted", ()))
 
 
-def _end(
+def _end_call(
     connection: Connection, call_id: str, state: str, result: JsonObject, known: tuple[Trust, Sequence[Label]]
 ) -> None:
     trust, labels = known
@@ -105,13 +106,13 @@ def _end(
         "new_labels": list(labels) or None,
         "at": now(),
     }
-    if connection.execute(_finish, change).rowcount == 1:
+    if connection.execute(_update_call, change).rowcount == 1:
         return
-    if connection.execute(_get, {"call_id": call_id}).first() is None:
+    if connection.execute(_select_call, {"call_id": call_id}).first() is None:
         raise NotFound(f"There is no call {call_id}.")
 
 
-def unknown_of(connection: Connection, message_id: str) -> list[str]:
+def list_unknown_calls(connection: Connection, message_id: str) -> list[str]:
     """The calls of a message whose outcome nobody knows."""
     rows = connection.execute(
         select(tool_calls.c.call_id)
@@ -121,20 +122,205 @@ def unknown_of(connection: Connection, message_id: str) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def used_for(connection: Connection, message_id: str) -> list[str]:
+def list_tools_used(connection: Connection, message_id: str) -> list[str]:
     """The tools that were called for a message, each once, in the order of their first call."""
-    rows = connection.execute(_used, {"message_id": message_id})
+    rows = connection.execute(_select_tools_used, {"message_id": message_id})
     return list(dict.fromkeys(str(row[0]) for row in rows))
 
 
-def known(connection: Connection, call_id: str) -> bool:
+def is_known_call(connection: Connection, call_id: str) -> bool:
     """Whether a call of this id was begun."""
-    return connection.execute(_get, {"call_id": call_id}).first() is not None
+    return connection.execute(_select_call, {"call_id": call_id}).first() is not None
 
 
-def made(connection: Connection, message_id: str, arguments_hash: str) -> str | None:
+def find_same_call(connection: Connection, message_id: str, arguments_hash: str) -> str | None:
     """The id of a call of exactly this tool and these arguments in the turn of a message, if there was one."""
     query = select(tool_calls.c.call_id).where(
         tool_calls.c.message_id == message_id, tool_calls.c.arguments_hash == arguments_hash
     )
     return connection.execute(query.order_by(tool_calls.c.started_at).limit(1)).scalar()
+
+
+QUOTED_TURNS = 10
+"""Turns whose words back what an agent writes down."""
+WARNED_TURNS = 50
+"""Turns whose warnings make policy more careful: more than anybody waits for, but not all of a chat of years."""
+_EARLIER_TURNS = 2
+_RESULTS = 80
+_RESULT_CHARS = 1_000_000
+
+_this_message = messages.alias("this")
+_select_inbound = (
+    select(messages.c.id, messages.c.content, messages.c.position, messages.c.source, messages.c.metadata)
+    .join(_this_message, _this_message.c.id == bindparam("message_id"))
+    .where(
+        messages.c.thread_id == _this_message.c.thread_id,
+        messages.c.position <= _this_message.c.position,
+        messages.c.kind == "inbound",
+    )
+    .order_by(messages.c.position.desc())
+)
+_select_recent = _select_inbound.limit(bindparam("turns"))
+_select_said = _select_inbound.where(messages.c.source == "user").limit(bindparam("turns"))
+_seen_there = (
+    tool_calls.join(messages, messages.c.id == tool_calls.c.message_id)
+    .join(_this_message, _this_message.c.id == bindparam("message_id"))
+)  # fmt: skip
+_in_the_thread = (messages.c.thread_id == _this_message.c.thread_id, messages.c.position <= _this_message.c.position)
+_untrusted = (
+    select(tool_calls.c.tool)
+    .distinct()
+    .select_from(_seen_there)
+    .where(*_in_the_thread, tool_calls.c.trust == "untrusted")
+    .order_by(tool_calls.c.tool)
+)
+_any_untrusted = (
+    select(tool_calls.c.call_id).select_from(_seen_there).where(*_in_the_thread, tool_calls.c.trust == "untrusted")
+).limit(1)
+_finished = (
+    select(tool_calls)
+    .select_from(_seen_there)
+    .where(*_in_the_thread, tool_calls.c.state == "finished", tool_calls.c.result.is_not(None))
+    .order_by(messages.c.position.desc(), tool_calls.c.finished_at.desc())
+)
+_results = _finished.limit(_RESULTS)
+_older = _finished.offset(_RESULTS).subquery()
+_in_this_turn = _older.c.message_id.in_(bindparam("turn", expanding=True))
+# Calls of this turn one by one, for they are counted; of those before it, one of each sort.
+_left_out = select(
+    _older.c.tool,
+    _older.c.trust,
+    _older.c.labels,
+    _in_this_turn.label("this_turn"),
+    case((_in_this_turn, _older.c.call_id), else_="").label("call"),
+).distinct()
+_select_labels = select(tool_calls.c.labels).where(
+    tool_calls.c.message_id.in_(bindparam("messages", expanding=True)), tool_calls.c.labels.is_not(None)
+)
+_BESIDE_CONTENT = frozenset({"source", "is_error"})
+
+
+@dataclass(frozen=True, slots=True)
+class SeenToolResult:
+    """A result that was read outside the journal, and on whose behalf."""
+
+    tool: str
+    user_id: str
+    agent_id: str | None
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToolResult:
+    """A result as the journal has it. `this_turn`: it came back since the person's last message. `cut`: there is more
+    in it than is looked at, so nothing can be said about what does not stand in it."""
+
+    tool: str
+    result: JsonObject
+    trusted: bool
+    labels: tuple[str, ...]
+    this_turn: bool
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnProvenance:
+    """What is known of a turn: the person's words, those before it, and what was seen in the whole thread."""
+
+    words: str
+    earlier: tuple[str, ...]
+    untrusted: tuple[str, ...]
+    warnings: frozenset[str]
+    results: tuple[StoredToolResult, ...]
+
+
+def list_untrusted_tools(connection: Connection, message_id: str) -> list[str]:
+    """The tools whose untrusted results were seen in the thread, up to the turn of this message."""
+    rows = connection.execute(_untrusted, {"message_id": message_id})
+    return [str(row[0]) for row in rows]
+
+
+def is_tainted(connection: Connection, message_id: str) -> bool:
+    """Whether there are any."""
+    return connection.execute(_any_untrusted, {"message_id": message_id}).first() is not None
+
+
+def list_person_words(connection: Connection, message_id: str, turns: int = QUOTED_TURNS) -> list[str]:
+    """What the person said, this message first and the ones before it after. Our own notes are not among it."""
+    return [str(row["content"]) for row in _unblocked_messages(connection, message_id, turns)]
+
+
+def read_turn_provenance(connection: Connection, message_id: str) -> TurnProvenance:
+    """All that policy needs to know of a turn, also when it is one that was parked and goes on."""
+    recent = connection.execute(_select_recent, {"message_id": message_id, "turns": WARNED_TURNS}).mappings().all()
+    root = next((_root_id(row) for row in recent if row["id"] == message_id), message_id)
+    said = _unblocked_messages(connection, root, 1 + _EARLIER_TURNS)
+    own = bool(said) and said[0]["id"] == root  # a turn that no person began is nobody's order
+    # Asked for by itself: a flood of other results must not push a warning out of those that are looked at.
+    marked = connection.execute(_select_labels, {"messages": [row["id"] for row in recent]}).scalars()
+    warnings = [*marked, *(row["metadata"].get("labels") for row in recent)]
+    return TurnProvenance(
+        words=str(said[0]["content"]) if own else "",
+        earlier=tuple(str(row["content"]) for row in said[1:]) if own else (),
+        untrusted=tuple(list_untrusted_tools(connection, message_id)),
+        warnings=frozenset(label for labels in warnings for label in _parse_labels(labels)),
+        results=_read_results(connection, message_id, recent, root),
+    )
+
+
+def _unblocked_messages(connection: Connection, message_id: str, turns: int) -> list[RowMapping]:
+    """The person's messages without those the guardian blocked: nothing was done about them, and they back nothing."""
+    rows = connection.execute(_select_said, {"message_id": message_id, "turns": turns}).mappings()
+    return [row for row in rows if row["metadata"].get("risk") != "high"]
+
+
+def _read_results(
+    connection: Connection, message_id: str, recent: Sequence[RowMapping], root: str
+) -> tuple[StoredToolResult, ...]:
+    """All results, the newest first: with their content while there is room for it, then with what is known of it."""
+    turn = {message_id, root} | {str(row["id"]) for row in recent if _root_id(row) == root}
+    kept: list[StoredToolResult] = []
+    left = _RESULT_CHARS
+    for row in connection.execute(_results, {"message_id": message_id}).mappings():
+        result = cast("JsonObject", row["result"])
+        size = len(str(result))
+        cut = size > left
+        left -= 0 if cut else size
+        content = {key: value for key, value in result.items() if key in _BESIDE_CONTENT} if cut else result
+        kept.append(_result(row, content, this_turn=row["message_id"] in turn, cut=cut))
+    for row in connection.execute(_left_out, {"message_id": message_id, "turn": sorted(turn)}).mappings():
+        kept.append(_result(row, {}, this_turn=bool(row["this_turn"]), cut=True))
+    return tuple(kept)
+
+
+def _result(row: RowMapping, content: JsonObject, *, this_turn: bool, cut: bool) -> StoredToolResult:
+    return StoredToolResult(
+        row["tool"], content, row["trust"] == "trusted", _parse_labels(row["labels"]), this_turn, cut
+    )
+
+
+def _root_id(row: RowMapping) -> str:
+    """The person's message behind a message: a continuation names it, and only the hub writes continuations."""
+    return str(row["metadata"]["root"]) if row["source"] == "decision" else str(row["id"])
+
+
+def _parse_labels(value: object) -> tuple[str, ...]:
+    return tuple(str(label) for label in cast("list[object]", value)) if isinstance(value, list) else ()
+
+
+def note_untrusted(connection: Connection, seen: SeenToolResult) -> None:
+    """Remember that foreign content was seen by a call that has no id of its own; once per turn and tool."""
+    at = now()
+    values: dict[str, object] = {
+        "call_id": f"{seen.message_id}:seen:{seen.tool}",
+        "state": "finished",
+        "tool": seen.tool,
+        "arguments_hash": "",
+        "agent_id": seen.agent_id,
+        "user_id": seen.user_id,
+        "message_id": seen.message_id,
+        "started_at": at,
+        "finished_at": at,
+        "trust": "untrusted",
+    }
+    _insert.insert(connection, values)

@@ -1,78 +1,168 @@
-"""Puts a thinker together for one agent: the only place that knows which class fills which role."""
+"""Builds the thinker of one agent. The only module that knows which class fills which role."""
 
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
 from annabelle.core.contract import AgentProfile, ThinkerBoot
-from annabelle.core.errors import StorageTrouble
+from annabelle.core.errors import StorageTrouble, Unavailable
 from annabelle.core.home import Home
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
-from annabelle.durable.durable import Durable
-from annabelle.embeddings import EmbeddingConfig, make_embedder
-from annabelle.embeddings.books import Books
+from annabelle.durable.engine import Durable
+from annabelle.embeddings import Embedder, EmbeddingConfig, make_embedder
+from annabelle.embeddings.metering import EmbeddingMeter
+from annabelle.llm.failover import ProviderHealth
 from annabelle.llm.service import ModelService
-from annabelle.skills.library import PlaybookFolder
+from annabelle.skills.playbook_folder import PlaybookFolder
 from annabelle.store.database import Database, sqlite_url
-from annabelle.thinker.compress.notes import NoteTaker
-from annabelle.thinker.compress.phase import ThinkingPhase
-from annabelle.thinker.compress.workspaces import Workspaces
-from annabelle.thinker.context.clock import zone
-from annabelle.thinker.context.closeness import Closeness
-from annabelle.thinker.context.persona import Persona
-from annabelle.thinker.context.prompt import LayeredContext
-from annabelle.thinker.context.recollection import Recollection
+from annabelle.thinker.compression.context_compressor import ContextCompressor
+from annabelle.thinker.compression.model_notes import NoteTaker
+from annabelle.thinker.compression.port import Compressor
+from annabelle.thinker.compression.workspace import Workspaces
 from annabelle.thinker.costs import CostMeter
-from annabelle.thinker.durable_engine import DurableEngine
-from annabelle.thinker.generation import next_generation
-from annabelle.thinker.hub.client import HubClient
-from annabelle.thinker.learn.learning import Learning
-from annabelle.thinker.loop.bench import Workbench
-from annabelle.thinker.mind import Mind
-from annabelle.thinker.select.hybrid import HybridSelector
-from annabelle.thinker.session.files import SessionFiles
-from annabelle.thinker.session.make import conversations
-from annabelle.thinker.session.port import SessionStore
+from annabelle.thinker.engine import DurableEngine, WorkflowEngine
+from annabelle.thinker.hub_client import ThinkerHubClient
+from annabelle.thinker.learning.fact_learner import FactLearner
+from annabelle.thinker.loop.deps import ThinkerDeps
+from annabelle.thinker.loop.model_call import next_generation
+from annabelle.thinker.prompt.clock import parse_time_zone
+from annabelle.thinker.prompt.history import HistoryRelevance
+from annabelle.thinker.prompt.memory_recall import MemoryRecall
+from annabelle.thinker.prompt.persona import PersonaResolver
+from annabelle.thinker.prompt.prompt import LayeredPromptBuilder
+from annabelle.thinker.selection.hybrid_selector import HybridSelector
+from annabelle.thinker.session.archive_search import ArchiveSearch
+from annabelle.thinker.session.archiver import SessionArchiver
+from annabelle.thinker.session.compaction import CompactionRules, Compactor
+from annabelle.thinker.session.conversations import Conversations, EarlierDeps
+from annabelle.thinker.session.database_store import DatabaseSessionStore
+from annabelle.thinker.session.file_store import FileSessionStore
+from annabelle.thinker.session.session_store import Sessions, SessionStore
 from annabelle.thinker.session.summariser import Summariser
-from annabelle.thinker.session.tables import SessionTables
-from annabelle.thinker.turns import Turns
+from annabelle.thinker.turn_registry import TurnRegistry
 
 
-async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, redact: Redactor) -> Mind:
+class ClosableModel(Protocol):
+    """What a mind asks of its model service beside answers."""
+
+    def health(self) -> list[ProviderHealth]: ...
+
+    async def close(self) -> None: ...
+
+
+class Thinker:
+    """What the endpoints work on. Not ready until `open` has returned, nor after `close` has begun."""
+
+    def __init__(
+        self, deps: ThinkerDeps, turns: TurnRegistry, learning: FactLearner, model: ClosableModel, embedder: Embedder
+    ) -> None:
+        self._deps, self._model, self._embedder = deps, model, embedder
+        self.turns, self.learning = turns, learning
+        self._ready = False
+
+    @property
+    def profile(self) -> AgentProfile:
+        return self._deps.profile
+
+    @property
+    def costs(self) -> CostMeter:
+        return self._deps.costs
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._deps.sessions
+
+    @property
+    def compressor(self) -> Compressor:
+        return self._deps.compressor
+
+    @property
+    def persona_source(self) -> str:
+        return self._deps.prompt_builder.persona_source()
+
+    @property
+    def providers(self) -> list[ProviderHealth]:
+        return self._model.health()
+
+    @property
+    def running_turns(self) -> int:
+        return self.turns.running_count
+
+    def require_ready(self) -> None:
+        if not self._ready:
+            raise Unavailable("This thinker is not ready yet.", hint="Ask again in a moment.")
+
+    async def open(self) -> None:
+        """Start the durable engine: turns an earlier process left unfinished go on from here."""
+        await self._deps.engine.launch()
+        await self._deps.sessions.open()
+        self._ready = True
+
+    async def close(self, grace: float) -> None:
+        """Let running steps end within `grace` seconds; what is unfinished is resumed by the next process."""
+        self._ready = False
+        await self.turns.stop(grace)
+        await self._deps.engine.close()
+        await self._deps.sessions.close()
+        await self._model.close()
+        await self._embedder.close()
+
+
+def make_conversations(
+    store: SessionStore,
+    engine: WorkflowEngine,
+    summariser: Summariser,
+    embedder: Embedder,
+    settings: Settings,
+    trace: TraceFile,
+) -> Conversations:
+    """The sessions of one agent. Made before the engine is launched: it has to know how to sum up."""
+    return Conversations(
+        store,
+        Compactor(store, engine, summariser, CompactionRules.from_settings(settings), trace),
+        SessionArchiver(store, summariser, settings.agent_session_timeout, trace),
+        EarlierDeps(
+            ArchiveSearch(embedder), settings.agent_history_summary_count, parse_time_zone(settings.user_timezone)
+        ),
+    )
+
+
+async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redact: Redactor) -> Thinker:
     """Every part in its place, nothing running yet."""
     profile, folder = boot.agent, home.agent(boot.agent.agent_id)
-    where = zone(settings.user_timezone)
+    time_zone = parse_time_zone(settings.user_timezone)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageTrouble(f"The folder {folder} can not be made: {error.strerror}.") from error
-    hub = HubClient.at(boot.hub_url, boot.secret)
+    hub = ThinkerHubClient.connect_to(boot.hub_url, boot.secret)
     trace = TraceFile(home.traces_file, "thinker", redact)
     model = ModelService(settings, home, hub, profile, trace, redact=redact)
-    engine, costs = DurableEngine(_durable(profile, home, settings)), CostMeter(hub.cost_status)
-    books = Books(hub, profile.agent_id)
-    embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache, books)
-    store = await _sessions(profile, home, settings)
-    bench = Workbench(
+    engine, costs = DurableEngine(_make_durable(profile, home, settings)), CostMeter(hub.cost_status)
+    metering = EmbeddingMeter(hub, profile.agent_id)
+    embedder = make_embedder(EmbeddingConfig.from_settings(settings), home.embedding_cache, metering)
+    store = await _open_session_store(profile, home, settings)
+    deps = ThinkerDeps(
         profile=profile,
         settings=settings,
         generation=next_generation(folder),
         engine=engine,
         model=model,
         hub=hub,
-        sessions=conversations(store, engine, Summariser(model, costs), embedder, settings, trace),
-        context=LayeredContext(
-            Persona(folder, profile, settings.user_name),
-            where,
-            Closeness(embedder),
+        sessions=make_conversations(store, engine, Summariser(model, costs), embedder, settings, trace),
+        prompt_builder=LayeredPromptBuilder(
+            PersonaResolver(folder, profile, settings.user_name),
+            time_zone,
+            HistoryRelevance(embedder),
             settings.history_relevance_threshold,
         ),
-        recollection=Recollection(hub),
-        selector=HybridSelector(settings, embedder, _temperature(profile, settings)),
+        memory_recall=MemoryRecall(hub),
+        selector=HybridSelector(settings, embedder, _resolve_temperature(profile, settings)),
         playbooks=PlaybookFolder(home.playbooks),
-        thinking=ThinkingPhase(
+        compressor=ContextCompressor(
             profile.thinking,
             note_taker=NoteTaker(engine, model, costs, settings.llm_summary_timeout_seconds),
             embedder=embedder,
@@ -81,12 +171,12 @@ async def assemble(boot: ThinkerBoot, home: Home, settings: Settings, redact: Re
         costs=costs,
         workspaces=Workspaces(folder, profile.thinking, hub),
     )
-    turns = Turns(bench)
-    hub.tell = turns.tell_all
-    return Mind(bench, turns, Learning(bench), model, embedder)
+    turns = TurnRegistry(deps)
+    hub.notify = turns.notify_running
+    return Thinker(deps, turns, FactLearner(deps), model, embedder)
 
 
-def _durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:
+def _make_durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:
     shared = settings.database_url
     own_file = home.agent(profile.agent_id) / "turns.db"
     return Durable(
@@ -99,13 +189,13 @@ def _durable(profile: AgentProfile, home: Home, settings: Settings) -> Durable:
     )
 
 
-async def _sessions(profile: AgentProfile, home: Home, settings: Settings) -> SessionStore:
+async def _open_session_store(profile: AgentProfile, home: Home, settings: Settings) -> SessionStore:
     if settings.database_url is not None:
         database = await Database.open(settings.database_url.get_secret_value())
-        return SessionTables(database, profile.agent_id)
+        return DatabaseSessionStore(database, profile.agent_id)
     folder = home.agent(profile.agent_id) / "sessions"
-    return SessionFiles(folder, profile.agent_id, synchronous=settings.sqlite_synchronous == "FULL")
+    return FileSessionStore(folder, profile.agent_id, synchronous=settings.sqlite_synchronous == "FULL")
 
 
-def _temperature(profile: AgentProfile, settings: Settings) -> float:
+def _resolve_temperature(profile: AgentProfile, settings: Settings) -> float:
     return settings.thinker_temperature if profile.temperature is None else profile.temperature

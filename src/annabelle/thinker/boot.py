@@ -1,32 +1,155 @@
-"""How a thinker process begins: warm and nameless, until the hub hands it an agent (ARCHITECTURE, Warm spare).
-
-Importing this module imports everything. Where it can the hub does so once, in a nursery, and forks every thinker from
-there. Then the process waits for one line on standard input, the `ThinkerBoot`. Until that line it holds no agent, no
-secret and no open database; without it, it ends quietly.
-"""
+"""Starts a thinker process: waits as a warm spare for the hub's `ThinkerBoot`, then serves until it is told to stop."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ctypes
 import gc
 import json
 import logging
 import os
+import signal
+import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import NoReturn
 
+import uvicorn
 import uvloop
 from pydantic import ValidationError
 from pydantic_ai.messages import ModelMessagesTypeAdapter
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from annabelle.core.contract import ThinkerBoot
 from annabelle.core.errors import AnnabelleError, ConfigMistake
-from annabelle.thinker.lifeline import die_with_parent
-from annabelle.thinker.serve import serve
+from annabelle.core.home import Home
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.settings import load_settings
+from annabelle.core.trace import configure_logging
+from annabelle.thinker.app import make_app
+from annabelle.thinker.assembly import build_thinker
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent ends; a parent that is already gone ends it now."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(0)
+
+
+def watch_input(descriptor: int, on_closed: Callable[[], None]) -> None:
+    """Call `gone` when standard input ends. What else arrives there is not read."""
+    loop = asyncio.get_running_loop()
+
+    def on_readable() -> None:
+        try:
+            data = os.read(descriptor, 4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            loop.remove_reader(descriptor)
+            on_closed()
+
+    os.set_blocking(descriptor, False)
+    loop.add_reader(descriptor, on_readable)
+
+
+_HOST = "127.0.0.1"
+# The hub kills what has not ended three seconds after it asked.
+_MAX_GRACE_SECONDS = 1.5
+
+_log = logging.getLogger(__name__)
+
+
+class _ThinkerServer(uvicorn.Server):
+    """Signals are ours: a stop first lets steps end, and only then closes the server."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+async def serve(boot: ThinkerBoot) -> None:
+    """Run until told to stop. Raises an `AnnabelleError` when the thinker can not begin."""
+    home = Home.from_environment()
+    settings = load_settings(home)
+    if boot.agent.temporary:
+        settings = settings.model_copy(update={"database_url": None})  # what it keeps must go with its folder
+    redact = Redactor.from_environment()
+    redact.learn([boot.secret])
+    home.logs.mkdir(parents=True, exist_ok=True)
+    configure_logging(f"thinker-{boot.agent.agent_id}", home.logs, settings.log_level, redact)
+    thinker = await build_thinker(boot, home, settings, redact)
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    watch_input(sys.stdin.fileno(), stop.set)
+
+    listener = _listen(boot.port)
+    server = _ThinkerServer(
+        uvicorn.Config(
+            make_app(boot.secret, thinker),
+            # The class, not its name: the module is then imported in the warm spare, not at adoption.
+            http=HttpToolsProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=120,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    serving = asyncio.create_task(server.serve([listener]))
+    sys.stdout.write(f"LISTENING_PORT={listener.getsockname()[1]}\n")
+    sys.stdout.flush()
+    await thinker.open()
+    _log.info("ready: agent %s, process %d", boot.agent.agent_id, os.getpid())
+
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
+    await thinker.close(min(_MAX_GRACE_SECONDS, settings.annabelle_shutdown_grace_seconds))
+    server.should_exit = True
+    await asyncio.wait([serving], timeout=3)
+    logging.shutdown()
+    # Turns that wait for the next process are left as they stand: to end them here would be to record them as ended.
+    os._exit(0)
+
+
+def _listen(port: int) -> socket.socket:
+    """The agent's port, or any free one when it is taken."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((_HOST, port))
+    except OSError:
+        listener.bind((_HOST, 0))
+    listener.listen(128)
+    return listener
+
 
 # What a process needs from where it was started, beside what the hub gives it.
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "ANNABELLE_HOME", "ANNABELLE_FAILPOINTS")
-_LONGEST_LINE = 4_000_000
+_INHERITED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "ANNABELLE_HOME",
+    "ANNABELLE_FAILPOINTS",
+)
+_MAX_LINE_BYTES = 4_000_000
 
 # Built on first use, so used now: no message has to wait for it.
 ModelMessagesTypeAdapter.dump_python([], mode="json")
@@ -42,20 +165,20 @@ def main() -> None:
     if not line.strip():
         return
     try:
-        boot = _parse(line)
-        take_environment(boot.environment)
+        boot = _parse_boot_line(line)
+        replace_environment(boot.environment)
         uvloop.run(serve(boot))
     except AnnabelleError as error:
-        _refuse(error)
+        _exit_with_error(error)
     except Exception as error:
         logging.getLogger(__name__).exception("the thinker can not go on")
-        _refuse(AnnabelleError(f"The thinker failed unexpectedly: {type(error).__name__}: {error}."))
+        _exit_with_error(AnnabelleError(f"The thinker failed unexpectedly: {type(error).__name__}: {error}."))
 
 
 def _read_line(descriptor: int) -> bytes:
     """One line, unbuffered: what follows it belongs to whoever watches the descriptor later."""
     line = bytearray()
-    while not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
+    while not line.endswith(b"\n") and len(line) < _MAX_LINE_BYTES:
         chunk = os.read(descriptor, 65536)
         if not chunk:
             break
@@ -63,7 +186,7 @@ def _read_line(descriptor: int) -> bytes:
     return bytes(line)
 
 
-def _parse(line: bytes) -> ThinkerBoot:
+def _parse_boot_line(line: bytes) -> ThinkerBoot:
     try:
         return ThinkerBoot.model_validate_json(line)
     except ValidationError as error:
@@ -72,14 +195,14 @@ def _parse(line: bytes) -> ThinkerBoot:
         raise ConfigMistake(f"{place} is not valid: {first['msg']}.", field=place) from error
 
 
-def take_environment(given: Mapping[str, str]) -> None:
+def replace_environment(given: Mapping[str, str]) -> None:
     """From here on the process has exactly what the hub gave it, and the few things every process needs."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
     os.environ.clear()
     os.environ.update({**kept, **given})
 
 
-def _refuse(error: AnnabelleError) -> NoReturn:
+def _exit_with_error(error: AnnabelleError) -> NoReturn:
     """One line for the hub, and the exit code that belongs to the mistake (THK-04)."""
     sys.stdout.write(json.dumps({"error": error.body().model_dump(exclude_none=True)}) + "\n")
     sys.stdout.flush()

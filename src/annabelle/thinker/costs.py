@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.tools import JsonObject
 
@@ -18,25 +18,25 @@ _log = logging.getLogger(__name__)
 class CostMeter:
     """Adds up the calls of one process. It never pauses the agent: the hub decides that, and says so here."""
 
-    def __init__(self, at_hub: Callable[[], Awaitable[JsonObject]] | None = None) -> None:
-        self._at_hub = at_hub
+    def __init__(self, fetch_hub_status: Callable[[], Awaitable[JsonObject]] | None = None) -> None:
+        self._fetch_hub_status = fetch_hub_status
         self._calls = 0
-        self._usage = Usage()
+        self._usage = TokenUsage()
 
-    def add(self, usage: Usage) -> None:
+    def add(self, usage: TokenUsage) -> None:
         self._calls += 1
         self._usage = self._usage + usage
 
     def status(self) -> JsonObject:
         return {"paused": False, "calls": self._calls, **self._usage.model_dump()}
 
-    async def standing(self) -> JsonObject:
+    async def fetch_status(self) -> JsonObject:
         """The same with the window and the pause as the hub has them, if it answers."""
-        if self._at_hub is None:
+        if self._fetch_hub_status is None:
             return self.status()
         try:
             async with asyncio.timeout(_HUB_SECONDS):
-                return {**self.status(), **await self._at_hub()}
+                return {**self.status(), **await self._fetch_hub_status()}
         except (AnnabelleError, TimeoutError) as error:
             _log.warning("the hub did not say how costs stand: %s", error)
             return self.status()

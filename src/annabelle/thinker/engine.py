@@ -1,11 +1,14 @@
-"""What a thinker asks of the durable engine."""
+"""What a thinker needs of the durable engine, and its implementation on `durable.Durable`."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
+from annabelle.core.errors import AnnabelleError
 from annabelle.core.tools import JsonObject
+from annabelle.durable.engine import Durable
 
 TURN_WORKFLOW: Final = "turn"
 EXTRACT_WORKFLOW: Final = "extract-facts"
@@ -13,11 +16,11 @@ TIDY_WORKFLOW: Final = "tidy-facts"
 COMPACT_WORKFLOW: Final = "compact-session"
 CANCEL_TOPIC: Final = "cancel"
 
-Work = Callable[[], Awaitable[JsonObject]]
+StepFunction = Callable[[], Awaitable[JsonObject]]
 WorkflowFunction = Callable[[JsonObject], Awaitable[JsonObject]]
 
 
-class Engine(Protocol):
+class WorkflowEngine(Protocol):
     """Workflows by id, steps that are done once, and waits that survive the process."""
 
     def workflow(self, name: str, function: WorkflowFunction) -> None:
@@ -28,7 +31,7 @@ class Engine(Protocol):
 
     async def start(self, name: str, workflow_id: str, argument: JsonObject) -> None: ...
 
-    async def step(self, name: str, work: Work) -> JsonObject:
+    async def step(self, name: str, work: StepFunction) -> JsonObject:
         """Inside a workflow: do this once. A replay gets the recorded result, or the recorded error."""
         ...
 
@@ -51,3 +54,47 @@ class Engine(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+_RESULT_SECONDS = 5.0
+
+
+class DurableEngine:
+    """Turns as workflows of this agent's own database."""
+
+    def __init__(self, durable: Durable) -> None:
+        self._durable = durable
+
+    def workflow(self, name: str, function: WorkflowFunction) -> None:
+        self._durable.workflow(name)(function)
+
+    async def launch(self) -> None:
+        await self._durable.launch()
+
+    async def start(self, name: str, workflow_id: str, argument: JsonObject) -> None:
+        await self._durable.start(name, workflow_id, argument)
+
+    async def step(self, name: str, work: StepFunction) -> JsonObject:
+        return cast("JsonObject", await self._durable.step(name, work))
+
+    async def wait(self, topic: str, timeout: float) -> bool:
+        return await self._durable.wait(topic, timeout) is not None
+
+    async def signal(self, workflow_id: str, topic: str) -> None:
+        await self._durable.signal(workflow_id, topic, {"topic": topic})
+
+    async def finished(self, workflow_id: str) -> JsonObject | None:
+        if await self._durable.status(workflow_id) in (None, "running"):
+            return None
+        return await self._durable.result(workflow_id, _RESULT_SECONDS)
+
+    async def exists(self, workflow_id: str) -> bool:
+        return await self._durable.status(workflow_id) is not None
+
+    async def recorded(self, workflow_id: str, timeout: float) -> None:
+        # How the turn ended is no matter here, only that its end is written down.
+        with contextlib.suppress(AnnabelleError):
+            await self._durable.result(workflow_id, timeout)
+
+    async def close(self) -> None:
+        await self._durable.close()

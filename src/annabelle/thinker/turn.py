@@ -1,16 +1,14 @@
-"""The turn: the durable workflow that answers one message.
-
-It reads the session, runs the loop, and writes one record. Reading needs no step of its own: one turn at a time runs in
-a thread, so the history can not change under it, and a record of this very turn is passed over. Writing is
-idempotent by message id. So a turn costs exactly one durable write per model call and per tool call.
+"""The turn: the durable workflow that answers one message. It reads the session, runs the loop and writes one
+record.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
@@ -19,154 +17,180 @@ from annabelle.core.contract import TurnBrief, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError, StorageTrouble
 from annabelle.core.failpoints import failpoint
 from annabelle.core.tools import JsonObject
-from annabelle.core.trace import traced
+from annabelle.core.trace import use_trace
 from annabelle.skills.playbook import Playbook
 from annabelle.thinker import failpoints
-from annabelle.thinker.compress.workspace_tool import UpdateWorkspace
-from annabelle.thinker.context.prompt import Prompt, Situation
-from annabelle.thinker.context.repair import repaired
-from annabelle.thinker.live import LiveTurn
-from annabelle.thinker.loop.bench import Workbench
-from annabelle.thinker.loop.local_tools import LocalTool
-from annabelle.thinker.loop.loop import Loop, failure
-from annabelle.thinker.loop.model_step import dump_message
-from annabelle.thinker.loop.outcome import Outcome
-from annabelle.thinker.loop.progress import Progress
-from annabelle.thinker.loop.resuming import parked_records, selected_again, since_parked, told
-from annabelle.thinker.loop.scope import TurnScope
-from annabelle.thinker.sanitise import CleanInput, clean
-from annabelle.thinker.select.selector import Selection, SelectionAsk
-from annabelle.thinker.session.port import SessionView
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.compression.workspace import UpdateWorkspace
+from annabelle.thinker.live_turn import LiveTurn
+from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
+from annabelle.thinker.loop.loop import AgentLoop, make_failure_outcome
+from annabelle.thinker.loop.model_call import dump_message
+from annabelle.thinker.loop.parked_turn import (
+    describe_answers,
+    messages_since_parked,
+    parked_records,
+    restore_selection,
+)
+from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
+from annabelle.thinker.prompt.message_repair import repair_messages
+from annabelle.thinker.prompt.prompt import TurnContext, TurnPrompt
+from annabelle.thinker.selection.selection import LocalTool, SelectionRequest, ToolSelection
+from annabelle.thinker.session.records import SessionTurn
+from annabelle.thinker.session.session_store import SessionView
+
+# Line feed and tab carry meaning; every other control character, and half of a surrogate pair, only confuses or hides.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_LINE_ENDS = re.compile(r"\r\n?|\u2028|\u2029")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanInput:
+    """The text that goes on, and a sentence for the person when something was cut."""
+
+    text: str
+    notice: str | None = None
+
+
+def clean_input(text: str, max_chars: int) -> CleanInput:
+    """Drop control characters and cut what is too long; model and person are both told of a cut."""
+    text = _CONTROL.sub("", _LINE_ENDS.sub("\n", text))
+    if len(text) <= max_chars:
+        return CleanInput(text)
+    cut = len(text) - max_chars
+    notice = f"The message was longer than {max_chars} characters; its last {cut} were cut."
+    return CleanInput(f"{text[:max_chars]}\n\n[{notice}]", notice)
+
 
 _log = logging.getLogger(__name__)
 _SESSION_TRIES = 3
 _SESSION_WAIT_SECONDS = 0.3
 
 
-class Turn:
+class TurnWorkflow:
     """Answers one brief. Made anew for every run, also for a run that takes over after a crash."""
 
-    def __init__(self, bench: Workbench, brief: TurnBrief, started_at: datetime, live: LiveTurn) -> None:
-        self._bench, self._brief, self._started_at, self._live = bench, brief, started_at, live
+    def __init__(self, deps: ThinkerDeps, brief: TurnBrief, started_at: datetime, live: LiveTurn) -> None:
+        self._deps, self._brief, self._started_at, self._live = deps, brief, started_at, live
 
     async def run(self) -> JsonObject:
         """The whole turn. What it returns is kept: the result, and the facts a late reader may still ask for."""
-        with traced(self._brief.trace_id):
-            self._bench.trace.write("loop.started", {"message_id": self._brief.message_id})
-            self._bench.hub.expect_tools(self._brief.tools_version)
-            result = await self._answer()
-            if thought := self._bench.thinking.finished(self._brief.message_id, success=result.success):
-                self._bench.trace.write("thinking.summary", thought)
-            self._bench.trace.write("loop.finished", _summary(result))
+        with use_trace(self._brief.trace_id):
+            self._deps.trace.write("loop.started", {"message_id": self._brief.message_id})
+            self._deps.hub.expect_tools(self._brief.tools_version)
+            result = await self._produce_result()
+            if thought := self._deps.compressor.finished(self._brief.message_id, success=result.success):
+                self._deps.trace.write("thinking.summary", thought)
+            self._deps.trace.write("loop.finished", _summarise_result(result))
             kept: JsonObject = {"result": result.model_dump(mode="json"), "facts": self._live.stream.facts()}
             failpoint(failpoints.AFTER_TURN)
             self._live.finish(result)
-            self._bench.sessions.answered(self._brief.thread_id)
+            self._deps.sessions.answered(self._brief.thread_id)
             return kept
 
-    async def _answer(self) -> TurnResult:
+    async def _produce_result(self) -> TurnResult:
         brief = self._brief
-        limits = brief.limits or self._bench.profile.limits
-        cleaned = clean(brief.text, self._bench.settings.thinker_input_max_chars)
+        limits = brief.limits or self._deps.profile.limits
+        cleaned = clean_input(brief.text, self._deps.settings.thinker_input_max_chars)
         if cleaned.notice is not None and brief.resume is None:
-            self._live.stream.fact("notice", "input-cut", {"text": cleaned.notice})
+            self._live.stream.add_fact("notice", "input-cut", {"text": cleaned.notice})
         try:
-            scope = await self._live.work(self._set_the_scene(cleaned.text, limits))
+            scope = await self._live.run_cancellable(self._prepare_scope(cleaned.text, limits))
         except AnnabelleError as error:
-            return self._result(failure(error, brief.trace_id), Progress())
-        loop = Loop(self._bench, scope)
+            return self._make_result(make_failure_outcome(error, brief.trace_id), TurnProgress())
+        loop = AgentLoop(self._deps, scope)
         try:
             outcome = await loop.run()
         except AnnabelleError as error:
             _log.warning("the turn of %s ended with %s: %s", brief.message_id, error.code, error.message)
-            outcome = failure(error, brief.trace_id)
-        return self._result(await self._remember(cleaned, scope.prompt, outcome, loop.progress), loop.progress)
+            outcome = make_failure_outcome(error, brief.trace_id)
+        return self._make_result(await self._record_turn(cleaned, scope.prompt, outcome, loop.progress), loop.progress)
 
-    async def _set_the_scene(self, text: str, limits: TurnLimits) -> TurnScope:
+    async def _prepare_scope(self, text: str, limits: TurnLimits) -> TurnScope:
         """Read the session and ask memory at the same time; after a crash both are asked anew, and may know more."""
-        bench, brief = self._bench, self._brief
-        recalling = asyncio.create_task(bench.recollection.recall(brief, text))
+        deps, brief = self._deps, self._brief
+        recall_task = asyncio.create_task(deps.memory_recall.recall(brief, text))
         try:
-            session = self._before_this(await bench.sessions.load(brief))
-            playbooks = () if brief.required_tools is not None else bench.playbooks.matching(text)
-            workspace = None if bench.workspaces is None else await bench.workspaces.open(brief)
+            session = self._exclude_own_records(await deps.sessions.load(brief))
+            playbooks = () if brief.required_tools is not None else deps.playbooks.matching(text)
+            workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
-            selection = await self._select(text, session, playbooks, local)
-            recalled = await recalling
+            selection = await self._select_tools(text, session, playbooks, local)
+            recalled = await recall_task
         finally:
-            recalling.cancel()
-        prompt = await bench.context.build(
-            Situation(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
+            recall_task.cancel()
+        prompt = await deps.prompt_builder.build(
+            TurnContext(text, self._started_at, session, limits.history_messages, brief.chat_id, recalled, playbooks)
         )
-        bench.trace.write("context.built", prompt.layers)
+        deps.trace.write("context.built", prompt.layers)
         return TurnScope(
             brief, limits, self._live, prompt, selection, {tool.spec.name: tool for tool in local}, workspace
         )
 
-    def _before_this(self, session: SessionView) -> SessionView:
+    def _exclude_own_records(self, session: SessionView) -> SessionView:
         """The session without this turn itself: what a parked turn left there comes with its messages anyway."""
         if self._brief.resume is None:
             return session
         own = parked_records(self._brief.resume)
         return replace(session, turns=[turn for turn in session.turns if turn.message_id not in own])
 
-    async def _select(
+    async def _select_tools(
         self, text: str, session: SessionView, playbooks: Sequence[Playbook], local: Sequence[LocalTool]
-    ) -> Selection:
-        bench = self._bench
-        selection = await bench.selector.select(
-            SelectionAsk(
+    ) -> ToolSelection:
+        deps = self._deps
+        selection = await deps.selector.select(
+            SelectionRequest(
                 brief=self._brief,
                 text=text,
-                available=await bench.hub.tools(),
-                sticky=session.sticky(bench.settings.thinker_sticky_tools_lookback),
+                available=await deps.hub.tools(),
+                sticky=session.recent_tools(deps.settings.thinker_sticky_tools_lookback),
                 playbook_tools=tuple(tool for playbook in playbooks for tool in playbook.required_tools),
                 local=tuple(tool.spec for tool in local),
             )
         )
         if selection.report is not None:
-            bench.trace.write("tools.selected", selection.report.to_json())
+            deps.trace.write("tools.selected", selection.report.to_json())
         resume = self._brief.resume
-        return selection if resume is None else selected_again(selection, resume)
+        return selection if resume is None else restore_selection(selection, resume)
 
-    async def _remember(self, cleaned: CleanInput, prompt: Prompt, outcome: Outcome, progress: Progress) -> Outcome:
+    async def _record_turn(
+        self, cleaned: CleanInput, prompt: TurnPrompt, outcome: LoopOutcome, progress: TurnProgress
+    ) -> LoopOutcome:
         """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""
         failpoint(failpoints.BEFORE_SESSION)
         resume = self._brief.resume
         user, messages = prompt.user, progress.messages
         if resume is not None:
             # The record holds what is new: the rest stands under the messages the turn was parked with.
-            user = ModelRequest(parts=[UserPromptPart(content=told(resume))])
-            messages = since_parked(resume, messages)
-        record = TurnRecord(
+            user = ModelRequest(parts=[UserPromptPart(content=describe_answers(resume))])
+            messages = messages_since_parked(resume, messages)
+        record = SessionTurn(
             message_id=self._brief.message_id,
             trace_id=self._brief.trace_id,
             user_id=self._brief.user_id,
             at=self._started_at,
-            user=cleaned.text if resume is None else told(resume),
+            user=cleaned.text if resume is None else describe_answers(resume),
             assistant=outcome.text if outcome.error is None else "",
-            messages=[dump_message(message) for message in _conversation(user, messages, outcome)],
+            messages=[dump_message(message) for message in _recorded_messages(user, messages, outcome)],
             tools=tuple(progress.tools_used),
             usage=progress.usage,
             limit=outcome.limit,
             error=outcome.error,
             task=not self._brief.conversational,
         )
-        trouble = await self._append(record)
+        trouble = await self._append_record(record)
         failpoint(failpoints.AFTER_SESSION)
         if trouble is None:
             return outcome
         sentence = f"This exchange could not be remembered: {trouble.message} {trouble.hint or ''}".strip()
-        self._live.stream.fact("notice", "session", {"text": sentence})
+        self._live.stream.add_fact("notice", "session", {"text": sentence})
         if outcome.error is not None or outcome.sent_by_tool:
             return outcome
         return replace(outcome, text=f"{outcome.text}\n\n({sentence})")
 
-    async def _append(self, record: TurnRecord) -> StorageTrouble | None:
+    async def _append_record(self, record: SessionTurn) -> StorageTrouble | None:
         for attempt in range(1, _SESSION_TRIES + 1):
             try:
-                await self._bench.sessions.append(self._brief.thread_id, record)
+                await self._deps.sessions.append(self._brief.thread_id, record)
             except StorageTrouble as error:
                 _log.error("the session of %s was not written: %s", self._brief.thread_id, error.message)
                 if attempt == _SESSION_TRIES:
@@ -176,9 +200,9 @@ class Turn:
                 return None
         return None
 
-    def _result(self, outcome: Outcome, progress: Progress) -> TurnResult:
+    def _make_result(self, outcome: LoopOutcome, progress: TurnProgress) -> TurnResult:
         if outcome.error is not None:
-            self._live.stream.fact("error", "error", outcome.error.model_dump(exclude_none=True))
+            self._live.stream.add_fact("error", "error", outcome.error.model_dump(exclude_none=True))
         return TurnResult(
             message_id=self._brief.message_id,
             success=outcome.error is None,
@@ -194,7 +218,7 @@ class Turn:
         )
 
 
-def _summary(result: TurnResult) -> JsonObject:
+def _summarise_result(result: TurnResult) -> JsonObject:
     return {
         "message_id": result.message_id,
         "success": result.success,
@@ -207,9 +231,9 @@ def _summary(result: TurnResult) -> JsonObject:
     }
 
 
-def _conversation(user: ModelRequest, since: Sequence[ModelMessage], outcome: Outcome) -> list[ModelMessage]:
+def _recorded_messages(user: ModelRequest, since: Sequence[ModelMessage], outcome: LoopOutcome) -> list[ModelMessage]:
     """The turn as later turns read it. Where a limit or a question spoke instead of the model, that is the answer."""
-    messages: list[ModelMessage] = repaired([user, *since])
+    messages: list[ModelMessage] = repair_messages([user, *since])
     if (outcome.limit is not None or outcome.parked is not None) and outcome.text:
         messages.append(ModelResponse(parts=[TextPart(content=outcome.text)]))
     return messages

@@ -1,22 +1,24 @@
-"""What the toolbox needs to know, gathered once at boot from settings, home and environment."""
+"""Configuration of the toolbox, and the environment variables each server gets to see."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from annabelle.core.home import Home
+from annabelle.core.failpoints import VARIABLE as FAILPOINTS
+from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings
 
 PRELOADED = (
     "annabelle.servers.kit",
     "annabelle.servers.kit.overflow",  # and with it the way to the workspace
-    "annabelle.servers.kit.paging",
-    "annabelle.servers.kit.net.addresses",
+    "annabelle.servers.kit.pagination",
+    "annabelle.servers.kit.host_access",
     "annabelle.core.connections",
     "html.parser",
-    "annabelle.toolbox.nursery.rehearsal",
+    "annabelle.toolbox.process.warmup",
 )
 """What the nursery imports before it forks: what most servers use. The rehearsal, last, runs the shared code once, so
 that no child has to warm it up."""
@@ -36,7 +38,7 @@ def builtin_servers() -> ManifestFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ToolboxLimits:
     """How long things may take, and how often they are tried."""
 
     call_seconds: float = 30
@@ -61,9 +63,9 @@ class ToolboxConfig:
     environment: Mapping[str, str] = field(repr=False)
     external_file: Path
     manifest_folders: tuple[ManifestFolder, ...]
-    pace: Pace = field(default_factory=Pace)
-    external_need_yes: bool = True
-    nursery: bool = True
+    limits: ToolboxLimits = field(default_factory=ToolboxLimits)
+    external_need_approval: bool = True
+    use_forkserver: bool = True
     preload: tuple[str, ...] = PRELOADED
     python_path: tuple[str, ...] = ()
     result_max_bytes: int = 1_000_000
@@ -88,7 +90,7 @@ class ToolboxConfig:
             external_file=settings.external_mcps_path or agents_file.parent / "external-mcps.json",
             manifest_folders=(builtin_servers(), *more) if manifest_folders is None else manifest_folders,
             python_path=() if extra is None else (str(extra.parent),),
-            pace=Pace(
+            limits=ToolboxLimits(
                 call_seconds=settings.tool_timeout_seconds,
                 start_seconds=settings.server_start_timeout_seconds,
                 ping_every_seconds=settings.server_ping_seconds,
@@ -96,9 +98,44 @@ class ToolboxConfig:
                 restart_base_seconds=settings.server_restart_base_seconds,
                 max_restarts=settings.server_max_restarts,
             ),
-            external_need_yes=settings.external_servers_need_yes,
-            nursery=settings.nursery_enabled,
+            external_need_approval=settings.external_servers_need_yes,
+            use_forkserver=settings.nursery_enabled,
             result_max_bytes=settings.tool_result_max_bytes,
             message_max_bytes=max(8_000_000, 4 * settings.tool_result_max_bytes),
             log_level=settings.log_level,
         )
+
+
+_BUILTIN = ("PATH", "HOME", "LANG", "TZ")
+_EXTERNAL = ("PATH", "HOME", "LANG", "USER", "TERM")
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+class UnresolvedVariable(Exception):
+    """A `${NAME}` whose variable is not set."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the variable {name} is not set")
+        self.name = name
+
+
+def builtin_environment(names: Iterable[str], hub: Mapping[str, str], home: Home, log_level: str) -> dict[str, str]:
+    """What every built-in server gets, and what its manifest asks for."""
+    chosen = {name: hub[name] for name in (*_BUILTIN, FAILPOINTS, *names) if name in hub}
+    return chosen | {HOME_VARIABLE: str(home.root), "LOG_LEVEL": log_level}
+
+
+def external_environment(own: Mapping[str, str], hub: Mapping[str, str]) -> dict[str, str]:
+    """What a program needs to run at all, and what the user wrote into its entry."""
+    return {name: hub[name] for name in _EXTERNAL if name in hub} | dict(own)
+
+
+def resolve_variables(text: str, hub: Mapping[str, str]) -> str:
+    """Put the hub's variables into `${NAME}`; raises Unresolved for one that is not set."""
+
+    def look_up(match: re.Match[str]) -> str:
+        if match.group(1) not in hub:
+            raise UnresolvedVariable(match.group(1))
+        return hub[match.group(1)]
+
+    return _PLACEHOLDER.sub(look_up, text)

@@ -7,31 +7,26 @@ from collections.abc import Collection, Iterable
 
 from annabelle.core.contract import ToolList
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
-from annabelle.policy.tools.traits import Traits
-from annabelle.toolbox.audience import Caller
-from annabelle.toolbox.catalogue import Catalogue, Offer
+from annabelle.policy.tool_traits import ToolTraits
+from annabelle.toolbox.call_hooks import CallHooks, CallJournal, GuardConfig, GuardRules
+from annabelle.toolbox.catalogue import NATIVE, AgentPolicy, Caller, NativeTool, ToolCatalogue, ToolOffer
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.doors import Doors
-from annabelle.toolbox.external.admission import Admission, HoldTeller
-from annabelle.toolbox.external.known import KnownServers
-from annabelle.toolbox.external.pinning import Pinning
-from annabelle.toolbox.external.pins import PinsFile
-from annabelle.toolbox.external.reload import Apply, ExternalServers
-from annabelle.toolbox.external.watcher import FileWatcher
-from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.guard.guardian import Guardian
-from annabelle.toolbox.guard.rules import Guarding, GuardRules
-from annabelle.toolbox.journal import CallJournal
+from annabelle.toolbox.external.pins import PinChecker, PinsFile
+from annabelle.toolbox.external.servers import (
+    ExternalServers,
+    FileWatcher,
+    HoldNotifier,
+    KnownServers,
+    ServerActions,
+    ServerAdmission,
+)
+from annabelle.toolbox.guard import ContentGuard, GuardianClient
 from annabelle.toolbox.manifest import find_builtins, find_disabled
-from annabelle.toolbox.native import NATIVE, NativeTool
-from annabelle.toolbox.notices import ChangeListener, Notice, NoticeListener
-from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.processes.choice import choose_launcher
-from annabelle.toolbox.processes.warm import WarmNursery
-from annabelle.toolbox.router import Router
-from annabelle.toolbox.status import ServerStatus
-from annabelle.toolbox.supervision.moves import ServerMoves
-from annabelle.toolbox.supervision.supervisor import Supervisor
+from annabelle.toolbox.process.fork_launcher import choose_launcher
+from annabelle.toolbox.process.forkserver_process import ForkServerProcess
+from annabelle.toolbox.router import ToolRouter
+from annabelle.toolbox.status import ChangeListener, NoticeListener, ServerStatus, ToolboxNotice
+from annabelle.toolbox.supervisor.supervisor import ServerStateAudit, Supervisor
 
 _log = logging.getLogger(__name__)
 
@@ -44,73 +39,77 @@ class Toolbox:
     """
 
     def __init__(
-        self, config: ToolboxConfig, journal: CallJournal, warm: WarmNursery | None = None, doors: Doors | None = None
+        self,
+        config: ToolboxConfig,
+        journal: CallJournal,
+        forkserver: ForkServerProcess | None = None,
+        hooks: CallHooks | None = None,
     ) -> None:
         """`warm` is a nursery the hub started early, before its own imports (processes/warm.py)."""
         self._config = config
         self._change_listeners: list[ChangeListener] = []
         self._notice_listeners: list[NoticeListener] = []
-        self._unheard: list[Notice] = []
+        self._pending_notices: list[ToolboxNotice] = []
         self._natives: dict[str, NativeTool] = {}
-        self._catalogue = Catalogue(self._changed, self._hidden)
-        doors = doors or Doors()
-        guarding = self._guarding = doors.guarding or Guarding(lambda _agent_id: GuardRules(enabled=False))
-        self._guardian = Guardian(lambda: self._supervisor.guardian(), guarding.seconds)
-        self.guard = Guard(self._guardian, guarding.rules, doors.audit)
-        self._router = Router(self._catalogue, journal, doors, self.guard)
+        self._catalogue = ToolCatalogue(self._on_catalogue_change, self._on_hidden_tool)
+        hooks = hooks or CallHooks()
+        guarding = self._guard_config = hooks.guard_config or GuardConfig(lambda _agent_id: GuardRules(enabled=False))
+        self._guardian = GuardianClient(lambda: self._supervisor.guardian(), guarding.seconds)
+        self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
+        self._router = ToolRouter(self._catalogue, journal, hooks, self.guard)
         self._launcher = choose_launcher(
-            config.nursery, config.preload, config.python_path, config.home.logs / "nursery.log", warm
+            config.use_forkserver, config.preload, config.python_path, config.home.logs / "nursery.log", forkserver
         )
-        pins, told = PinsFile(config.home.pins_file), HoldTeller(self._notify, doors.audit)
-        pinning = Pinning(pins, need_yes=config.external_need_yes, on_hold=told, redact=doors.redact)
-        moved = ServerMoves(doors.audit)
+        pins, told = PinsFile(config.home.pins_file), HoldNotifier(self._notify, hooks.audit)
+        pinning = PinChecker(pins, need_yes=config.external_need_approval, on_hold=told, redact=hooks.redact)
+        moved = ServerStateAudit(hooks.audit)
         self._supervisor = Supervisor(
-            config, self._launcher, self._catalogue, pinning, self._notify, doors.redact, moved
+            config, self._launcher, self._catalogue, pinning, self._notify, hooks.redact, moved
         )
-        self._apply = Apply(add=self._supervisor.add_external, remove=self._supervisor.remove)
+        self._apply = ServerActions(add=self._supervisor.add_external, remove=self._supervisor.remove)
         self._external = ExternalServers(
-            config.external_file, config.environment, config.pace.call_seconds, self._notify
+            config.external_file, config.environment, config.limits.call_seconds, self._notify
         )
-        self.admission = Admission(pinning, self._external, self._apply, doors.audit)
+        self.admission = ServerAdmission(pinning, self._external, self._apply, hooks.audit)
         self._known = KnownServers(config.home.known_servers_file)
-        self._watcher = FileWatcher(config.external_file, config.pace.reload_quiet_ms, self._reload)
+        self._watcher = FileWatcher(config.external_file, config.limits.reload_quiet_ms, self._reload)
         self._builtin_names: frozenset[str] = frozenset()
 
     async def start(self) -> None:
         """Start every server, the guardian first, and return when each has listed its tools or failed to."""
         config = self._config
-        builtins = find_builtins(config.manifest_folders, config.environment, config.pace.call_seconds)
-        if not self._guarding.enabled:
+        builtins = find_builtins(config.manifest_folders, config.environment, config.limits.call_seconds)
+        if not self._guard_config.enabled:
             builtins = [server for server in builtins if server.profile.role != "guardian"]
-        self._catalogue.switched_off(find_disabled(config.manifest_folders, config.environment))
+        self._catalogue.set_switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
         externals = self._external.load(self._builtin_names)
         await self._supervisor.start(builtins, externals.values())
         names = [status.name for status in self.servers()]
         diff = self._known.compare(names)
         if diff:
-            self._notify(Notice("startup_diff", diff.sentence()))
+            self._notify(ToolboxNotice("startup_diff", diff.sentence()))
         self._known.remember(names)
         self._watcher.start()
 
     async def stop(self) -> None:
         """Stop every server and leave no process behind. May be called twice, and after a failed start."""
         await self._watcher.stop()
-        await self._router.recorder.drain(self._config.pace.stop_grace_seconds)
+        await self._router.recorder.drain(self._config.limits.stop_grace_seconds)
         await self._guardian.close()
         await self._supervisor.stop()
 
     def tools(self, policy: AgentPolicy | None = None, caller: Caller | None = None) -> ToolList:
         """The tools a caller may use. A policy is an agent's; without one it is a person who asks, unless said."""
-        return self._catalogue.listing(policy, caller or ("api" if policy is None else "agent"))
+        return self._catalogue.list_tools(policy, caller or ("api" if policy is None else "agent"))
 
     def wants_provenance(self, name: str) -> bool:
         """Whether a call of this tool has to say where its content may come from (`CallContext.provenance`)."""
         return self._catalogue.wants_provenance(name)
 
-    def reviewed(self, spec: ToolSpec) -> Traits | None:
+    def reviewed_traits(self, spec: ToolSpec) -> ToolTraits | None:
         """What people wrote down about a tool that came with us; None for those of servers the user added."""
-        return self._catalogue.reviewed(spec)
+        return self._catalogue.reviewed_traits(spec)
 
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None = None
@@ -126,21 +125,21 @@ class Toolbox:
         """Stop a call that is under way, at the server too; False when there is none of this id."""
         return await self._router.recorder.cancel(call_id)
 
-    def give_up(self, message_id: str) -> None:
+    def cancel_message_calls(self, message_id: str) -> None:
         """Stop every call that is under way for a message, at the servers too."""
-        self._router.recorder.give_up(message_id)
+        self._router.recorder.cancel_for_message(message_id)
 
-    def give_up_for(self, agents: Collection[str]) -> None:
+    def cancel_agent_calls(self, agents: Collection[str]) -> None:
         """Stop every call that is under way for these agents, at the servers too."""
-        self._router.recorder.give_up_for(agents)
+        self._router.recorder.cancel_for_agents(agents)
 
-    def at_work(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
+    def busy_servers(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
         """The servers with calls under way for one of these messages or agents."""
-        return self._router.recorder.at_work(messages, agents)
+        return self._router.recorder.busy_servers(messages, agents)
 
-    async def end_hung(self, servers: Collection[str], seconds: float) -> list[str]:
+    async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
         """Kill those of these servers that do not answer within so long; they are started again. Which those were."""
-        return await self._supervisor.end_hung(servers, seconds)
+        return await self._supervisor.kill_hung(servers, seconds)
 
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""
@@ -153,9 +152,10 @@ class Toolbox:
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""
         self._natives |= {tool.name: tool for tool in tools}
-        default = self._config.pace.call_seconds
+        default = self._config.limits.call_seconds
         offers = [
-            Offer(tool.spec(), tool, tool.timeout_seconds or default, scan=tool.scan) for tool in self._natives.values()
+            ToolOffer(tool.spec(), tool, tool.timeout_seconds or default, scan=tool.scan)
+            for tool in self._natives.values()
         ]
         self._catalogue.offer(NATIVE, offers)
 
@@ -166,7 +166,7 @@ class Toolbox:
     def on_notice(self, listener: NoticeListener) -> None:
         """Be told what a person should know; what happened before the first listener came is told to it at once."""
         self._notice_listeners.append(listener)
-        unheard, self._unheard = self._unheard, []
+        unheard, self._pending_notices = self._pending_notices, []
         for notice in unheard:
             listener(notice)
 
@@ -174,17 +174,17 @@ class Toolbox:
         await self._external.reload(self._builtin_names, self._apply)
         self._known.remember(status.name for status in self.servers())
 
-    def _changed(self, version: str) -> None:
+    def _on_catalogue_change(self, version: str) -> None:
         for listener in self._change_listeners:
             listener(version)
 
-    def _hidden(self, spec: ToolSpec) -> None:
+    def _on_hidden_tool(self, spec: ToolSpec) -> None:
         text = f"The tool {spec.original_name} of {spec.server} is hidden: another tool is called {spec.name} already."
-        self._notify(Notice("tool_hidden", text, spec.server))
+        self._notify(ToolboxNotice("tool_hidden", text, spec.server))
 
-    def _notify(self, notice: Notice) -> None:
+    def _notify(self, notice: ToolboxNotice) -> None:
         _log.info("%s: %s", notice.kind, notice.text)
         if not self._notice_listeners:
-            self._unheard.append(notice)
+            self._pending_notices.append(notice)
         for listener in self._notice_listeners:
             listener(notice)

@@ -1,4 +1,4 @@
-"""The card each built-in server carries: `manifest.toml` in its folder (EXT-01)."""
+"""Reads `manifest.toml` of each built-in server into the profile the toolbox works with (EXT-01)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,45 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from annabelle.core.errors import ConfigMistake
-from annabelle.core.scans import Scan
+from annabelle.core.trust import ScanDirections
 from annabelle.toolbox.config import ManifestFolder
-from annabelle.toolbox.profile import ServerProfile
+
+ServerKind = Literal["builtin", "external", "http"]
+ServerRole = Literal["guardian", "channel"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProfile:
+    """Its names, what it is for, how far it is trusted and how long a call may take."""
+
+    name: str
+    label: str
+    kind: ServerKind
+    timeout_seconds: float
+    group: str = ""
+    keywords: tuple[str, ...] = ()
+    role: ServerRole | None = None
+    sensitive: bool = False
+    scan: ScanDirections = field(default_factory=ScanDirections)
+    provenance: bool = False
+    """It is told where the content of a call may come from, and says how far its results may be trusted. Only a
+    manifest can ask for it: the word of an external server counts for nothing."""
+    takes_secrets: tuple[str, ...] = ()
+    """The tools that get the value where a call names the handle of a secret. Again only a manifest can ask for it."""
+    vouched: bool = False
+    """The owner wrote `trusted` into the entry of an external server: it is believed when it says what an id is."""
+
+    @property
+    def tag(self) -> str:
+        """What stands before each of its tools' descriptions (RTR-02)."""
+        return f"[{self.label} | {self.group}]" if self.group else f"[{self.label}]"
+
 
 _log = logging.getLogger(__name__)
 _MILLISECONDS_FROM = 1000
@@ -23,7 +53,7 @@ ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
-class Manifest(BaseModel):
+class ServerManifest(BaseModel):
     """What a server says about itself. `env` are the names of the variables it gets, if they are set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,13 +67,13 @@ class Manifest(BaseModel):
     group: str = ""
     keywords: tuple[str, ...] = ()
     env: tuple[VariableName, ...] = ()
-    scan: Scan = Scan()
+    scan: ScanDirections = ScanDirections()
     provenance: bool = False
     takes_secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Builtin:
+class BuiltinServer:
     """A built-in server that was found and is not disabled."""
 
     profile: ServerProfile
@@ -53,23 +83,23 @@ class Builtin:
 
 def find_builtins(
     folders: Iterable[ManifestFolder], environment: Mapping[str, str], default_timeout: float
-) -> list[Builtin]:
+) -> list[BuiltinServer]:
     """Every enabled server, by name. A manifest that can not be read is a mistake that names its file."""
-    found: dict[str, Builtin] = {}
+    found: dict[str, BuiltinServer] = {}
     for folder in folders:
         for path in sorted(folder.path.glob("*/manifest.toml")):
-            manifest = _read(path.read_bytes(), str(path))
+            manifest = _read_manifest(path.read_bytes(), str(path))
             if manifest.name in found:
                 raise ConfigMistake(f"Two servers are called {manifest.name}; the second is {path}.")
-            if not enabled(manifest.name, environment):
-                _log.info("%s is disabled by %s", manifest.name, variable(manifest.name, "ENABLED"))
+            if not is_enabled(manifest.name, environment):
+                _log.info("%s is disabled by %s", manifest.name, variable_name(manifest.name, "ENABLED"))
                 continue
-            found[manifest.name] = Builtin(
+            found[manifest.name] = BuiltinServer(
                 profile=ServerProfile(
                     name=manifest.name,
                     label=manifest.label,
                     kind="builtin",
-                    timeout_seconds=timeout_of(manifest.name, manifest.timeout, environment, default_timeout),
+                    timeout_seconds=resolve_timeout(manifest.name, manifest.timeout, environment, default_timeout),
                     group=manifest.group,
                     keywords=manifest.keywords,
                     role=manifest.role,
@@ -87,13 +117,13 @@ def find_builtins(
 def find_disabled(folders: Iterable[ManifestFolder], environment: Mapping[str, str]) -> list[str]:
     """The names of the servers that a setting disables."""
     paths = [path for folder in folders for path in sorted(folder.path.glob("*/manifest.toml"))]
-    names = [_read(path.read_bytes(), str(path)).name for path in paths]
-    return [name for name in names if not enabled(name, environment)]
+    names = [_read_manifest(path.read_bytes(), str(path)).name for path in paths]
+    return [name for name in names if not is_enabled(name, environment)]
 
 
-def _read(blob: bytes, path: str) -> Manifest:
+def _read_manifest(blob: bytes, path: str) -> ServerManifest:
     try:
-        return Manifest.model_validate(tomllib.loads(blob.decode()))
+        return ServerManifest.model_validate(tomllib.loads(blob.decode()))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigMistake(f"{path} is not valid TOML: {error}.") from error
     except ValidationError as error:
@@ -102,18 +132,18 @@ def _read(blob: bytes, path: str) -> Manifest:
         raise ConfigMistake(f"{path}: {field}: {first['msg']}.", field=field) from error
 
 
-def variable(server: str, what: str) -> str:
+def variable_name(server: str, what: str) -> str:
     """The name of a server's own setting in the environment: FILER_MCP_ENABLED."""
     return f"{re.sub(r'[^A-Za-z0-9]', '_', server).upper()}_MCP_{what}"
 
 
-def enabled(server: str, environment: Mapping[str, str]) -> bool:
-    return environment.get(variable(server, "ENABLED"), "true").strip().lower() not in ("false", "0", "no", "off")
+def is_enabled(server: str, environment: Mapping[str, str]) -> bool:
+    return environment.get(variable_name(server, "ENABLED"), "true").strip().lower() not in ("false", "0", "no", "off")
 
 
-def timeout_of(server: str, configured: float | None, environment: Mapping[str, str], default: float) -> float:
+def resolve_timeout(server: str, configured: float | None, environment: Mapping[str, str], default: float) -> float:
     """Seconds a call may take: the environment's word, else the server's own, else the default."""
-    text = environment.get(variable(server, "TIMEOUT"), "").strip()
+    text = environment.get(variable_name(server, "TIMEOUT"), "").strip()
     try:
         value = float(text) if text else configured
     except ValueError:
@@ -121,10 +151,10 @@ def timeout_of(server: str, configured: float | None, environment: Mapping[str, 
     if value is None:
         return default
     if not 0 < value < float("inf"):
-        raise ConfigMistake(f"{variable(server, 'TIMEOUT')} must be a number of seconds above 0, not {text!r}.")
-    return seconds(value)
+        raise ConfigMistake(f"{variable_name(server, 'TIMEOUT')} must be a number of seconds above 0, not {text!r}.")
+    return to_seconds(value)
 
 
-def seconds(value: float) -> float:
+def to_seconds(value: float) -> float:
     """Other programs write these timeouts in milliseconds; nobody means a call of seventeen minutes."""
     return value / 1000 if value >= _MILLISECONDS_FROM else value

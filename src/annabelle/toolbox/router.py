@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.toolbox.catalogue import Catalogue, Offer
-from annabelle.toolbox.doors import Doors
-from annabelle.toolbox.guard.guard import Guard
-from annabelle.toolbox.journal import CallJournal
-from annabelle.toolbox.policy import AgentPolicy
-from annabelle.toolbox.secrets.vaults import Vaults
-from annabelle.toolbox.validation import ArgumentChecker
-from annabelle.toolbox.wrappers.allowed import Allowed
-from annabelle.toolbox.wrappers.approved import Approved
-from annabelle.toolbox.wrappers.audited import Audited
-from annabelle.toolbox.wrappers.checked import Checked
-from annabelle.toolbox.wrappers.discreet import Masked, Unspoken
-from annabelle.toolbox.wrappers.guarded import Guarded
-from annabelle.toolbox.wrappers.labelled import Labelled
-from annabelle.toolbox.wrappers.recorded import Recorded, Recorder
-from annabelle.toolbox.wrappers.revealed import Revealed
-from annabelle.toolbox.wrappers.timed import Timed
+from annabelle.toolbox.call_hooks import CallHooks, CallJournal
+from annabelle.toolbox.catalogue import AgentPolicy, ToolCatalogue, ToolOffer
+from annabelle.toolbox.guard import ContentGuard
+from annabelle.toolbox.middleware.access import RequireApproval, RequirePermission
+from annabelle.toolbox.middleware.argument_check import ArgumentChecker, CheckArguments
+from annabelle.toolbox.middleware.content import LabelResult, ScanContent
+from annabelle.toolbox.middleware.record import AuditCall, CallRecorder, RecordCall
+from annabelle.toolbox.middleware.secrets import RedactOutput, RejectSecrets, ResolveSecrets, SecretVaults
+from annabelle.toolbox.middleware.timeout import LimitTime
 
 
-class Router:
+class ToolRouter:
     """Resolves a name and calls. The doors are put around the server anew for each call, whoever serves the tool.
 
     So a server that was restarted, reloaded or added a minute ago can not be reached without them. How a call ended is
@@ -34,29 +26,29 @@ class Router:
     guardian reads, and what is recorded is what was scanned, without a secret in it.
     """
 
-    def __init__(self, catalogue: Catalogue, journal: CallJournal, doors: Doors, guard: Guard) -> None:
-        self._catalogue, self._doors, self._guard = catalogue, doors, guard
+    def __init__(self, catalogue: ToolCatalogue, journal: CallJournal, doors: CallHooks, guard: ContentGuard) -> None:
+        self._catalogue, self._hooks, self._guard = catalogue, doors, guard
         self._checker = ArgumentChecker()
-        self._vaults = Vaults(catalogue)
-        self.recorder = Recorder(journal)
+        self._vaults = SecretVaults(catalogue)
+        self.recorder = CallRecorder(journal)
 
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None
     ) -> ToolResult:
         offer = self._catalogue.find(name, policy, context.caller)
-        return await self.way_to(offer, policy).call(offer.spec, arguments, context)
+        return await self.build_chain(offer, policy).call(offer.spec, arguments, context)
 
     def check(self, name: str, arguments: JsonObject, policy: AgentPolicy | None) -> None:
         """Raise what a call with these arguments would be refused with, without making it."""
         offer = self._catalogue.find(name, policy, "api" if policy is None else "agent")
         self._checker.check(offer.spec, arguments)
 
-    def way_to(self, offer: Offer, policy: AgentPolicy | None) -> ToolClient:
-        redact = self._doors.redact
-        revealed = Revealed(Masked(offer.client, redact), offer.takes_secrets, self._vaults)
-        labelled = Labelled(revealed, self._catalogue.reviewed(offer.spec), vouched=offer.vouched)
-        timed = Timed(labelled, offer.timeout_seconds)
-        guarded = Guarded(timed, self._guard, offer.scan)
-        approved = Approved(Recorded(guarded, self.recorder), self._doors, self.recorder.begun)
-        fitting = Checked(Unspoken(approved, redact), self._checker)
-        return Audited(Allowed(fitting, policy), self._doors.audit)
+    def build_chain(self, offer: ToolOffer, policy: AgentPolicy | None) -> ToolClient:
+        redact = self._hooks.redact
+        revealed = ResolveSecrets(RedactOutput(offer.client, redact), offer.takes_secrets, self._vaults)
+        labelled = LabelResult(revealed, self._catalogue.reviewed_traits(offer.spec), vouched=offer.vouched)
+        timed = LimitTime(labelled, offer.timeout_seconds)
+        guarded = ScanContent(timed, self._guard, offer.scan)
+        approved = RequireApproval(RecordCall(guarded, self.recorder), self._hooks, self.recorder.was_started)
+        fitting = CheckArguments(RejectSecrets(approved, redact), self._checker)
+        return AuditCall(RequirePermission(fitting, policy), self._hooks.audit)

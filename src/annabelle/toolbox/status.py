@@ -1,14 +1,16 @@
-"""How a server is doing, as /status and the terminal show it."""
+"""The state of each server, and the notices the toolbox sends to people."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.scans import Scan
+from annabelle.core.trust import ScanDirections
 
 HoldState = Literal["waiting", "quarantined", "rejected"]
 """How an external server is held back: nobody said yes to it, it is not what was accepted, somebody said no."""
@@ -29,7 +31,7 @@ class ServerStatus(BaseModel):
     state: ServerState
     available: bool
     sensitive: bool = False
-    scan: Scan = Scan()
+    scan: ScanDirections = ScanDirections()
     tools: int = 0
     pid: int | None = None
     restarts: int = 0
@@ -41,3 +43,22 @@ class ServerStatus(BaseModel):
     last_error: str | None = None
     missing: str | None = None
     """What a running server lacks to do its work, and the command that mends it."""
+
+
+NoticeKind = Literal[
+    "startup_diff", "servers_changed", "external_config", "flapping", "server_disabled", "server_held", "tool_hidden"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolboxNotice:
+    """One sentence for a person, and which server it is about, if about one."""
+
+    kind: NoticeKind
+    text: str
+    server: str | None = None
+
+
+NoticeListener = Callable[[ToolboxNotice], None]
+ChangeListener = Callable[[str], None]
+"""Told the new version of the tool list whenever the list changes."""

@@ -21,19 +21,18 @@ from annabelle.core.contract import (
     TurnState,
 )
 from annabelle.core.home import Home
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
-from annabelle.core.trust import Decision
+from annabelle.core.trust import PolicyDecision
 from annabelle.hub.agents.client import ThinkerClient
-from annabelle.hub.agents.restarts import Restarts
-from annabelle.hub.agents.runner import AgentRunner
+from annabelle.hub.agents.runner import AgentRestartBackoff, AgentRunner
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import Machine, Start, assemble
-from annabelle.hub.listening import bind
-from annabelle.hub.services import Hub
-from annabelle.hub.subagents.queueing import QueueJudge
-from annabelle.toolbox.native import NativeTool
+from annabelle.hub.boot import HubStart, RunningHub, assemble
+from annabelle.hub.context import HubContext
+from annabelle.hub.instance import bind_port
+from annabelle.hub.tasks.background_calls import QueuedCallJudge
+from annabelle.toolbox.catalogue import NativeTool
 
 SENDS = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=True)
 READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -56,17 +55,17 @@ class AskAboutLetters:
         self.only_when_made = False
         self.while_judging: Callable[[], Awaitable[None]] | None = None
 
-    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
+    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
         self.judged.append(context.call_id or "")
         if tool.name == "post_letter" and arguments.get("to") == "nobody":
-            return Decision(verdict="refuse", reasons=("Your rule says: never.",))
+            return PolicyDecision(verdict="refuse", reasons=("Your rule says: never.",))
         if self.only_when_made and context.queued_as is None:
-            return Decision()
+            return PolicyDecision()
         if self.while_judging is not None:
             await self.while_judging()
         if tool.name == "post_letter":
-            return Decision(verdict="ask", reasons=(f"You did not name {arguments['to']}.",))
-        return Decision()
+            return PolicyDecision(verdict="ask", reasons=(f"You did not name {arguments['to']}.",))
+        return PolicyDecision()
 
 
 @dataclass
@@ -79,7 +78,7 @@ class PlayedThinker:
     answers: list[JsonObject] = field(default_factory=list[JsonObject])
     before_end: Callable[[], None] | None = None
     agent_id: str = "annabelle"
-    restarts: Restarts = field(default_factory=lambda: Restarts(0))
+    restarts: AgentRestartBackoff = field(default_factory=lambda: AgentRestartBackoff(0))
 
     async def ensure(self) -> ThinkerClient:
         return cast("ThinkerClient", self)
@@ -145,14 +144,14 @@ class PlayedThinker:
 class House:
     """A hub at work, the people and processes that talk to it, and what its tool did."""
 
-    machine: Machine
+    machine: RunningHub
     owner: httpx.AsyncClient
     thinker: PlayedThinker
     judge: AskAboutLetters
     posted: list[JsonObject]
 
     @property
-    def hub(self) -> Hub:
+    def hub(self) -> HubContext:
         return self.machine.hub
 
     async def say(self, *letters: JsonObject, chat: str = "main", **more: object) -> JsonObject:
@@ -200,9 +199,9 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
     async def look(_arguments: JsonObject, _context: CallContext) -> ToolResult:
         return ToolResult(text="nothing new", trust="trusted")
 
-    with bind(0) as sock:
+    with bind_port(0) as sock:
         async with AsyncExitStack() as stack:
-            machine = await assemble(Start(home, Settings.model_validate(given), Redactor(), sock, None), stack)
+            machine = await assemble(HubStart(home, Settings.model_validate(given), Redactor(), sock, None), stack)
             hub = machine.hub
             await hub.agents.start()
             hub.toolbox.add_native(
@@ -212,9 +211,9 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
                 ]
             )
             router = hub.toolbox._router
-            queue_judge = cast("QueueJudge", router._doors.judge)
+            queue_judge = cast("QueuedCallJudge", router._hooks.judge)
             # What policy really says is told in its own tests.
-            router._doors = replace(router._doors, judge=replace(queue_judge, inner=judge))
+            router._hooks = replace(router._hooks, judge=replace(queue_judge, inner=judge))
             agent = await stack.enter_async_context(client(hub, hub.identities.admit("annabelle")))
             thinker = PlayedThinker(agent)
 
@@ -225,16 +224,16 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
 
             hub.agents.turn = turn  # type: ignore[method-assign]
             await machine.durable.launch()
-            hub.progress.ready()
-            await hub.approvals.expiring.start()
-            await machine.lanes.resume()
+            hub.lifecycle.mark_ready()
+            await hub.approvals.expiry.start()
+            await machine.thread_queue.recover()
             await hub.tasks.resume()
             owner = await stack.enter_async_context(client(hub, home.token_file.read_text().strip()))
             yield House(machine, owner, thinker, judge, posted)
-            hub.progress.phase = "stopping"
+            hub.lifecycle.phase = "stopping"
 
 
-def client(hub: Hub, token: str) -> httpx.AsyncClient:
+def client(hub: HubContext, token: str) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(make_app(hub))
     headers = {"X-Annabelle-Token": token}
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers, timeout=60)

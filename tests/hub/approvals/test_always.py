@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from annabelle.core.tools import JsonObject, ToolSpec
-from annabelle.hub.approvals.allowance import Allowance, allowance_for
-from annabelle.policy.rules.rule import Match, Rule, RuledCall, matches
-from annabelle.policy.tools.guess import guessed
-from annabelle.policy.tools.reviewed import reviewed_tools
-from annabelle.policy.tools.traits import Traits
+from annabelle.hub.approvals.approval_answer import AllowanceRule, allowance_for
+from annabelle.policy.rules.rule import RuledCall, RuleMatch, StandingRule, matches
+from annabelle.policy.tool_traits import ToolTraits, guess_traits, reviewed_tools
 from annabelle.store import rules
 from hub.approvals.house import House
 
@@ -23,8 +21,8 @@ OTHER = ToolSpec(
 )  # fmt: skip
 
 
-def passes(allowance: Allowance, tool: str, arguments: JsonObject) -> bool:
-    rule = Rule("rule_1", "allow", allowance.words, Match.model_validate(allowance.match))
+def passes(allowance: AllowanceRule, tool: str, arguments: JsonObject) -> bool:
+    rule = StandingRule("rule_1", "allow", allowance.words, RuleMatch.model_validate(allowance.match))
     return matches(rule, RuledCall(tool, ("send_outside",), arguments))
 
 
@@ -52,7 +50,7 @@ def test_where_it_goes_is_fixed_and_what_it_says_is_free() -> None:
 
 @pytest.mark.req("POL-05")
 def test_a_star_in_an_address_stands_for_a_star() -> None:
-    made = allowance_for(MAIL, Traits(classes=("send_outside",)), {"to": "*@example.com"}, "annabelle")
+    made = allowance_for(MAIL, ToolTraits(classes=("send_outside",)), {"to": "*@example.com"}, "annabelle")
     assert made is not None
     assert passes(made, "gmail_send_email", {"to": "*@example.com"})
     assert not passes(made, "gmail_send_email", {"to": "eve@example.com"})
@@ -60,7 +58,7 @@ def test_a_star_in_an_address_stands_for_a_star() -> None:
 
 @pytest.mark.req("POL-05")
 def test_of_a_tool_nobody_reviewed_everything_stays_as_it_was_approved() -> None:
-    made = allowance_for(OTHER, guessed(OTHER), {"who": "bob", "message": "hi"}, "annabelle")
+    made = allowance_for(OTHER, guess_traits(OTHER), {"who": "bob", "message": "hi"}, "annabelle")
     assert made is not None
     assert passes(made, "x_share", {"who": "bob", "message": "hi"})
     assert not passes(made, "x_share", {"who": "bob", "message": "hi!"})
@@ -71,14 +69,14 @@ def test_of_a_tool_nobody_reviewed_everything_stays_as_it_was_approved() -> None
 @pytest.mark.parametrize(
     ("traits", "arguments"),
     [
-        (Traits(classes=("execute",)), {"who": "bob"}),
-        (Traits(classes=("send_outside", "control")), {"who": "bob"}),
-        (Traits(classes=("send_outside",)), {}),
-        (Traits(classes=("send_outside",)), {"options": {"who": "bob"}}),
-        (Traits(classes=("send_outside",)), {"who": "«redacted»"}),
+        (ToolTraits(classes=("execute",)), {"who": "bob"}),
+        (ToolTraits(classes=("send_outside", "control")), {"who": "bob"}),
+        (ToolTraits(classes=("send_outside",)), {}),
+        (ToolTraits(classes=("send_outside",)), {"options": {"who": "bob"}}),
+        (ToolTraits(classes=("send_outside",)), {"who": "«redacted»"}),
     ],
 )
-def test_what_no_rule_can_hold_narrowly_has_none(traits: Traits, arguments: JsonObject) -> None:
+def test_what_no_rule_can_hold_narrowly_has_none(traits: ToolTraits, arguments: JsonObject) -> None:
     assert allowance_for(OTHER, traits, arguments, "annabelle") is None
 
 
@@ -92,7 +90,7 @@ async def test_the_rule_is_shown_first_and_made_with_the_yes(house: House) -> No
     assert (refused.status_code, refused.json()["error"]["field"]) == (422, "always")
     answered = await house.answer(question["id"], always=True)
     await house.outcome(answered)
-    (rule,) = await house.hub.database.read(lambda conn: rules.listing(conn, "owner"))
+    (rule,) = await house.hub.database.read(lambda conn: rules.list_rules(conn, "owner"))
     assert (rule.id, rule.kind, rule.state) == (answered.json()["ruleId"], "allow", "active")
     assert (rule.words, rule.match, rule.agent_id) == (shown["words"], shown["match"], "annabelle")
     assert house.posted == [{"to": "bob", "body": "hello"}]

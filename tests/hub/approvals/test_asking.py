@@ -8,8 +8,8 @@ import pytest
 
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER
-from annabelle.hub.memory.keeper import _load
-from annabelle.store import claims, parked_turns, to_remember
+from annabelle.hub.memory.memory_outbox import _load_turn
+from annabelle.store import approvals, memory_queue, messages
 from hub.approvals.house import House, a_house
 
 
@@ -36,7 +36,7 @@ async def test_the_question_is_the_answer_and_nothing_is_held_while_it_waits(hou
     assert done["data"]["parked"] is True
     assert house.posted == []
     assert house.hub.turns.running == 0
-    assert await house.hub.database.read(lambda conn: claims.held(conn, "hub")) == []
+    assert await house.hub.database.read(lambda conn: messages.list_claims(conn, "hub")) == []
     assert (await house.message("and what about lunch?"))["reply"]["text"] == "You said: and what about lunch?"
     assert [one["state"] for one in await house.asked(None)] == ["pending"]
 
@@ -57,7 +57,7 @@ async def test_a_yes_makes_exactly_the_call_that_was_asked_about_once(house: Hou
     assert brief.resume.parked.progress == {"steps": 1}
     sources = [source for source, _text in await house.said(said["threadId"])]
     assert sources == ["user", "agent", "decision", "agent"]
-    assert await house.hub.database.read(lambda conn: parked_turns.get(conn, str(said["messageId"]))) is None
+    assert await house.hub.database.read(lambda conn: approvals.get_parked_turn(conn, str(said["messageId"]))) is None
 
 
 @pytest.mark.req("POL-03")
@@ -172,7 +172,9 @@ async def test_a_question_that_waited_for_hours_is_answered_after_a_restart_as_i
 @pytest.mark.req("POL-03")
 async def test_a_turn_is_remembered_when_it_is_over_and_not_as_its_question(house: House) -> None:
     def noted() -> object:
-        return house.hub.database.read(lambda conn: [row.message_id for row in to_remember.waiting(conn, 9)])
+        return house.hub.database.read(
+            lambda conn: [row.message_id for row in memory_queue.list_unstored_turns(conn, 9)]
+        )
 
     said = await house.say({"to": "bob"}, say="It is posted.")
     assert await noted() == []
@@ -180,8 +182,8 @@ async def test_a_turn_is_remembered_when_it_is_over_and_not_as_its_question(hous
     answered = await house.answer(question["id"])
     await house.outcome(answered)
     assert await noted() == [answered.json()["messageId"]]
-    (row,) = await house.hub.database.read(lambda conn: to_remember.waiting(conn, 9))
-    owned, turn = await house.hub.database.read(lambda conn: _load(conn, row, ""))
+    (row,) = await house.hub.database.read(lambda conn: memory_queue.list_unstored_turns(conn, 9))
+    owned, turn = await house.hub.database.read(lambda conn: _load_turn(conn, row, ""))
     assert (owned.message_id, owned.user_id) == (said["messageId"], OWNER)
     assert (turn.said, turn.answered) == (house.thinker.briefs[0].text, "It is posted.")
     assert turn.tools == ("post_letter",)

@@ -13,13 +13,11 @@ from annabelle.core.contract import TurnResult
 from annabelle.core.errors import TurnCancelled
 from annabelle.core.home import Home
 from annabelle.core.messages import now
-from annabelle.core.needle import Needle
-from annabelle.hub.flows.follow import failure
-from annabelle.hub.forgetting.forgetting import _forget
-from annabelle.hub.memory.thinking import Thinking
-from annabelle.store import parked_turns, to_remember
-from annabelle.store.sweep import Sweep
-from annabelle.store.tables import approvals
+from annabelle.core.secrets.forget_mask import ForgetMatcher
+from annabelle.hub.agents.thinker_calls import ThinkerQuestions, failed_turn
+from annabelle.hub.forgetting.forget_service import _mask_rows
+from annabelle.store import approvals, memory_queue, tables
+from annabelle.store.text_removal import TextRemoval
 from hub.approvals.house import House, a_house
 
 LETTER = {"to": "bob", "body": "hello"}
@@ -27,7 +25,7 @@ LETTER = {"to": "bob", "body": "hello"}
 
 async def _time_is_up(house: House) -> None:
     past = now() - timedelta(minutes=1)
-    await house.hub.database.write(lambda conn: conn.execute(update(approvals).values(expires_at=past)))
+    await house.hub.database.write(lambda conn: conn.execute(update(tables.approvals).values(expires_at=past)))
 
 
 @pytest.mark.req("POL-03")
@@ -50,7 +48,7 @@ async def test_a_question_that_runs_out_says_so_in_its_thread_and_nothing_runs(h
     question, other = await house.asked()
     await house.answer(other["id"])
     await _time_is_up(house)
-    await house.hub.approvals.expiring.look()
+    await house.hub.approvals.expiry.expire_due()
     assert [one["state"] for one in await house.asked(None)] == ["expired", "expired"]
     assert (await house.said(said["threadId"]))[-1] == (
         "agent",
@@ -60,8 +58,8 @@ async def test_a_question_that_runs_out_says_so_in_its_thread_and_nothing_runs(h
     assert late.status_code == 409
     assert "ran out" in late.json()["error"]["message"]
     assert house.posted == []
-    assert await house.hub.database.read(lambda conn: parked_turns.get(conn, str(said["messageId"]))) is None
-    noted = await house.hub.database.read(lambda conn: to_remember.waiting(conn, 9))
+    assert await house.hub.database.read(lambda conn: approvals.get_parked_turn(conn, str(said["messageId"]))) is None
+    noted = await house.hub.database.read(lambda conn: memory_queue.list_unstored_turns(conn, 9))
     assert [row.message_id for row in noted] == [said["messageId"]]
 
 
@@ -96,10 +94,10 @@ async def _cancel(house: House, said: dict[str, object]) -> None:
 
 
 async def _clear(house: House, said: dict[str, object]) -> None:
-    async def cleared(_thinking: Thinking, _agent_id: str, _thread_id: str) -> None: ...
+    async def cleared(_thinking: ThinkerQuestions, _agent_id: str, _thread_id: str) -> None: ...
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Thinking, "clear_session", cleared)  # the thinker here is played, and has no session
+        patched.setattr(ThinkerQuestions, "clear_session", cleared)  # the thinker here is played, and has no session
         assert (await house.owner.post(f"/threads/{said['threadId']}/clear")).status_code == 200
 
 
@@ -136,7 +134,7 @@ async def test_stopping_the_first_message_takes_back_what_its_turn_asked_later(h
 async def test_a_turn_that_fails_after_it_asked_takes_its_question_back(house: House) -> None:
     def fail() -> None:
         message_id = house.thinker.briefs[-1].message_id
-        broken: TurnResult = failure(message_id, TurnCancelled("The turn was stopped."))
+        broken: TurnResult = failed_turn(message_id, TurnCancelled("The turn was stopped."))
 
         async def state(_message_id: str) -> object:
             house.thinker.results[message_id] = broken
@@ -158,10 +156,10 @@ async def test_a_turn_that_fails_after_it_asked_takes_its_question_back(house: H
 async def test_a_yes_is_taken_back_when_its_continuation_is_stopped_before_it_begins(house: House) -> None:
     await house.say(LETTER)
     (question,) = await house.asked()
-    house.machine.lanes.hold()
+    house.machine.thread_queue.pause()
     going_on = (await house.answer(question["id"])).json()["messageId"]
     await house.owner.post(f"/messages/{going_on}/cancel")
-    await house.machine.lanes.let_go()
+    await house.machine.thread_queue.unpause()
     assert [one["state"] for one in await house.asked(None)] == ["cancelled"]
     assert house.posted == []
 
@@ -171,12 +169,12 @@ async def test_a_yes_is_taken_back_when_its_continuation_is_stopped_before_it_be
 async def test_forgetting_takes_the_question_back_and_leaves_nothing_of_it(house: House) -> None:
     said = await house.say({"to": "bob", "body": "the Zürich vault 4711"})
     (question,) = await house.asked()
-    sweep = Sweep(Needle(("Zürich vault 4711",)), apply=True, user_id="owner")
-    await house.hub.database.write(lambda conn: _forget(conn, sweep))
+    sweep = TextRemoval(ForgetMatcher(("Zürich vault 4711",)), apply=True, user_id="owner")
+    await house.hub.database.write(lambda conn: _mask_rows(conn, sweep))
     (gone,) = await house.asked(None)
     assert gone["state"] == "cancelled"
     assert "4711" not in str(gone)
-    row = await house.hub.database.read(lambda conn: conn.execute(approvals.select()).mappings().one())
+    row = await house.hub.database.read(lambda conn: conn.execute(tables.approvals.select()).mappings().one())
     assert row["digest"] == "forgotten"
     assert "What it was about was forgotten" in (await house.said(said["threadId"]))[-1][1]
     assert (await house.answer(question["id"])).status_code == 409
@@ -203,7 +201,7 @@ async def test_every_question_and_every_answer_is_in_the_audit(home: Home) -> No
         await house.message("/stop")
         await house.say(LETTER)
         await _time_is_up(house)
-        await house.hub.approvals.expiring.look()
+        await house.hub.approvals.expiry.expire_due()
         await house.say({"to": "nobody"})
         ids = [one["id"] for one in await house.asked(None)]
     lines = [json.loads(line) for line in home.audit_file.read_text().splitlines()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from annabelle.core.contract import ParkedCall, ParkedTurn, TurnResult
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.security.identities import Errand
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.security.identities import SubagentScope
 from annabelle.hub.security.users_file import add_user
 from annabelle.store import messages
 from hub.approvals.house import House, client
@@ -100,7 +100,7 @@ async def test_a_turn_can_not_be_parked_on_a_question_nobody_was_asked(house: Ho
     assert delivered.message.state == "failed"
     assert delivered.reply is not None
     assert "nobody was asked" in delivered.reply.content
-    stored = await house.hub.database.read(lambda conn: messages.load(conn, message_id))
+    stored = await house.hub.database.read(lambda conn: messages.load_message(conn, message_id))
     assert stored.state == "failed"
 
 
@@ -108,9 +108,9 @@ async def test_a_turn_can_not_be_parked_on_a_question_nobody_was_asked(house: Ho
 async def test_whoever_nobody_talks_with_is_refused_and_asks_nothing(house: House) -> None:
     """A subagent, and work in the background: their question would reach nobody who waits for it."""
     context = await turn(house.machine)
-    errand = Errand("task_1", str(context.message_id))
+    errand = SubagentScope("task_1", str(context.message_id))
     async with client(house.hub, house.hub.identities.admit("annabelle", errand)) as subagent:
-        with house.hub.turns.lend("task_1", context.model_copy(update={"askable": True, "judged": True})):
+        with house.hub.turns.lend_to_subagent("task_1", context.model_copy(update={"askable": True, "judged": True})):
             body = {"name": "post_letter", "arguments": LETTER, "message_id": "task_1", "call_id": "task_1:1:0"}
             refused = await subagent.post("/tools/call", json=body)
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "not_allowed")

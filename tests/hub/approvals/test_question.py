@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from annabelle.hub.approvals.question import SHOWN_CHARS, question
+from annabelle.hub.approvals.questions import SHOWN_CHARS, render_questions
 from annabelle.store.approvals import Approval
 from hub.approvals.house import House
 
@@ -22,7 +22,7 @@ ASKED = Approval(
 
 @pytest.mark.req("POL-03")
 def test_it_says_what_why_what_a_yes_means_and_until_when() -> None:
-    assert question([ASKED]) == (
+    assert render_questions([ASKED]) == (
         "May I call gmail_send_email?\n"
         '  to: ["bob@example.com"]\n'
         '  body: "hello"\n'
@@ -38,7 +38,7 @@ def test_it_says_what_why_what_a_yes_means_and_until_when() -> None:
 )
 def test_what_hides_or_turns_the_writing_around_is_spelled_out(char: str) -> None:
     asked = replace(ASKED, arguments={"to": f"bob{char}@example.com", f"na{char}me": 1}, reasons=[f"be{char}cause"])
-    text = question([asked])
+    text = render_questions([asked])
     assert char not in text.replace("\n", "") if char == "\n" else char not in text
     assert len(text.splitlines()) == 6
 

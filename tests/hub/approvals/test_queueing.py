@@ -151,8 +151,8 @@ async def test_a_yes_that_was_written_down_before_the_hub_died_makes_the_call_at
 
         async def died(_task_id: str) -> None: ...
 
-        deciding = first.hub.approvals.deciding
-        deciding._parts = replace(deciding._parts, task_goes_on=died)
+        deciding = first.hub.approvals.decider
+        deciding._deps = replace(deciding._deps, continue_task=died)
         await first.answer(question["id"])
         assert first.posted == []
     async with a_house(home) as house:

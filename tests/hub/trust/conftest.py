@@ -13,18 +13,18 @@ from sqlalchemy import Connection
 from annabelle.core.contract import TurnResult
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.app import make_app
-from annabelle.hub.boot import Start, assemble
-from annabelle.hub.flows.deliver import deliver
-from annabelle.hub.listening import bind
-from annabelle.hub.security.identities import Errand
-from annabelle.hub.services import Hub
-from annabelle.store import claims, messages, threads
+from annabelle.hub.boot import HubStart, assemble
+from annabelle.hub.context import HubContext
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.instance import bind_port
+from annabelle.hub.security.identities import SubagentScope
+from annabelle.store import messages, threads
 from annabelle.store.messages import QueueLimits
-from annabelle.toolbox.native import NativeTool
+from annabelle.toolbox.catalogue import NativeTool
 from support.few_servers import only
 
 READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=True)
@@ -43,7 +43,7 @@ ANSWERS: dict[str, JsonObject] = {
 class House:
     """A hub at work, and the calls that reached a tool."""
 
-    hub: Hub
+    hub: HubContext
     client: httpx.AsyncClient
     done: list[tuple[str, JsonObject]] = field(default_factory=list[tuple[str, JsonObject]])
     running: list[str] = field(default_factory=list[str])
@@ -56,21 +56,23 @@ class House:
         def enter(conn: Connection) -> str:
             for over in self.running:
                 deliver(conn, over, TurnResult(message_id=over, success=True, text="ok"))
-            thread = threads.find_or_create(conn, channel="api", chat_id=chat_id, user_id=OWNER, agent_id="annabelle")
-            messages.receive(conn, thread, inbound, QueueLimits())
-            return claims.claim_next(conn, "hub", 8)[0].message_id
+            thread = threads.find_or_create_thread(
+                conn, channel="api", chat_id=chat_id, user_id=OWNER, agent_id="annabelle"
+            )
+            messages.queue_message(conn, thread, inbound, QueueLimits())
+            return messages.claim_next_messages(conn, "hub", 8)[0].message_id
 
         message_id = await self.hub.database.write(enter)
         self.running[:] = [message_id]
         return message_id
 
-    async def post(self, body: JsonObject, errand: Errand | None = None) -> httpx.Response:
+    async def post(self, body: JsonObject, errand: SubagentScope | None = None) -> httpx.Response:
         """A call as a thinker makes it."""
         secret = self.hub.identities.admit("annabelle", errand)
         return await self.client.post("/tools/call", json=body, headers={"X-Annabelle-Token": secret})
 
     async def call(
-        self, name: str, message_id: str, arguments: JsonObject | None = None, errand: Errand | None = None
+        self, name: str, message_id: str, arguments: JsonObject | None = None, errand: SubagentScope | None = None
     ) -> JsonObject:
         """The result of a call of the agent's, or the error it was refused with."""
         call_id = f"{message_id}:{len(self.done)}:{name}"
@@ -101,14 +103,14 @@ async def _assembled(home: Home, stack: AsyncExitStack) -> House:
     settings = Settings.model_validate(
         {"annabelle_port": 0, "nursery_enabled": False, "thinker_warm_spare": False, "guardian_enabled": False}
     )
-    sock = stack.enter_context(bind(0))
-    hub = (await assemble(Start(home, settings, Redactor(), sock, None), stack)).hub
+    sock = stack.enter_context(bind_port(0))
+    hub = (await assemble(HubStart(home, settings, Redactor(), sock, None), stack)).hub
     await hub.agents.start()
     transport = httpx.ASGITransport(make_app(hub))
     client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1"))
     house = House(hub, client)
     hub.toolbox.add_native(_tools(house))
-    hub.progress.ready()
+    hub.lifecycle.mark_ready()
     return house
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from annabelle.core.errors import Unavailable
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.hub.trust import address_book
-from annabelle.hub.trust.address_book import AddressBook
-from annabelle.toolbox.native import NativeTool
+from annabelle.hub.trust import judge
+from annabelle.hub.trust.judge import AddressBook
+from annabelle.toolbox.catalogue import NativeTool
 from hub.trust.conftest import READS, House
 
 SEND = "gmail_send_email"
@@ -58,7 +58,7 @@ async def test_the_contacts_of_whom_the_agent_works_for_are_asked_for_as_the_hub
 @pytest.mark.req("POL-04")
 @pytest.mark.parametrize("trouble", ["dead", "slow", "refused"])
 async def test_a_memory_that_does_not_answer_knows_nobody(trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address_book, "_SECONDS", 0.05)
+    monkeypatch.setattr(judge, "_SECONDS", 0.05)
 
     async def call(_name: str, _arguments: JsonObject, _context: CallContext) -> ToolResult:
         if trouble == "dead":

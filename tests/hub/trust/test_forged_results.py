@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 
 from annabelle.core.contract import ToolCall, TurnResult
 from annabelle.core.tools import JsonObject
-from annabelle.store import recent_turns
-from annabelle.toolbox.journal import arguments_hash
+from annabelle.store import tool_calls
+from annabelle.toolbox.call_hooks import arguments_hash
 from hub.trust.conftest import House
 
 pytestmark = [pytest.mark.incident("I-08"), pytest.mark.req("TRU-03")]
@@ -81,7 +81,7 @@ async def test_what_a_thinker_reports_of_its_turn_is_no_result_of_a_tool(house: 
     assert set(ToolCall.model_fields) == {"name", "arguments", "call_id", "message_id"}
 
     def seen(conn: Connection) -> tuple[object, ...]:
-        return recent_turns.record(conn, message).results
+        return tool_calls.read_turn_provenance(conn, message).results
 
     assert await house.hub.database.read(seen) == ()
 

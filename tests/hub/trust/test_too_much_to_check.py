@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
 from annabelle.policy.decide import decide
-from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.seen import Seen, SeenResult
-from annabelle.policy.tools.reviewed import reviewed_tools
+from annabelle.policy.seen_content import SeenContent, SeenResult
+from annabelle.policy.tool_traits import reviewed_tools
+from annabelle.policy.turn_facts import CallFacts, TurnFacts
 from annabelle.store import tool_calls
-from annabelle.store.tool_calls import NewCall
+from annabelle.store.tool_calls import NewToolCall
 from hub.trust.conftest import House
 
 pytestmark = pytest.mark.req("TRU-03", "POL-04")
@@ -54,9 +54,9 @@ async def test_a_flood_of_calls_does_not_hide_what_was_read_before(house: House)
 
     def flood(conn: Connection) -> None:
         for number in range(90):
-            call = NewCall(f"{message}:flood:{number}", "everyday_get_time", "x", OWNER, "annabelle", message)
-            tool_calls.begin(conn, call)
-            tool_calls.finish(conn, call.call_id, {"text": "noon"}, "trusted")
+            call = NewToolCall(f"{message}:flood:{number}", "everyday_get_time", "x", OWNER, "annabelle", message)
+            tool_calls.begin_call(conn, call)
+            tool_calls.finish_call(conn, call.call_id, {"text": "noon"}, "trusted")
 
     await house.hub.database.write(flood)
     assert not await _sends(house, message, LEAKS)
@@ -69,7 +69,7 @@ PAGE = SeenResult("searcher_web_fetch", "web", structured={"url": "http://x.exam
 def _decided(tool: str, words: str, arguments: JsonObject, *results: SeenResult) -> str:
     traits = reviewed_tools()[tool]
     call = CallFacts(tool, arguments, traits, traits.classes_of(arguments))
-    return decide(call, TurnFacts(words=words, origins=("searcher_web_fetch",), seen=Seen(results))).verdict
+    return decide(call, TurnFacts(words=words, origins=("searcher_web_fetch",), seen=SeenContent(results))).verdict
 
 
 @pytest.mark.parametrize(

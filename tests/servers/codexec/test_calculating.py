@@ -59,7 +59,7 @@ async def test_wrong_code_is_named(call: CallTool) -> None:
 async def test_an_endless_calculation_is_stopped_and_the_next_one_works(
     call: CallTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("annabelle.servers.codexec.calculating._SECONDS", 0.3)
+    monkeypatch.setattr("annabelle.servers.codexec.calculate._SECONDS", 0.3)
     with pytest.raises(RetryByModel, match="Timeout"):
         await call("calculate", code="while True: pass")
     assert (await call("calculate", code="1 + 1")).value == "2"

@@ -13,8 +13,8 @@ import pytest
 
 from annabelle.core.errors import NotAllowed
 from annabelle.core.home import Home
+from annabelle.servers.codexec.code_runner import CodeRunner
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.workshop import Workshop
 from servers.codexec.calling import MakeServer, gone
 from servers.speaking import CallTool
 
@@ -356,17 +356,17 @@ async def test_a_folder_that_becomes_a_link_before_it_is_claimed_is_not_used(
     code_config: CodeConfig, workspace: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As code would do it that runs in the folder above, and ends at the right moment."""
-    workshop = Workshop(code_config)
+    workshop = CodeRunner(code_config)
     (workspace / "way").mkdir(parents=True)
-    take = workshop.claims.take
+    take = workshop.claims.claim
 
     def exchanged(folder: Path) -> None:
         folder.rmdir()
         folder.symlink_to(outside)
         take(folder)
 
-    monkeypatch.setattr(workshop.claims, "take", exchanged)
+    monkeypatch.setattr(workshop.claims, "claim", exchanged)
     with pytest.raises(NotAllowed, match="link"):
-        await workshop.take_bench("way")
+        await workshop.acquire_work_folder("way")
     monkeypatch.undo()
-    await workshop.leave_bench(await workshop.take_bench("."))  # nothing is claimed any more
+    await workshop.release_work_folder(await workshop.acquire_work_folder("."))  # nothing is claimed any more

@@ -18,25 +18,26 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, Unavailable
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.isolation.bubblewrap import Bubblewrap
-from annabelle.servers.codexec.isolation.choosing import Isolation
+from annabelle.servers.codexec.isolation.backend import Mount, SandboxLimits, SandboxSpec
+from annabelle.servers.codexec.isolation.bubblewrap import Bubblewrap, call_filter
 from annabelle.servers.codexec.isolation.container import Container
-from annabelle.servers.codexec.isolation.layer import Cell, CellLimits, Mount
 from annabelle.servers.codexec.isolation.seatbelt import Seatbelt, profile
-from annabelle.servers.codexec.isolation.seccomp import call_filter
-from annabelle.servers.codexec.programs import Programs
+from annabelle.servers.codexec.isolation.selection import IsolationSelector
+from annabelle.servers.codexec.languages import InterpreterFinder
 from annabelle.servers.codexec.server import build
 from servers.codexec.calling import MakeServer
 
 pytestmark = pytest.mark.req("SRV-EXE")
 
-LIMITS = CellLimits(processes=32, memory_bytes=268_435_456, file_bytes=1_000_000, cpu_seconds=7)
+LIMITS = SandboxLimits(processes=32, memory_bytes=268_435_456, file_bytes=1_000_000, cpu_seconds=7)
 
 OWN_PYTHON = Path(sys.base_prefix).resolve()
 
 
-def cell_of(*mounts: Mount, network: bool = False, argv: tuple[str, ...] = ("true",)) -> Cell:
-    return Cell("annabelle-test", argv, mounts, "/work", {"PATH": "/usr/bin", "LANG": "C.UTF-8"}, LIMITS, network)
+def cell_of(*mounts: Mount, network: bool = False, argv: tuple[str, ...] = ("true",)) -> SandboxSpec:
+    return SandboxSpec(
+        "annabelle-test", argv, mounts, "/work", {"PATH": "/usr/bin", "LANG": "C.UTF-8"}, LIMITS, network
+    )
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_the_kernel_counts_only_where_it_counts_the_cell_alone(tmp_path: Path, m
     limit = "--nproc=32"
     assert limit in Bubblewrap(is_root=False).command(cell_of())
     assert limit in Bubblewrap(is_root=True).command(cell_of())
-    monkeypatch.setattr("annabelle.servers.codexec.isolation.bubblewrap._kernel", lambda: (5, 10))
+    monkeypatch.setattr("annabelle.servers.codexec.isolation.bubblewrap._kernel_version", lambda: (5, 10))
     assert limit not in Bubblewrap(is_root=False).command(cell_of())
 
 
@@ -298,7 +299,7 @@ async def test_without_any_layer_nothing_runs_and_the_remedy_is_named(
     code_config: CodeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     absent = Bubblewrap(which=lambda name: None)
-    server = build(code_config, Isolation(code_config, [absent, Container("", "")]))
+    server = build(code_config, IsolationSelector(code_config, [absent, Container("", "")]))
     monkeypatch.chdir(tmp_path)
     for name, arguments in (
         ("execute_code", {"language": "bash", "code": "touch ran"}),
@@ -321,9 +322,9 @@ async def test_without_any_layer_nothing_runs_and_the_remedy_is_named(
 
 async def test_a_layer_that_is_there_but_does_not_work_is_passed_over(code_config: CodeConfig, engine: Path) -> None:
     broken = Bubblewrap(which=lambda name: "/usr/bin/false")
-    isolation = Isolation(code_config, [broken, Container("docker", "languages:1")])
+    isolation = IsolationSelector(code_config, [broken, Container("docker", "languages:1")])
     assert (await isolation.layer()).name == "container"
-    only = Isolation(code_config, [broken])
+    only = IsolationSelector(code_config, [broken])
     with pytest.raises(Unavailable, match="may not make a cell"):
         await only.layer()
 
@@ -341,7 +342,7 @@ async def test_a_python_of_another_place_is_brought_along(
     make_server: MakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the system has no Python, the one Annabelle runs on is used, wherever it is installed."""
-    monkeypatch.setattr("annabelle.servers.codexec.programs._SYSTEM_PYTHON", Path("/nowhere/python3"))
+    monkeypatch.setattr("annabelle.servers.codexec.languages._SYSTEM_PYTHON", Path("/nowhere/python3"))
     code = """
 import sys, json, ssl
 print(sys.version_info[:2], sys.base_prefix)
@@ -362,18 +363,20 @@ def test_a_lone_program_is_brought_along_alone(tmp_path: Path, monkeypatch: pyte
     own.chmod(0o755)
     monkeypatch.setenv("PATH", str(own.parent))
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    program = Programs(Bubblewrap()).interpreter("node")
+    program = InterpreterFinder(Bubblewrap()).interpreter("node")
     assert program.mounts == (Mount(own.resolve(), str(own.resolve())),)
     (tmp_path / "person/lib/node_modules").mkdir(parents=True)
-    assert Programs(Bubblewrap()).interpreter("node").mounts == program.mounts
+    assert InterpreterFinder(Bubblewrap()).interpreter("node").mounts == program.mounts
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(Path, "home", lambda: Path("/somewhere/else"))
-    assert Programs(Bubblewrap()).interpreter("node").mounts == (Mount(tmp_path / "person", str(tmp_path / "person")),)
+    assert InterpreterFinder(Bubblewrap()).interpreter("node").mounts == (
+        Mount(tmp_path / "person", str(tmp_path / "person")),
+    )
 
 
 def test_a_language_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("annabelle.servers.codexec.programs._MORE_PLACES", ())
+    monkeypatch.setattr("annabelle.servers.codexec.languages._MORE_PLACES", ())
     with pytest.raises(Unavailable, match="node is not installed") as caught:
-        Programs(Bubblewrap()).interpreter("node")
+        InterpreterFinder(Bubblewrap()).interpreter("node")
     assert "apt-get install nodejs" in (caught.value.hint or "")

@@ -14,7 +14,7 @@ import pytest
 
 from annabelle.core.errors import TooLarge
 from annabelle.servers.codexec.config import CodeConfig, PackageLimits
-from annabelle.servers.codexec.folders import Folders
+from annabelle.servers.codexec.data_folders import CodeFolders
 from annabelle.servers.kit import ToolServer
 from servers.codexec.calling import CallAs, MakeServer
 from servers.codexec.registries import Registry, serving
@@ -26,8 +26,8 @@ _FAT = f"WORD = '{secrets.token_hex(800_000)}'"
 _LEAVE = """
 import os, sys
 from pathlib import Path
-from annabelle.servers.codexec.folders import Folders
-run = Folders(Path(sys.argv[1])).new_run()
+from annabelle.servers.codexec.data_folders import CodeFolders
+run = CodeFolders(Path(sys.argv[1])).new_run()
 print(run.root.name, flush=True)
 sys.stdin.read()
 """
@@ -97,7 +97,7 @@ class TestAllTogether:
     async def test_where_all_is_full_nothing_is_fetched(
         self, call: CallTool, packages: Registry, code_config: CodeConfig
     ) -> None:
-        other = Folders(code_config.data).of_agent("other")
+        other = CodeFolders(code_config.data).agent_packages("other")
         (other / "python" / "much").write_bytes(b"x" * 9_000_000)
         asked = len(packages.asked)
         with pytest.raises(TooLarge, match="All packages together take 9 MB already, and 5 MB is what they may take"):
@@ -111,12 +111,12 @@ def test_what_a_killed_server_left_is_cleared_away_and_what_a_running_one_uses_i
     )
     assert left.stdout is not None
     name = left.stdout.readline().strip()
-    first = Folders(tmp_path)
+    first = CodeFolders(tmp_path)
     mine = first.new_run()
     assert set(os.listdir(tmp_path / "runs")) == {name, mine.root.name}
     left.send_signal(signal.SIGKILL)
     left.communicate()
-    again = Folders(tmp_path).environments()
+    again = CodeFolders(tmp_path).environments()
     assert again == [mine.packages]
     assert os.listdir(tmp_path / "runs") == [mine.root.name]
 
@@ -124,5 +124,5 @@ def test_what_a_killed_server_left_is_cleared_away_and_what_a_running_one_uses_i
 def test_a_leftover_is_cleared_away_although_its_process_number_is_in_use_again(tmp_path: Path) -> None:
     left = tmp_path / "runs" / f"{os.getpid()}-00ff" / "packages"
     left.mkdir(parents=True)
-    assert Folders(tmp_path).environments() == []
+    assert CodeFolders(tmp_path).environments() == []
     assert not left.exists()

@@ -10,7 +10,7 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, RetryByModel
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.packages.names import checked
+from annabelle.servers.codexec.packages import check_package_name
 from annabelle.servers.kit import ToolServer
 from servers.codexec.calling import CallAs, MakeServer
 from servers.codexec.registries import Registry, serving
@@ -62,7 +62,7 @@ async def test_a_package_for_a_session_is_there_at_once_and_only_there(call: Cal
 
 
 async def test_a_python_without_pip_gets_one_from_its_bundle(call: CallTool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("annabelle.servers.codexec.programs._has_pip", lambda prefix: False)
+    monkeypatch.setattr("annabelle.servers.codexec.languages._has_pip", lambda prefix: False)
     await call("install_package", language="python", package="greeting<2")
     assert (
         await call("execute_code", language="python", code="import greeting; print(greeting.WORD)")
@@ -149,7 +149,7 @@ async def test_other_packages_of_a_script_take_the_place_of_those_it_had(
 )  # fmt: skip
 def test_only_names_and_versions_are_packages(language: str, package: str) -> None:
     with pytest.raises(InvalidArguments, match="not the name of a package"):
-        checked(language, package)
+        check_package_name(language, package)
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_only_names_and_versions_are_packages(language: str, package: str) -> No
     ],
 )  # fmt: skip
 def test_names_with_versions_are_taken_as_they_are(language: str, package: str) -> None:
-    assert checked(language, f" {package} ") == package
+    assert check_package_name(language, f" {package} ") == package

@@ -10,7 +10,7 @@ import pytest
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, NotFound
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.isolation import tree
+from annabelle.servers.codexec.isolation import process_tree
 from annabelle.servers.kit import Call, ToolServer
 from annabelle.servers.kit.call import enter_call
 from servers.codexec.calling import MakeServer, come, gone
@@ -231,7 +231,7 @@ async def test_a_network_that_is_allowed_can_be_used(make_server: MakeServer) ->
 async def test_where_no_tree_can_be_read_the_whole_group_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     process = await asyncio.create_subprocess_exec("sh", "-c", "sleep 137.035 & wait", start_new_session=True)
     assert await asyncio.to_thread(come, "sleep 137.035")
-    monkeypatch.setattr(tree, "children", lambda _pid: [])
-    tree.kill_tree(process.pid)
+    monkeypatch.setattr(process_tree, "list_children", lambda _pid: [])
+    process_tree.kill_tree(process.pid)
     await process.wait()
     assert await asyncio.to_thread(gone, "sleep 137.035")

@@ -11,7 +11,7 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, StorageTrouble
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.scripts.script import Script
+from annabelle.servers.codexec.script_library import Script
 from servers.speaking import CallTool
 
 pytestmark = pytest.mark.req("SRV-EXE")

@@ -11,7 +11,7 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, NotFound, TooManyRequests, Unavailable
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.sessions.frames import Frames, read_answer
+from annabelle.servers.codexec.session_interpreter import DriverFrames, read_answer
 from servers.codexec.calling import CallAs, MakeServer, come, eventually, gone
 from servers.speaking import CallTool
 
@@ -291,7 +291,7 @@ async def test_a_long_value_is_cut(call: CallTool) -> None:
 @pytest.mark.parametrize("step", [1, 3, 7, 1000])
 def test_a_mark_is_found_wherever_the_stream_is_cut(step: int) -> None:
     printed, answers = bytearray(), list[bytes]()
-    frames = Frames(b"\x1eword", printed.extend, answers.append)
+    frames = DriverFrames(b"\x1eword", printed.extend, answers.append)
     stream = b'a\x1ewo\x1e\x1eword{"value": 1}\nb\x1eword\n\x1ewor'
     for start in range(0, len(stream), step):
         frames.feed(stream[start : start + step])

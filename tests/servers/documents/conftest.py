@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from annabelle.servers.documents.lanes import ThreadLane
+from annabelle.servers.documents.document_access import ThreadRunner
 from annabelle.servers.documents.server import build
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
@@ -19,7 +19,7 @@ Put = Callable[[str, bytes], str]
 
 @pytest.fixture
 def documents(config: FilesConfig) -> ToolServer:
-    return build(config, ThreadLane())
+    return build(config, ThreadRunner())
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import tracemalloc
 import pytest
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, TooLarge, ToolTimeout
-from annabelle.servers.documents.kinds import kind_of
-from annabelle.servers.documents.lanes import Lanes, ProcessLane, ThreadLane
+from annabelle.servers.documents.answers import kind_of
+from annabelle.servers.documents.document_access import DocumentRunners, ThreadRunner, WorkerRunner
 from annabelle.servers.documents.questions import ListMembers, ReadTables, ReadText, TellFacts, TextAnswer
 from servers.documents import papers
 
@@ -27,7 +27,7 @@ ODT = {"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": pap
 @pytest.mark.parametrize("member", ["word/document.xml", "xl/workbook.xml", "ppt/presentation.xml"])
 async def test_a_zip_bomb_is_not_unpacked(member: str) -> None:
     with pytest.raises(TooLarge, match="zip bomb"):
-        await ThreadLane().ask(ReadText(name="a"), papers.zip_bomb(member))
+        await ThreadRunner().ask(ReadText(name="a"), papers.zip_bomb(member))
 
 
 def test_telling_what_a_zip_is_unpacks_nothing_that_lies_about_its_size() -> None:
@@ -44,7 +44,7 @@ def test_telling_what_a_zip_is_unpacks_nothing_that_lies_about_its_size() -> Non
 @pytest.mark.parametrize("members", [DOCX, PPTX, ODT])
 async def test_entities_that_swell_are_refused(members: dict[str, str | bytes]) -> None:
     with pytest.raises(InvalidArguments):
-        await ThreadLane().ask(ReadText(name="a"), papers.zipped(members))
+        await ThreadRunner().ask(ReadText(name="a"), papers.zipped(members))
 
 
 async def test_an_excel_file_with_entities_is_refused() -> None:
@@ -53,7 +53,7 @@ async def test_an_excel_file_with_entities_is_refused() -> None:
         members = {name: archive.read(name) for name in archive.namelist()}
     members["xl/worksheets/sheet1.xml"] = papers.entity_bomb()
     with pytest.raises(InvalidArguments):
-        await ThreadLane().ask(ReadText(name="a", sheet="Costs"), papers.zipped(members))
+        await ThreadRunner().ask(ReadText(name="a", sheet="Costs"), papers.zipped(members))
 
 
 async def test_a_sheet_that_claims_every_cell_there_is_costs_what_it_has() -> None:
@@ -63,7 +63,7 @@ async def test_a_sheet_that_claims_every_cell_there_is_costs_what_it_has() -> No
     assert isinstance(sheet, bytes)
     assert b'ref="A1:C4"' in sheet
     members["xl/worksheets/sheet1.xml"] = sheet.replace(b'ref="A1:C4"', b'ref="A1:XFD1048576"')
-    answer = await ThreadLane().ask(ReadText(name="a", sheet="Costs"), papers.zipped(members))
+    answer = await ThreadRunner().ask(ReadText(name="a", sheet="Costs"), papers.zipped(members))
     assert isinstance(answer, TextAnswer)
     assert answer.content.startswith("[Costs]\nItem | Price | When\nTea | 2.5")
 
@@ -72,12 +72,12 @@ async def test_a_page_tree_without_an_end_is_a_clear_sentence() -> None:
     loop = papers.pdf_of([b"BT ET"]).replace(b"/Kids [4 0 R] /Count 1", b"/Kids [2 0 R] /Count 9")
     assert b"/Kids [2 0 R]" in loop
     with pytest.raises(AnnabelleError):
-        await ProcessLane().ask(ReadText(name="a.pdf"), loop)
+        await WorkerRunner().ask(ReadText(name="a.pdf"), loop)
 
 
 async def test_a_document_that_takes_too_long_is_ended() -> None:
     with pytest.raises(ToolTimeout, match="too long"):
-        await ProcessLane(seconds=1.5).ask(ReadText(name="a.pdf"), papers.endless_pdf())
+        await WorkerRunner(seconds=1.5).ask(ReadText(name="a.pdf"), papers.endless_pdf())
 
 
 async def test_a_cancelled_reading_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ async def test_a_cancelled_reading_leaves_no_process(monkeypatch: pytest.MonkeyP
         return process
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-    reading = asyncio.create_task(ProcessLane().ask(ReadText(name="a.pdf"), papers.endless_pdf()))
+    reading = asyncio.create_task(WorkerRunner().ask(ReadText(name="a.pdf"), papers.endless_pdf()))
     process = await asyncio.wait_for(begun.get(), 20)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -104,12 +104,12 @@ async def test_an_archive_that_unpacks_to_very_much_is_bounded() -> None:
         info = tarfile.TarInfo("zeros")
         info.size = 100_000_000
         archive.addfile(info, papers.io.BytesIO(bytes(100_000_000)))
-    found = await ProcessLane().ask(ListMembers(name="a.tgz"), out.getvalue())
+    found = await WorkerRunner().ask(ListMembers(name="a.tgz"), out.getvalue())
     assert found.contents["size"] == 100_000_000
 
 
 async def test_what_the_process_refuses_comes_back_as_the_same_sentence() -> None:
-    lane = Lanes()
+    lane = DocumentRunners()
     with pytest.raises(InvalidArguments, match="protected by a password") as caught:
         await lane.ask(ReadText(name="a.pdf"), papers.pdf("x", password="y"))
     assert (caught.value.field, caught.value.hint) == ("path", "Ask for a copy without one.")
@@ -132,6 +132,6 @@ async def test_files_with_wrong_bytes_in_them_never_break_the_reader() -> None:
                 torn[dice.randrange(len(torn))] = dice.randrange(256)
             for question in (ReadText(name=name), TellFacts(name=name), ReadTables(name=name)):
                 try:
-                    await ThreadLane().ask(question, bytes(torn))
+                    await ThreadRunner().ask(question, bytes(torn))
                 except AnnabelleError as error:
                     assert error.message.endswith(".")  # noqa: PT017  either is right

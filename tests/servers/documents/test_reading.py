@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, NotFound, TooLarge
-from annabelle.servers.documents import desk
+from annabelle.servers.documents import document_access
 from servers.documents import papers
 from servers.documents.conftest import Put
 from servers.speaking import CallTool
@@ -170,6 +170,6 @@ async def test_paths_outside_and_files_too_large_are_refused(
             await ask("read_document", path=path)
     with pytest.raises(NotFound):
         await ask("read_document", path="none.pdf")
-    monkeypatch.setattr(desk, "MAX_BYTES", 1000)
+    monkeypatch.setattr(document_access, "MAX_BYTES", 1000)
     with pytest.raises(TooLarge):
         await ask("read_document", path="a.txt")

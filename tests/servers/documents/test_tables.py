@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.servers.documents.formats import base
-from annabelle.servers.documents.ranges import cells, column_letters, column_number
+from annabelle.servers.documents.questions import column_letters, column_number, parse_cell_range
 from servers.documents import papers
 from servers.documents.conftest import Put
 from servers.speaking import CallTool
@@ -115,13 +115,13 @@ async def test_wide_and_long_cells_are_bounded(ask: CallTool, put: Put) -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "A1:", "A1:B2", "$A$1:$B$2", "A:C", "3:5", "ZZZ9999999"])
 def test_ranges_that_people_write_are_read(text: str) -> None:
-    assert cells(text).first_row >= 1
+    assert parse_cell_range(text).first_row >= 1
 
 
 @pytest.mark.parametrize("text", ["B2:A1", "A5:A2", "A0", "1A", "A1:B2:C3", "A1,B2", "ABCD1", ":", "٣:٤"])
 def test_ranges_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(InvalidArguments):
-        cells(text)
+        parse_cell_range(text)
 
 
 @given(st.integers(1, 18_000))

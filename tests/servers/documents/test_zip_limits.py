@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annabelle.core.errors import TooLarge
-from annabelle.servers.documents.formats import zipped
+from annabelle.servers.documents.formats import zip_formats
 from servers.documents import papers
 
 pytestmark = pytest.mark.req("SRV-ALL")
@@ -17,9 +17,9 @@ pytestmark = pytest.mark.req("SRV-ALL")
 )
 def test_one_more_than_may_be_is_not_opened(monkeypatch: pytest.MonkeyPatch, limit: str, most: int, words: str) -> None:
     data = papers.zipped({f"word/{name}.xml": "x" * 100 for name in ("document", "styles", "settings")})
-    monkeypatch.setattr(zipped, limit, most)
-    with pytest.raises(TooLarge, match=words), zipped.opened(data):
+    monkeypatch.setattr(zip_formats, limit, most)
+    with pytest.raises(TooLarge, match=words), zip_formats.open_checked_zip(data):
         pass
-    monkeypatch.setattr(zipped, limit, most + 1)
-    with zipped.opened(data) as archive:
+    monkeypatch.setattr(zip_formats, limit, most + 1)
+    with zip_formats.open_checked_zip(data) as archive:
         assert len(archive.namelist()) == 3

@@ -18,7 +18,7 @@ from annabelle.core.errors import (
 )
 from annabelle.servers.everyday import feed_reader, feeds
 from annabelle.servers.everyday.config import EverydayConfig
-from annabelle.servers.everyday.plain_text import plain
+from annabelle.servers.everyday.feed_reader import html_to_words
 from annabelle.servers.everyday.server import build
 from annabelle.servers.kit.call import Call, enter_call
 from servers.everyday.counterparts import Outside
@@ -205,7 +205,7 @@ async def test_a_feed_with_small_faults_is_read_and_a_large_wreck_is_not(ask: Ca
     ],
 )
 def test_words_are_taken_out_of_markup(markup: str, words: str) -> None:
-    assert plain(markup, 100) == words
+    assert html_to_words(markup, 100) == words
 
 
 async def test_a_huge_feed_a_missing_one_and_a_failing_one_are_told_apart(

@@ -10,7 +10,7 @@ import pytest
 from annabelle.core.errors import ConfigMistake, InvalidArguments, NotFound, TooManyRequests, Unavailable
 from annabelle.servers.everyday.config import EverydayConfig
 from annabelle.servers.everyday.server import build
-from annabelle.servers.everyday.source import Source
+from annabelle.servers.everyday.web_source import JsonSource
 from servers.everyday.conftest import HandClock
 from servers.everyday.counterparts import Outside
 from servers.speaking import CallTool
@@ -124,4 +124,4 @@ async def test_a_source_that_has_enough_is_said(ask: CallTool, outside: Outside)
 @pytest.mark.parametrize("url", ["ftp://rates.example", "rates.example", "http://", "http://a:99999"])
 def test_an_address_that_is_none_is_named_by_its_setting(url: str, clock: HandClock) -> None:
     with pytest.raises(ConfigMistake, match="CURRENCY_URL"):
-        Source("CURRENCY_URL", url, "", clock)
+        JsonSource("CURRENCY_URL", url, "", clock)

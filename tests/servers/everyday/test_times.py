@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annabelle.core.errors import ConfigMistake, InvalidArguments
-from annabelle.servers.everyday.calendar_sums import add_months, add_weekdays, span, weekdays_between
+from annabelle.servers.everyday.time_tools import add_months, add_weekdays, measure_span, weekdays_between
 from annabelle.servers.everyday.zones import Zones
 from servers.speaking import CallTool
 
@@ -171,7 +171,7 @@ def test_weekdays_are_counted_as_one_would_by_hand(one: date, two: date) -> None
 @given(days, days)
 def test_a_span_leads_from_the_first_day_to_the_last(one: date, two: date) -> None:
     start, end = sorted((one, two))
-    found = span(start, end)
+    found = measure_span(start, end)
     assert add_months(start, found.years * 12 + found.months) + timedelta(days=found.days) == end
     assert 0 <= found.months < 12
     assert 0 <= found.days < 31

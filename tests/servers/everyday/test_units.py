@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.everyday.measuring import Measures
+from annabelle.servers.everyday.units import UnitConverter
 from servers.speaking import CallTool
 
 pytestmark = pytest.mark.req("SRV-ALL")
 
 
 @pytest.fixture(scope="module")
-def measures() -> Measures:
-    return Measures()
+def measures() -> UnitConverter:
+    return UnitConverter()
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def measures() -> Measures:
     ],
 )
 def test_units_are_read_as_people_write_them(
-    measures: Measures, value: float, source: str, target: str, result: float
+    measures: UnitConverter, value: float, source: str, target: str, result: float
 ) -> None:
     assert measures.convert(value, source, target).value == pytest.approx(result, rel=1e-9)
 
@@ -51,13 +51,13 @@ async def test_a_conversion_reads_as_a_sentence(ask: CallTool) -> None:
     assert result.text() == "5 mile = 8.04672 kilometer."
 
 
-def test_what_does_not_fit_names_what_would(measures: Measures) -> None:
+def test_what_does_not_fit_names_what_would(measures: UnitConverter) -> None:
     with pytest.raises(InvalidArguments, match="do not measure the same") as caught:
         measures.convert(1, "kg", "meter")
     assert "pound" in str(caught.value.hint)
 
 
-def test_money_and_misspellings_are_pointed_elsewhere(measures: Measures) -> None:
+def test_money_and_misspellings_are_pointed_elsewhere(measures: UnitConverter) -> None:
     with pytest.raises(InvalidArguments, match="is money"):
         measures.convert(1, "usd", "eur")
     with pytest.raises(InvalidArguments) as caught:
@@ -72,12 +72,12 @@ def test_money_and_misspellings_are_pointed_elsewhere(measures: Measures) -> Non
         "1e999", "*/*", "a/b/c/d/e/f/g/h/i/j", "lambda: 0", "m.real", "%", "m**-", "\ud800",
     ],
 )  # fmt: skip
-def test_a_hostile_unit_is_refused_and_never_reckoned(measures: Measures, unit: str) -> None:
+def test_a_hostile_unit_is_refused_and_never_reckoned(measures: UnitConverter, unit: str) -> None:
     with pytest.raises(InvalidArguments):
         measures.convert(1, unit, "meter")
 
 
-async def test_numbers_without_an_end_are_refused(ask: CallTool, measures: Measures) -> None:
+async def test_numbers_without_an_end_are_refused(ask: CallTool, measures: UnitConverter) -> None:
     for value in (float("inf"), float("nan"), 1e301):
         with pytest.raises(InvalidArguments):
             await ask("convert_units", value=value, from_unit="m", to_unit="km")

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from annabelle.servers.guardian.config import GuardianConfig
-from annabelle.servers.guardian.embedded import EmbeddedScanner
-from annabelle.servers.guardian.judging import Judges
-from annabelle.servers.guardian.results import ScanVerdict
-from annabelle.servers.guardian.scanning import ScanTools
+from annabelle.servers.guardian.judges import ContentJudges, EmbeddedScanner
+from annabelle.servers.guardian.scan import ScanTools
+from annabelle.servers.guardian.verdicts import ScanVerdict
 
 Scan = Callable[..., Awaitable[ScanVerdict]]
 
@@ -23,7 +22,7 @@ def scanner() -> EmbeddedScanner:
 @pytest.fixture
 def tools(scanner: EmbeddedScanner) -> ScanTools:
     config = GuardianConfig()
-    return ScanTools(Judges(config, scanner), config)
+    return ScanTools(ContentJudges(config, scanner), config)
 
 
 @pytest.fixture

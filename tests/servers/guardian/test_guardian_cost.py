@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.servers.guardian.embedded import EmbeddedScanner
+from annabelle.servers.guardian.judges import EmbeddedScanner
 
 sys.path.append(str(Path(__file__).resolve().parents[3] / "bench"))
 hostile = importlib.import_module("injection_hostile")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.servers.guardian.cues import CUES, read_cues
+from annabelle.servers.guardian.attack_cues import CUES, find_cues
 
 
 def families(text: str) -> set[str]:
-    return {CUES[cue.family] for cue in read_cues(text)}
+    return {CUES[cue.family] for cue in find_cues(text)}
 
 
 @pytest.mark.parametrize(

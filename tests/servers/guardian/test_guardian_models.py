@@ -12,14 +12,12 @@ import pytest
 
 from annabelle.core.contract import ModelCall, Reservation, Reserve
 from annabelle.core.errors import HubUnreachable, Unavailable
-from annabelle.servers.guardian.answers import Answer, read_answer
-from annabelle.servers.guardian.assessment import Assessment, Finding
 from annabelle.servers.guardian.config import GuardianConfig, ModelConfig
-from annabelle.servers.guardian.document import Document
-from annabelle.servers.guardian.embedded import EmbeddedScanner
-from annabelle.servers.guardian.judging import Judges
+from annabelle.servers.guardian.document import ScanDocument
+from annabelle.servers.guardian.guard_model import GuardAnswer, parse_answer
+from annabelle.servers.guardian.judges import Assessment, ContentJudges, EmbeddedScanner, Finding
 from annabelle.servers.guardian.model_judge import ModelJudge
-from annabelle.servers.guardian.scanning import ScanTools
+from annabelle.servers.guardian.scan import ScanTools
 from servers.guardian.guard_double import GuardDouble
 
 YES, NO = "<score> yes </score>", "<score> no </score>"
@@ -31,7 +29,7 @@ class FixedScanner(EmbeddedScanner):
     def __init__(self, score: float) -> None:
         self.score = score
 
-    def assess(self, document: Document, context: str) -> Assessment:
+    def assess(self, document: ScanDocument, context: str) -> Assessment:
         return Assessment(self.score, (Finding("prompt_injection", self.score, 0, document.text[:50]),))
 
 
@@ -49,7 +47,7 @@ def judged_by(
         patch.setenv("GROQ_API_KEY", "gsk_test")
         patch.setenv("GUARDIAN_MODEL_TIMEOUT_SECONDS", str(seconds))
         config = GuardianConfig.from_environment()
-        yield ScanTools(Judges(config, FixedScanner(score)), config)
+        yield ScanTools(ContentJudges(config, FixedScanner(score)), config)
 
 
 @pytest.mark.req("GRD-07")
@@ -190,7 +188,7 @@ async def test_what_a_model_costs_is_reserved_before_and_settled_after(charged: 
         config = _elsewhere(double)
         endpoint = replace(config.endpoint, base_url=double.url)
         judge = ModelJudge(replace(config, endpoint=endpoint), books)
-        assert await judge.ask("Some text.", "message") == Answer(False)
+        assert await judge.ask("Some text.", "message") == GuardAnswer(False)
         await judge.close()
     assert [(call.purpose, call.provider) for call in books.reserved] == [("guardian", "groq")]
     assert books.settled[0].usage.input_tokens == 120
@@ -214,7 +212,7 @@ async def test_a_busy_service_is_asked_three_more_times():
     with GuardDouble(429, 429, 429, YES) as double:
         config = _elsewhere(double)
         judge = ModelJudge(replace(config, endpoint=replace(config.endpoint, base_url=double.url)), None, pause=0.01)
-        assert (await judge.ask("x", "message")) == Answer(True)
+        assert (await judge.ask("x", "message")) == GuardAnswer(True)
         await judge.close()
     assert len(double.asked) == 4
 
@@ -223,25 +221,25 @@ async def test_a_busy_service_is_asked_three_more_times():
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
-        ("<score>yes</score>", Answer(True)),
-        ("<think>it leaks credentials</think><score>Yes</score>", Answer(True, "data_exfiltration")),
-        ("<think><score>yes</score></think><score>no</score>", Answer(False)),
-        ("<score>no</score> <score>yes</score>", Answer(True)),
+        ("<score>yes</score>", GuardAnswer(True)),
+        ("<think>it leaks credentials</think><score>Yes</score>", GuardAnswer(True, "data_exfiltration")),
+        ("<think><score>yes</score></think><score>no</score>", GuardAnswer(False)),
+        ("<score>no</score> <score>yes</score>", GuardAnswer(True)),
         ("<score>maybe</score>", None),
-        ('{"violation": 1, "category": "Social Engineering"}', Answer(True, "social_engineering")),
-        ('Here: {"violation": true, "category": "data_exfiltration"}', Answer(True, "data_exfiltration")),
-        ('{"violation": true, "category": "something new"}', Answer(True, "malicious_content")),
+        ('{"violation": 1, "category": "Social Engineering"}', GuardAnswer(True, "social_engineering")),
+        ('Here: {"violation": true, "category": "data_exfiltration"}', GuardAnswer(True, "data_exfiltration")),
+        ('{"violation": true, "category": "something new"}', GuardAnswer(True, "malicious_content")),
         ('{"violation": "perhaps"}', None),
-        ('{"violation": false} {"violation": true, "category": "harmful_content"}', Answer(True, "harmful_content")),
-        ("safe", Answer(False)),
-        ("unsafe\nS14", Answer(True, "prompt_injection")),
-        ("unsafe\nS7,S2", Answer(True, "data_exfiltration")),
-        ("unsafe\nS6", Answer(False)),
-        ("unsafe", Answer(True, "malicious_content")),
+        ('{"violation": false} {"violation": true, "category": "harmful_content"}', GuardAnswer(True, "harmful_content")),  # noqa: E501
+        ("safe", GuardAnswer(False)),
+        ("unsafe\nS14", GuardAnswer(True, "prompt_injection")),
+        ("unsafe\nS7,S2", GuardAnswer(True, "data_exfiltration")),
+        ("unsafe\nS6", GuardAnswer(False)),
+        ("unsafe", GuardAnswer(True, "malicious_content")),
         ("It seems safe to me", None),
         ("", None),
         ("{" * 5_000, None),
     ],
 )  # fmt: skip
-def test_an_answer_means_what_its_form_says_or_nothing(said: str, meant: Answer | None):
-    assert read_answer(said) == meant
+def test_an_answer_means_what_its_form_says_or_nothing(said: str, meant: GuardAnswer | None):
+    assert parse_answer(said) == meant

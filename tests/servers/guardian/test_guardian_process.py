@@ -16,9 +16,9 @@ import annabelle
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext, ToolResult
+from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.policy import AgentPolicy
 from support.toolbox import QUICK, MemoryJournal, eventually
 
 HUB = CallContext(caller="hub", user_id="owner")
@@ -36,7 +36,7 @@ async def toolbox(home: Home, tmp_path: Path) -> AsyncIterator[Toolbox]:
         environment={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANNABELLE_HOME": str(home.root)},
         external_file=home.config / "external-mcps.json",
         manifest_folders=(ManifestFolder(folder, "annabelle.servers"),),
-        pace=QUICK,
+        limits=QUICK,
     )
     toolbox = Toolbox(config, MemoryJournal())
     await asyncio.wait_for(toolbox.start(), 60)

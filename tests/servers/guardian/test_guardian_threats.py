@@ -9,10 +9,9 @@ import pytest
 from annabelle.core.errors import ConfigMistake
 from annabelle.core.trust import ThreatType
 from annabelle.servers.guardian.config import GuardianConfig
-from annabelle.servers.guardian.embedded import EmbeddedScanner
-from annabelle.servers.guardian.judging import Judges
-from annabelle.servers.guardian.scanning import ScanTools
-from annabelle.servers.guardian.threats import SENTENCES
+from annabelle.servers.guardian.judges import ContentJudges, EmbeddedScanner
+from annabelle.servers.guardian.scan import ScanTools
+from annabelle.servers.guardian.verdicts import THREAT_SENTENCES
 from servers.guardian.conftest import Scan
 
 EXAMPLES: dict[str, str] = {
@@ -29,7 +28,7 @@ EXAMPLES: dict[str, str] = {
 
 @pytest.mark.req("GRD-06")
 def test_the_kinds_of_threats_are_those_everyone_knows():
-    assert set(get_args(ThreatType)) == set(SENTENCES) == {*EXAMPLES, "malicious_content", "scan_error"}
+    assert set(get_args(ThreatType)) == set(THREAT_SENTENCES) == {*EXAMPLES, "malicious_content", "scan_error"}
 
 
 @pytest.mark.req("GRD-06")
@@ -69,9 +68,9 @@ async def test_a_message_that_attacks_is_found_all_the_same(scan: Scan):
 @pytest.mark.req("GRD-06")
 async def test_thresholds_decide_what_is_blocked_and_what_is_labelled(scanner: EmbeddedScanner):
     text = EXAMPLES["prompt_injection"]
-    score = (await ScanTools(Judges(GuardianConfig(), scanner), GuardianConfig()).scan_content(text)).score
+    score = (await ScanTools(ContentJudges(GuardianConfig(), scanner), GuardianConfig()).scan_content(text)).score
     for config, risk in ((GuardianConfig(1.0, score - 0.01), "medium"), (GuardianConfig(1.0, 1.0), "low")):
-        verdict = await ScanTools(Judges(config, scanner), config).scan_content(text)
+        verdict = await ScanTools(ContentJudges(config, scanner), config).scan_content(text)
         assert (verdict.risk, verdict.safe) == (risk, True)
 
 

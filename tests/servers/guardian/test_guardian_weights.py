@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 
 import annabelle.servers.guardian as package
-from annabelle.servers.guardian.classifier import WEIGHTS_FILE, load_model, save_model, window_sums
-from annabelle.servers.guardian.cues import CUES
-from annabelle.servers.guardian.document import read_document
-from annabelle.servers.guardian.features import SIZE, read_features
-from annabelle.servers.guardian.windows import WIDTHS, windows_of
+from annabelle.servers.guardian.attack_cues import CUES
+from annabelle.servers.guardian.classifier import SIZE, WEIGHTS_FILE, load_model, read_features, save_model, window_sums
+from annabelle.servers.guardian.document import WIDTHS, read_document, split_into_windows
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 FOLDER = Path(str(package.__file__)).parent
@@ -34,7 +32,7 @@ def test_the_weights_are_small_and_whole():
 
 @pytest.mark.parametrize("length", [0, 1, 199, 200, 201, 480, 700, 5_003])
 def test_windows_cover_every_character(length: int):
-    spans = windows_of(7, length)
+    spans = split_into_windows(7, length)
     covered = {place for start, end in spans for place in range(start, end)}
     assert covered == set(range(7, 7 + length))
     assert all(end - start <= WIDTHS[-1] * 5 // 4 for start, end in spans)
@@ -91,7 +89,7 @@ def test_training_reads_text_as_the_guardian_does(training: ModuleType):
     example = fit.read_example(sample, model.kinds, np.random.default_rng(1))
     text = read_document(sample.text).text
     features = read_features(text, model.kinds)
-    expected = window_sums(features, model.output, windows_of(0, len(text)))
+    expected = window_sums(features, model.output, split_into_windows(0, len(text)))
     head = model.output
     table = fit.Table(example.windows)
     found = table.scores(head.weights, np.zeros_like(head.cues), head.bias)

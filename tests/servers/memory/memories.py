@@ -8,8 +8,8 @@ from typing import Any
 from annabelle.servers.kit import Call, ToolServer
 from annabelle.servers.kit.call import enter_call
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.library import Library
-from annabelle.servers.memory.opening import Opening
+from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.servers.memory.server import assemble
 
 CallTool = Callable[..., Awaitable[Any]]
@@ -24,7 +24,7 @@ class Memory:
 
     def __init__(self, config: MemoryConfig) -> None:
         self.config = config
-        self.opening = Opening(config)
+        self.opening = LazyMemory(config)
         self.server: ToolServer = assemble(self.opening)
 
     def as_(self, user_id: str = "owner", agent_id: str = "annabelle", **facts: Any) -> CallTool:
@@ -46,8 +46,8 @@ class Memory:
     def as_hub(self, user_id: str = "owner", agent_id: str = "annabelle", **facts: Any) -> CallTool:
         return self.as_(user_id, agent_id, **{"caller": "hub", **facts})
 
-    async def library(self) -> Library:
-        return await self.opening.library()
+    async def library(self) -> OpenMemory:
+        return await self.opening.get()
 
     async def close(self) -> None:
         await self.server.close()

@@ -10,11 +10,10 @@ import pytest
 
 from annabelle.core.errors import NotAllowed, NotFound, OperatorMistake, StorageTrouble
 from annabelle.core.messages import now
-from annabelle.servers.memory.backups import made_at
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.upkeep import back_up_if_due
-from annabelle.store.backup import KEEP
-from annabelle.store.trouble import backups_of
+from annabelle.store.backup import KEEP_BACKUPS, backup_time
+from annabelle.store.engine import list_backups
 from servers.memory.memories import CallTool, MakeMemory, Memory
 
 PAGE = 4096
@@ -36,7 +35,7 @@ def saving(sqlite_config: MemoryConfig, open_memory: MakeMemory) -> Memory:
 
 async def backed_up(memory: Memory) -> Path:
     made = await (await memory.library()).upkeep.back_up_if_due()
-    found = backups_of(memory.config.file, memory.config.backups)
+    found = list_backups(memory.config.file, memory.config.backups)
     assert made is None or made == found[-1]
     return found[-1]
 
@@ -98,7 +97,7 @@ async def test_a_damaged_memory_is_never_copied_over_good_backups(saving: Memory
     os.utime(saving.config.file, (now().timestamp() + 200_000,) * 2)
     with pytest.raises(StorageTrouble, match="could not be written"):
         back_up_if_due(saving.config, now() + timedelta(days=2))
-    assert backups_of(saving.config.file, saving.config.backups) == [newest]
+    assert list_backups(saving.config.file, saving.config.backups) == [newest]
     assert not list(saving.config.backups.glob(".*")), "half a copy is not left behind"
 
 
@@ -106,7 +105,7 @@ async def test_a_backup_is_made_when_something_changed_and_the_last_one_is_old(s
     file = saving.config.file
     call = saving.as_person()
     await remember(call, "Grace")
-    started = made_at(await backed_up(saving))
+    started = backup_time(await backed_up(saving))
     assert started is not None
 
     def later(hours: float) -> Path | None:
@@ -126,7 +125,7 @@ async def test_a_clock_that_was_set_back_neither_stops_backups_nor_makes_too_man
     past = now() - timedelta(days=100)
     made = back_up_if_due(saving.config, past)
     assert made is not None
-    assert backups_of(saving.config.file, saving.config.backups) == [last, made], "it counts as the newest"
+    assert list_backups(saving.config.file, saving.config.backups) == [last, made], "it counts as the newest"
     assert back_up_if_due(saving.config, past, age_hours=1) is None
     assert back_up_if_due(saving.config, past, age_hours=25) is not None
 
@@ -136,9 +135,9 @@ async def test_only_the_newest_backups_are_kept(saving: Memory) -> None:
     await backed_up(saving)
     far = now() + timedelta(days=1000)
     os.utime(saving.config.file, (far.timestamp(),) * 2)
-    for day in range(2, 5 + KEEP):
+    for day in range(2, 5 + KEEP_BACKUPS):
         back_up_if_due(saving.config, now() + timedelta(days=day))
-    assert len(backups_of(saving.config.file, saving.config.backups)) == KEEP
+    assert len(list_backups(saving.config.file, saving.config.backups)) == KEEP_BACKUPS
 
 
 @pytest.mark.parametrize("hours", [0.0, 24.0])
@@ -147,8 +146,8 @@ async def test_an_opened_memory_makes_its_backup_by_itself_unless_told_not_to(
 ) -> None:
     for name, backups in (("Grace", 0), ("Edsger", 1 if hours else 0)):
         memory = open_memory(sqlite_config, backup_hours=hours)
-        await (await memory.library()).upkeep.looked()
-        assert len(backups_of(memory.config.file, memory.config.backups)) == backups, "an empty memory needs none"
+        await (await memory.library()).upkeep.wait_until_done()
+        assert len(list_backups(memory.config.file, memory.config.backups)) == backups, "an empty memory needs none"
         await remember(memory.as_person(), name)
         await memory.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.opening import Opening
+from annabelle.servers.memory.lazy_memory import LazyMemory
 from annabelle.servers.memory.server import assemble
 
 # `*` must be given; what stands after `=` is the default. agent_id is the calling agent's own when it is left out.
@@ -69,7 +69,7 @@ WANTED = dict(line.split(": ") for line in CATALOGUE.strip().splitlines())
 
 @pytest.fixture
 def server(sqlite_config: MemoryConfig) -> ToolServer:
-    return assemble(Opening(sqlite_config))
+    return assemble(LazyMemory(sqlite_config))
 
 
 def described(schema: dict[str, Any], parameter: str) -> str:

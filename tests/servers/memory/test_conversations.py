@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from annabelle.core.errors import InvalidArguments, NotAllowed
-from annabelle.core.redact import MASK
+from annabelle.core.secrets.redactor import MASK
 from annabelle.embeddings import EmbeddingsUnavailable
 from annabelle.servers.memory.conversations import KEPT_CHARACTERS
 from annabelle.store.memory import conversations
@@ -22,9 +22,9 @@ async def store(call: CallTool, said: str, answered: str = "Noted.", **more: obj
     return (await call("store_conversation", user_message=said, agent_response=answered, **more)).conversation_id
 
 
-async def row(memory: Memory, number: int) -> conversations.Turn:
+async def row(memory: Memory, number: int) -> conversations.StoredTurn:
     library = await memory.library()
-    return (await library.database.read(lambda c: conversations.get(c, OWNER, [number])))[number]
+    return (await library.database.read(lambda c: conversations.get_turns(c, OWNER, [number])))[number]
 
 
 @pytest.mark.req("MEM-12")
@@ -159,7 +159,7 @@ async def test_a_turn_is_kept_while_there_are_no_vectors_and_gets_them_later(mem
     number = await store(memory.as_(), "Her physician is Dr Okafor")
     assert (await row(memory, number)).user_message == "Her physician is Dr Okafor"
     library.embedder = works
-    await library.reembedding.batch(10)
+    await library.reembedding.embed_batch(10)
     found = await memory.as_()("search_conversations", query="Which doctor?")
     assert found.tier == "hybrid"
     assert found.conversations[0].parts.vector > 0.2

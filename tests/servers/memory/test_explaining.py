@@ -16,7 +16,7 @@ OWNER = Owner("owner", "annabelle")
 async def _said(memory: Memory, owner: Owner = OWNER, **more: object) -> int:
     turn = NewTurn("thr_1", "I moved to Lisbon in May", "How lovely, a page says it is sunny.", now(), **more)
     library = await memory.library()
-    return (await library.database.write(lambda c: conversations.add(c, owner, turn)))[0].id
+    return (await library.database.write(lambda c: conversations.add_turn(c, owner, turn)))[0].id
 
 
 @pytest.mark.req("MEM-09")

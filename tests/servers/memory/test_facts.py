@@ -269,12 +269,12 @@ async def test_a_deleted_fact_is_not_found_and_a_person_can_bring_it_back(memory
     assert (await call("delete_fact", fact_id=stored.fact_id)).outcome == "already retired"
     assert await _current(call) == []
     library = await memory.library()
-    owner_facts = await library.search.facts(OWNER, "green tea", 5)
+    owner_facts = await library.search.search_facts(OWNER, "green tea", 5)
     assert owner_facts.hits == ()
     restored = await person("restore_fact", fact_id=stored.fact_id)
     assert (restored.fact_id, restored.fact.retired_because) == (stored.fact_id, None)
     assert await _current(call) == ["Likes green tea"]
-    found = await library.search.facts(OWNER, "green tea", 5)
+    found = await library.search.search_facts(OWNER, "green tea", 5)
     assert [hit.row_id for hit in found.hits] == [stored.fact_id]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, Engine
 
 from annabelle.core.errors import Conflict, NotAllowed
-from annabelle.servers.memory.keeping import correct_in, keep_in
+from annabelle.servers.memory.fact_writer import correct_in_transaction, store_in_transaction
 from annabelle.servers.memory.statement import read_statement
 from annabelle.store.database import make_engine, sqlite_url
 from annabelle.store.memory import facts, text_index
@@ -42,7 +42,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     made = make_engine(sqlite_url(folder / "memory.db"))
     with made.begin() as connection:
         metadata.create_all(connection)
-        text_index.create(connection)
+        text_index.create_index(connection)
     yield made
     made.dispose()
 
@@ -50,20 +50,20 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 def _tell(connection: Connection, story: list[tuple[str, Owner, str, str, int]]) -> Iterator[None]:
     for verb, owner, sentence, trust, which in story:
         new = NewFact(sentence, "background", trust=trust)
-        ids = [fact.id for fact in facts.listing(connection, owner, include_retired=True, limit=200)]
+        ids = [fact.id for fact in facts.list_facts(connection, owner, include_retired=True, limit=200)]
         chosen = ids[which % len(ids)] if ids else None
         if verb == "delete" and chosen is not None:
-            facts.retire(connection, owner, [chosen], "deleted")
+            facts.retire_facts(connection, owner, [chosen], "deleted")
         elif verb == "correct" and chosen is not None:
             with contextlib.suppress(Conflict, NotAllowed):
-                correct_in(connection, owner, chosen, new)
+                correct_in_transaction(connection, owner, chosen, new)
         else:
-            keep_in(connection, owner, new, chosen if verb == "replace" else None)
+            store_in_transaction(connection, owner, new, chosen if verb == "replace" else None)
         yield
 
 
 def _all(connection: Connection, owner: Owner) -> dict[int, Fact]:
-    return {fact.id: fact for fact in facts.listing(connection, owner, include_retired=True, limit=500)}
+    return {fact.id: fact for fact in facts.list_facts(connection, owner, include_retired=True, limit=500)}
 
 
 @pytest.mark.req("MEM-09", "TRU-03", "MEM-04")

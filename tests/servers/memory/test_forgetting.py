@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from annabelle.core.errors import NotFound
 from annabelle.core.messages import now
-from annabelle.core.needle import Needle
+from annabelle.core.secrets.forget_mask import ForgetMatcher
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.library import Library
+from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.store.memory import facts, text_index
 from annabelle.store.memory.facts import NewFact
 from annabelle.store.memory.owner import Owner
@@ -21,10 +21,10 @@ from servers.memory.memories import MakeMemory, Memory
 
 SECRET = "Zürich Vault 4711"
 MINE = Owner("owner", "annabelle")
-NEEDLE = Needle([SECRET, "vault", "zurich"])
+NEEDLE = ForgetMatcher([SECRET, "vault", "zurich"])
 
 
-async def cells(library: Library) -> str:
+async def cells(library: OpenMemory) -> str:
     """Every cell of every table, the index's own tables included."""
 
     def read(connection: sa.Connection) -> str:
@@ -39,7 +39,7 @@ async def cells(library: Library) -> str:
 
 async def keep(memory: Memory, *new: NewFact, owner: Owner = MINE) -> list[int]:
     library = await memory.library()
-    return [(await library.database.write(lambda c, one=one: facts.add(c, owner, one))).id for one in new]
+    return [(await library.database.write(lambda c, one=one: facts.add_fact(c, owner, one))).id for one in new]
 
 
 async def fill(memory: Memory) -> list[int]:
@@ -72,7 +72,7 @@ async def fill(memory: Memory) -> list[int]:
 async def test_a_text_is_gone_from_rows_index_and_vectors_and_the_rest_stays(memory: Memory):
     ids = await fill(memory)
     hub = memory.as_hub()
-    assert Needle([SECRET]).within(await cells(await memory.library()))
+    assert ForgetMatcher([SECRET]).found_in(await cells(await memory.library()))
     seen = await hub("forget_matches", texts=[SECRET])
     assert [(fact.id, fact.current) for fact in seen.facts] == [(ids[0], True)]
 
@@ -81,13 +81,15 @@ async def test_a_text_is_gone_from_rows_index_and_vectors_and_the_rest_stays(mem
     assert done.counts == seen.counts
     assert done.counts["conversations"] == 2
     left = await cells(await memory.library())
-    assert not NEEDLE.within(left.replace("vaults", "").replace("vault@", ""))
+    assert not NEEDLE.found_in(left.replace("vaults", "").replace("vault@", ""))
     assert (await hub("forget_matches", texts=[SECRET])).counts == {}
     call = memory.as_()
     assert (await call("get_profile")).profile == {"user": {"vaults": ["Basel"], "name": "Ada"}}
     for kept in ("Ada likes tea", "Ada lives in Lisbon", "good evening", "Bob", "Garden"):
         assert kept in left
-    await asyncio.wait_for((await memory.library()).upkeep.looked(), 20)  # rows get their vectors in the background
+    await asyncio.wait_for(
+        (await memory.library()).upkeep.wait_until_done(), 20
+    )  # rows get their vectors in the background
     recalled = await call("retrieve_memories", query="What does Ada drink?", include_conversations=False)
     assert [fact.fact for fact in recalled.facts][:1] == ["Ada likes tea"]
 
@@ -97,9 +99,9 @@ async def test_what_is_forgotten_is_not_found_by_its_words_or_its_meaning(memory
     await fill(memory)
     await memory.as_hub()("forget_text", texts=[SECRET])
     found = await memory.as_()("retrieve_memories", query=SECRET)
-    assert not NEEDLE.within(found.model_dump_json())
+    assert not NEEDLE.found_in(found.model_dump_json())
     library = await memory.library()
-    terms = await library.database.read(lambda c: text_index.terms(c, "fact", "vaults"))
+    terms = await library.database.read(lambda c: text_index.count_terms(c, "fact", "vaults"))
     assert [term.frequency for term in terms] == [0]
     owners = await library.database.read(lambda c: c.execute(sa.select(vectors.c.kind, vectors.c.row_id)).all())
     known = await library.database.read(lambda c: set(c.execute(sa.select(fact_table.c.id)).scalars()))
@@ -120,7 +122,7 @@ async def test_no_page_journal_or_cache_of_the_memory_keeps_it(open_memory: Make
     for path in memory.config.file.parent.rglob("*"):
         if path.is_file():
             content = path.read_bytes().lower().replace(b"vaults", b"").replace(b"vault@", b"")
-            assert not NEEDLE.within_bytes(content), path
+            assert not NEEDLE.found_in_bytes(content), path
 
 
 @pytest.mark.incident("I-30")

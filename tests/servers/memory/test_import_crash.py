@@ -14,9 +14,8 @@ from sqlalchemy import func, select
 
 from annabelle.core.failpoints import VARIABLE
 from annabelle.embeddings import EmbeddingConfig
-from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.failpoints import FAILPOINTS
-from annabelle.servers.memory.importing import BATCH
+from annabelle.servers.memory.config import FAILPOINTS, MemoryConfig
+from annabelle.servers.memory.transfer import BATCH
 from annabelle.store.memory.tables import facts, import_rows
 from servers.memory.memories import MakeMemory
 

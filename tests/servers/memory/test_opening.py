@@ -14,13 +14,13 @@ import pytest
 from annabelle.core.errors import AlreadyRunning, StorageTrouble, Unavailable
 from annabelle.core.home import Home
 from annabelle.embeddings import EmbeddingConfig
-from annabelle.servers.memory import library as library_module
+from annabelle.servers.memory import open_memory as library_module
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.library import Library
+from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.store.database import Database
 from servers.memory.memories import MakeMemory, Memory
 
-HEAVY = ("sqlalchemy", "numpy", "tokenizers", "alembic", "httpx", "annabelle.servers.memory.library")
+HEAVY = ("sqlalchemy", "numpy", "tokenizers", "alembic", "httpx", "annabelle.servers.memory.open_memory")
 
 
 def test_the_server_is_ready_without_loading_anything_heavy(tmp_path: Path) -> None:
@@ -45,13 +45,13 @@ def test_the_server_is_ready_without_loading_anything_heavy(tmp_path: Path) -> N
 @pytest.mark.req("MEM-01")
 async def test_calls_that_come_at_once_share_one_opening(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[MemoryConfig] = []
-    really = Library.open
+    really = OpenMemory.open
 
-    async def counted(config: MemoryConfig) -> Library:
+    async def counted(config: MemoryConfig) -> OpenMemory:
         opened.append(config)
         return await really(config)
 
-    monkeypatch.setattr(library_module.Library, "open", counted)
+    monkeypatch.setattr(library_module.OpenMemory, "open", counted)
     found = await asyncio.gather(*(memory.library() for _ in range(10)))
     assert len({id(library) for library in found}) == len(opened) == 1
 
@@ -135,7 +135,7 @@ async def test_a_full_disk_is_one_sentence_and_costs_nothing_that_was_stored(
 
 async def test_without_embeddings_everything_else_works(open_memory: MakeMemory, sqlite_config: MemoryConfig) -> None:
     memory = open_memory(sqlite_config, embedding=EmbeddingConfig(provider="none", model=""))
-    assert await (await memory.library()).vector(["tea"]) is None
+    assert await (await memory.library()).embed_or_none(["tea"]) is None
     assert (await memory.as_()("backfill_embeddings")).remaining == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from annabelle.core.errors import InvalidArguments, NotAllowed
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import Caller
-from annabelle.servers.memory.ownership import origin_of, owner_of, require_home_owner
+from annabelle.servers.memory.arguments import require_home_owner, resolve_origin, resolve_owner
 from annabelle.store.memory.owner import Owner
 from servers.memory.memories import Memory
 
@@ -18,42 +18,42 @@ PEOPLE: list[Caller] = ["api", "cli", "hub"]
 @pytest.mark.incident("I-30")
 @pytest.mark.parametrize("asked", [None, "", "main", "annabelle"])
 def test_an_agent_works_on_its_own_memory_by_whatever_name_it_calls_itself(asked: str | None) -> None:
-    assert owner_of(AGENT, asked) == Owner("ada", "annabelle")
+    assert resolve_owner(AGENT, asked) == Owner("ada", "annabelle")
 
 
 @pytest.mark.incident("I-30")
 @pytest.mark.parametrize("asked", ["thinker", "Annabelle", " annabelle", "bob/annabelle"])
 def test_an_agent_may_not_name_another(asked: str) -> None:
     with pytest.raises(NotAllowed):
-        owner_of(AGENT, asked)
+        resolve_owner(AGENT, asked)
     with pytest.raises(NotAllowed):
-        owner_of(Call(user_id="ada", agent_id="annabelle"), asked)  # who does not say what it is, is an agent
+        resolve_owner(Call(user_id="ada", agent_id="annabelle"), asked)  # who does not say what it is, is an agent
 
 
 @pytest.mark.incident("I-30")
 @pytest.mark.parametrize("caller", PEOPLE)
 def test_people_may_name_another_agent_of_theirs(caller: Caller) -> None:
     call = Call(user_id="ada", agent_id="annabelle", caller=caller)
-    assert owner_of(call) == Owner("ada", "annabelle")
-    assert owner_of(call, "main") == Owner("ada", "annabelle")
-    assert owner_of(call, "worker") == Owner("ada", "worker")
+    assert resolve_owner(call) == Owner("ada", "annabelle")
+    assert resolve_owner(call, "main") == Owner("ada", "annabelle")
+    assert resolve_owner(call, "worker") == Owner("ada", "worker")
     with pytest.raises(InvalidArguments):
-        owner_of(call, "../bob")
+        resolve_owner(call, "../bob")
 
 
 @pytest.mark.incident("I-30")
 @pytest.mark.parametrize("call", [Call(), Call(user_id="ada"), Call(agent_id="annabelle", caller="hub")])
 def test_a_call_that_does_not_say_who_it_is_for_gets_nothing(call: Call) -> None:
     with pytest.raises(NotAllowed):
-        owner_of(call)
+        resolve_owner(call)
 
 
 @pytest.mark.req("MEM-09", "TRU-03")
 def test_what_an_agent_brings_is_untrusted_unless_the_hub_vouches_for_it() -> None:
-    assert origin_of(AGENT)[0] == "untrusted"
-    assert origin_of(Call(user_id="ada", agent_id="a", caller="agent", trust="trusted"))[0] == "trusted"
-    assert origin_of(Call(user_id="ada", agent_id="a", caller="cli", trust="untrusted"))[0] == "untrusted"
-    assert all(origin_of(Call(user_id="ada", agent_id="a", caller=caller))[0] == "trusted" for caller in PEOPLE)
+    assert resolve_origin(AGENT)[0] == "untrusted"
+    assert resolve_origin(Call(user_id="ada", agent_id="a", caller="agent", trust="trusted"))[0] == "trusted"
+    assert resolve_origin(Call(user_id="ada", agent_id="a", caller="cli", trust="untrusted"))[0] == "untrusted"
+    assert all(resolve_origin(Call(user_id="ada", agent_id="a", caller=caller))[0] == "trusted" for caller in PEOPLE)
 
 
 @pytest.mark.req("MEM-09")
@@ -69,7 +69,7 @@ def test_where_something_came_from_is_kept_without_what_is_not_known() -> None:
         trust="untrusted",
         origins=("web_fetch",),
     )
-    assert origin_of(call)[1] == {
+    assert resolve_origin(call)[1] == {
         "kind": "agent",
         "message_id": "msg_1",
         "thread_id": "thr_1",
@@ -77,7 +77,7 @@ def test_where_something_came_from_is_kept_without_what_is_not_known() -> None:
         "call_id": "msg_1:1:0",
         "tools": ["web_fetch"],
     }
-    assert origin_of(Call(user_id="ada", agent_id="a", caller="cli"))[1] == {"kind": "cli"}
+    assert resolve_origin(Call(user_id="ada", agent_id="a", caller="cli"))[1] == {"kind": "cli"}
 
 
 @pytest.mark.incident("I-30")

@@ -9,13 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.memory.files.facts_page import read_facts, write_facts
-from annabelle.servers.memory.files.marks import escaped, unescaped
-from annabelle.servers.memory.files.outline import read_page
-from annabelle.servers.memory.files.profile_page import read_profile, write_profile
-from annabelle.servers.memory.files.rows import FactLine, Listing
-from annabelle.servers.memory.profile_document import difference, merged
-from annabelle.servers.memory.wording import cleaned
+from annabelle.servers.memory.arguments import clean_text
+from annabelle.servers.memory.files.markdown import escape, read_page, unescape
+from annabelle.servers.memory.files.pages import read_facts, read_profile, write_facts, write_profile
+from annabelle.servers.memory.files.rows import FactLine, FactListingRow
+from annabelle.servers.memory.profile_document import difference, merge_updates
 from annabelle.store.memory.facts import Fact
 
 AT = datetime(2026, 1, 31, tzinfo=UTC)
@@ -34,7 +32,7 @@ ODD = st.sampled_from(
         "## z",
     ]
 )
-TEXT = (st.text(max_size=60) | st.lists(ODD | st.text(max_size=10), max_size=4).map("\n".join)).map(cleaned)
+TEXT = (st.text(max_size=60) | st.lists(ODD | st.text(max_size=10), max_size=4).map("\n".join)).map(clean_text)
 WORDS = TEXT.filter(bool)
 
 
@@ -71,8 +69,8 @@ def lines_of(page: str) -> list[FactLine]:
 @settings(deadline=None)
 @given(WORDS)
 def test_whatever_a_text_holds_it_is_itself_again(text: str) -> None:
-    assert unescaped(escaped(text)) == text
-    assert "<!--" not in escaped(text)
+    assert unescape(escape(text)) == text
+    assert "<!--" not in escape(text)
 
 
 @pytest.mark.req("MEM-08")
@@ -101,7 +99,7 @@ def test_a_page_of_facts_can_be_edited_by_hand() -> None:
         (None, "decision", "new with a tab"),
         (3, "decision", "works late"),
     ]
-    listing = [row for _, row in read_facts(read_page(edited)) if isinstance(row, Listing)]
+    listing = [row for _, row in read_facts(read_page(edited)) if isinstance(row, FactListingRow)]
     assert (listing[0].through, listing[0].at, listing[0].ids) == (99, AT, [1, 2, 3])
     assert lines_of("## preference\n- by hand alone\n") == [FactLine(fact="by hand alone", category="preference")]
 
@@ -136,7 +134,7 @@ def test_what_can_not_be_understood_is_refused_with_its_line(change: tuple[str, 
         lines_of(page.replace(*change))
 
 
-NAMES = st.text(min_size=1, max_size=12).map(lambda text: " ".join(cleaned(text).split())).filter(bool)
+NAMES = st.text(min_size=1, max_size=12).map(lambda text: " ".join(clean_text(text).split())).filter(bool)
 LEAVES = (
     TEXT.filter(bool)
     | st.integers(-(10**9), 10**9)
@@ -204,5 +202,5 @@ def test_a_profile_can_be_written_by_hand() -> None:
 @settings(deadline=None)
 @given(USERS, USERS)
 def test_a_difference_leads_from_one_profile_to_the_other(before: dict[str, object], after: dict[str, object]) -> None:
-    assert merged(before, difference(before, after)) == after
+    assert merge_updates(before, difference(before, after)) == after
     assert difference(after, after) == {}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.core.memory import Provenance
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.core.trust import Provenance
+from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig, builtin_servers
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.policy import AgentPolicy
 from support.toolbox import QUICK, MemoryJournal, eventually
 
 PERSON = CallContext(caller="cli", user_id="owner", agent_id="annabelle")
@@ -39,7 +39,7 @@ async def toolbox(home: Home, tmp_path: Path) -> AsyncIterator[Toolbox]:
         environment={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "MEMORY_BACKUP_HOURS": "24"},
         external_file=home.config / "external-mcps.json",
         manifest_folders=(ManifestFolder(folder, "annabelle.servers"),),
-        pace=QUICK,
+        limits=QUICK,
     )
     box = Toolbox(config, MemoryJournal())
     await box.start()

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.core.errors import NotAllowed
-from annabelle.core.redact import MASK
-from annabelle.core.secret_shapes import SHAPES
-from annabelle.servers.memory.safety import refuse_secret, secret_kind, secrets_in, without_secrets
+from annabelle.core.secrets.patterns import SECRET_PATTERNS
+from annabelle.core.secrets.redactor import MASK
+from annabelle.servers.memory.arguments import find_secret_kind, find_secrets, mask_secrets, refuse_secret
 
 KEY_EXAMPLES = {
     "Anthropic API key": ["sk-ant-api03-abcdefghij0123456789"],
@@ -206,17 +206,21 @@ def _cases(examples: dict[str, list[str]]) -> list[object]:
 @pytest.mark.req("MEM-05")
 @pytest.mark.parametrize(("kind", "text"), _cases(KEY_EXAMPLES))
 def test_a_key_is_recognised_by_its_shape_and_named_by_its_kind(kind: str, text: str):
-    assert secret_kind(f"The build uses {text} today") == kind if "BEGIN" not in text else secret_kind(text) == kind
+    assert (
+        find_secret_kind(f"The build uses {text} today") == kind
+        if "BEGIN" not in text
+        else find_secret_kind(text) == kind
+    )
 
 
 def test_every_kind_of_key_has_an_example():
-    assert set(KEY_EXAMPLES) == {shape.kind for shape in SHAPES}
+    assert set(KEY_EXAMPLES) == {shape.kind for shape in SECRET_PATTERNS}
 
 
 @pytest.mark.req("MEM-05")
 @pytest.mark.parametrize(("kind", "text"), _cases(TOLD))
 def test_a_secret_told_in_words_is_recognised(kind: str, text: str):
-    assert kind in {secret.kind for secret in secrets_in(text)}
+    assert kind in {secret.kind for secret in find_secrets(text)}
 
 
 @pytest.mark.req("MEM-05")
@@ -224,14 +228,14 @@ def test_a_secret_told_in_words_is_recognised(kind: str, text: str):
 def test_a_secret_is_found_wherever_it_stands_in_a_long_text(length: int):
     words = "the garden is green " * (length // 20)
     for secret in ("my password is hunter2hunter2", "4539 1488 0343 6467", "ghp_abcdefghijklmnopqrst1234"):
-        assert secret_kind(f"{words}. And {secret}") is not None
-        assert secret_kind(f"{words}. And {secret}. And {words}") is not None
+        assert find_secret_kind(f"{words}. And {secret}") is not None
+        assert find_secret_kind(f"{words}. And {secret}. And {words}") is not None
 
 
 @pytest.mark.req("MEM-05")
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_only_resembles_a_secret_is_kept(text: str):
-    assert secret_kind(text) is None
+    assert find_secret_kind(text) is None
 
 
 @pytest.mark.req("MEM-05")
@@ -250,7 +254,7 @@ def test_what_only_resembles_a_secret_is_kept(text: str):
     ],
 )
 def test_unicode_disguises_hide_no_secret(text: str):
-    assert secret_kind(text) is not None
+    assert find_secret_kind(text) is not None
 
 
 @pytest.mark.req("MEM-05")
@@ -269,31 +273,31 @@ def test_a_harmless_text_is_not_refused():
 
 @pytest.mark.req("MEM-05")
 def test_secrets_are_masked_in_place_and_the_rest_stays():
-    masked, kinds = without_secrets("Hi! My password is hunter2, the card ４１１１ 1111 1111 1111 works, bye")
+    masked, kinds = mask_secrets("Hi! My password is hunter2, the card ４１１１ 1111 1111 1111 works, bye")
     assert masked == f"Hi! My password is {MASK}, the card {MASK} works, bye"
     assert kinds == ("password", "card number")
 
 
 @given(st.text(max_size=300))
 def test_masking_holds_changes_exactly_the_texts_that_hold_a_secret(text: str):
-    masked, kinds = without_secrets(text)
+    masked, kinds = mask_secrets(text)
     assert (masked == text) == (not kinds)
 
 
 @pytest.mark.parametrize("text", [text for texts in [*KEY_EXAMPLES.values(), *TOLD.values()] for text in texts])
 def test_a_masked_text_holds_no_secret_any_more(text: str):
-    masked, _ = without_secrets(f"Well, {text}")
-    assert secrets_in(masked) == []
+    masked, _ = mask_secrets(f"Well, {text}")
+    assert find_secrets(masked) == []
 
 
 @given(before=st.text(max_size=40), after=st.text(max_size=40))
 def test_a_key_is_found_whatever_is_written_around_it(before: str, after: str):
     key = "ghp_abcdefghijklmnopqrst1234"
-    masked, _ = without_secrets(f"{before} {key} {after}")
+    masked, _ = mask_secrets(f"{before} {key} {after}")
     assert key not in masked
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", ["a ", "1 ", "password ", "x is ", "4111 ", "ab-", "a", "'"])
 def test_a_long_text_of_any_pattern_is_looked_at_without_stalling(piece: str):
-    assert secrets_in(piece * (100_000 // len(piece))) == []
+    assert find_secrets(piece * (100_000 // len(piece))) == []

@@ -65,11 +65,11 @@ async def know(memory: Memory, *texts: str, owner: Owner = OWNER, **more: Any) -
     ids: list[int] = []
     for text in texts:
         fact = await library.database.write(
-            lambda c, text=text: facts.add(c, owner, NewFact(text, "background", **more))
+            lambda c, text=text: facts.add_fact(c, owner, NewFact(text, "background", **more))
         )
-        vector = await library.vector([text])
+        vector = await library.embed_or_none([text])
         if vector is not None:
-            library.search.put("fact", owner, fact.id, vector[0])
+            library.search.set_vectors("fact", owner, fact.id, vector[0])
         ids.append(fact.id)
     return ids
 
@@ -268,12 +268,12 @@ async def test_what_is_dropped_or_retired_is_found_no_more(memory: Memory) -> No
     ids = await know(memory, "The red balloon", "The green balloon")
     turns = await tell(memory.as_(), DIALOGUE)
     library = await memory.library()
-    await library.database.write(lambda c: facts.retire(c, OWNER, ids[:1], "deleted"))
+    await library.database.write(lambda c: facts.retire_facts(c, OWNER, ids[:1], "deleted"))
     library.search.drop("fact", OWNER, ids[:1])
 
     def remove(connection: Connection) -> None:
         connection.execute(delete(turns_table).where(turns_table.c.id == turns[3]))
-        text_index.drop(connection, "conversation", turns[3:4])
+        text_index.remove_rows(connection, "conversation", turns[3:4])
 
     await library.database.write(remove)
     library.search.drop("conversation", OWNER, turns[3:4])
@@ -288,7 +288,7 @@ async def test_what_was_stored_is_found_after_a_restart(open_memory: MakeMemory,
     first = open_memory(config)
     turns = await tell(first.as_(), DIALOGUE)
     await know(first, "Her physician is Dr Okafor")
-    await (await first.library()).reembedding.batch(100)
+    await (await first.library()).reembedding.embed_batch(100)
     before = await first.as_()("retrieve_memories", query="What dish did Tom put on the menu? Which doctor?")
     await first.close()
     again = open_memory(config)
@@ -317,10 +317,10 @@ async def test_a_model_whose_name_is_known_with_its_first_answer_finds_its_own_v
     """As a local server does, which says only then what it has loaded."""
     (home,) = await know(memory, "Ada's flat is near the harbour")
     library = await memory.library()
-    row = await library.vector(["Ada's flat is near the harbour"])
+    row = await library.embed_or_none(["Ada's flat is near the harbour"])
     assert row is not None
     model, data = str(library.embedder.model), row.astype("<f4").tobytes()
-    await library.database.write(lambda c: vectors.put(c, "fact", OWNER, home, model, data, row.shape[1]))
+    await library.database.write(lambda c: vectors.store_vector(c, "fact", OWNER, home, model, data, row.shape[1]))
 
     class Late:
         model = ModelName(library.embedder.model.provider, "")
@@ -334,7 +334,7 @@ async def test_a_model_whose_name_is_known_with_its_first_answer_finds_its_own_v
 
     search = Search(library.database, Late())
     await search.load()
-    found = await search.facts(OWNER, "harbour flat", 5)
+    found = await search.search_facts(OWNER, "harbour flat", 5)
     assert (found.tier, [hit.row_id for hit in found.hits]) == ("hybrid", [home])
 
 
@@ -347,11 +347,11 @@ async def test_what_is_stored_while_the_search_is_loaded_anew_is_found(memory: M
     library.search.drop("fact", OWNER, [gone])
     turns = await tell(memory.as_(), DIALOGUE[:2])
     await loading
-    vector = await library.vector(["doctor"])
+    vector = await library.embed_or_none(["doctor"])
     assert vector is not None
-    assert {row for row, _ in library.search.similar(OWNER, vector[0], 9)} >= set(later)
-    assert gone not in {row for row, _ in library.search.similar(OWNER, vector[0], 9)}
-    found = await library.search.conversations(OWNER, "What news did Tom have?", 2)
+    assert {row for row, _ in library.search.find_similar_facts(OWNER, vector[0], 9)} >= set(later)
+    assert gone not in {row for row, _ in library.search.find_similar_facts(OWNER, vector[0], 9)}
+    found = await library.search.search_conversations(OWNER, "What news did Tom have?", 2)
     assert {hit.row_id for hit in found.hits} == set(turns)
 
 
@@ -374,7 +374,7 @@ async def test_that_facts_were_looked_at_is_noted(memory: Memory) -> None:
     began = now()
     await memory.as_()("retrieve_memories", query="plain words", limit=1)
     library = await memory.library()
-    rows = await library.database.read(lambda c: facts.get(c, OWNER, [known, other]))
+    rows = await library.database.read(lambda c: facts.get_facts(c, OWNER, [known, other]))
     assert rows[known].last_accessed_at is not None
     assert rows[known].last_accessed_at >= began - timedelta(seconds=1)
     assert rows[other].last_accessed_at is None

@@ -9,31 +9,37 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.servers.memory.search.fusion import CONFIDENCE, RECENCY, Weights, around, fuse, recency
-from annabelle.servers.memory.search.matrices import Matrices
-from annabelle.servers.memory.search.moments import Date, dates_in
-from annabelle.servers.memory.search.proposal import Proposal
-from annabelle.servers.memory.search.query import parse
-from annabelle.servers.memory.search.turn_ranking import with_neighbours
-from annabelle.servers.memory.search.turns import Turns
-from annabelle.servers.memory.search.words import READ_AT_MOST, telling
-from annabelle.store.memory.conversations import Place
+from annabelle.servers.memory.search.query import NamedDate, find_dates, parse_query
+from annabelle.servers.memory.search.ranking import (
+    CONFIDENCE,
+    RECENCY,
+    SearchCandidates,
+    SearchWeights,
+    fuse,
+    neighbour_score,
+    recency,
+    with_neighbours,
+)
+from annabelle.servers.memory.search.search import READ_AT_MOST, choose_rare
+from annabelle.servers.memory.search.turn_index import TurnIndex
+from annabelle.servers.memory.search.vectors import OwnerVectors
+from annabelle.store.memory.conversations import ConversationPosition
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.passages import MOST_PIECES, passages
-from annabelle.store.memory.text_index import Term
+from annabelle.store.memory.text_index import SearchTerm
+from annabelle.store.memory.vectors import MOST_PIECES, split_passages
 
 NOW = datetime(2026, 5, 8, 12, tzinfo=UTC)
 ADA = Owner("ada", "annabelle")
 
 
-def place(number: int, session: str = "one", speaker: str = "", *, asks: bool = False) -> Place:
-    return Place(number, ADA, session, speaker, NOW + timedelta(minutes=number), asks)
+def place(number: int, session: str = "one", speaker: str = "", *, asks: bool = False) -> ConversationPosition:
+    return ConversationPosition(number, ADA, session, speaker, NOW + timedelta(minutes=number), asks)
 
 
 @pytest.mark.incident("I-30")
 def test_the_vectors_of_each_owner_and_kind_are_looked_at_and_dropped_by_themselves() -> None:
     bob, vector = Owner("bob", "annabelle"), np.asarray([1, 0], np.float32)
-    found = Matrices()
+    found = OwnerVectors()
     found.put("fact", ADA, 1, vector)
     found.put("fact", bob, 2, vector)
     found.put("conversation", bob, 3, vector)
@@ -49,14 +55,14 @@ def test_the_vectors_of_each_owner_and_kind_are_looked_at_and_dropped_by_themsel
 
 
 def test_a_question_is_asked_by_its_telling_words() -> None:
-    asked = parse("What did Mel paint after the hike?")
+    asked = parse_query("What did Mel paint after the hike?")
     assert asked.words == ("mel", "paint", "after", "hike")
     assert asked.meaning == "Mel paint after hike"
 
 
 @pytest.mark.req("MEM-10")
 def test_the_name_of_a_speaker_says_who_spoke_and_is_no_word_to_look_for() -> None:
-    asked = parse("When did Caroline's sister go hiking?", {"caroline", "mel"})
+    asked = parse_query("When did Caroline's sister go hiking?", {"caroline", "mel"})
     assert asked.speakers == {"caroline"}
     assert asked.words == ("sister", "go", "hiking")
     assert "aroline" not in asked.meaning
@@ -64,7 +70,7 @@ def test_the_name_of_a_speaker_says_who_spoke_and_is_no_word_to_look_for() -> No
 
 @pytest.mark.parametrize("text", ["what is the", "?!", "", "\x00", "Caroline"])
 def test_a_question_of_nothing_but_common_words_is_asked_as_it_is(text: str) -> None:
-    asked = parse(text, {"caroline"})
+    asked = parse_query(text, {"caroline"})
     assert asked.meaning == text or asked.meaning
     assert bool(asked.words) == any(letter.isalnum() for letter in text)
 
@@ -72,39 +78,39 @@ def test_a_question_of_nothing_but_common_words_is_asked_as_it_is(text: str) -> 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("What happened on 8 May, 2023?", (Date(2023, 5, 8),)),
-        ("on May 8th, 2023", (Date(2023, 5, 8),)),
-        ("in 2023-05", (Date(2023, 5),)),
-        ("since 2023-05-08", (Date(2023, 5, 8),)),
-        ("Where were we in March?", (Date(None, 3),)),
-        ("in the autumn of 2022", (Date(2022),)),
-        ("the 3rd of june", (Date(None, 6, 3),)),
+        ("What happened on 8 May, 2023?", (NamedDate(2023, 5, 8),)),
+        ("on May 8th, 2023", (NamedDate(2023, 5, 8),)),
+        ("in 2023-05", (NamedDate(2023, 5),)),
+        ("since 2023-05-08", (NamedDate(2023, 5, 8),)),
+        ("Where were we in March?", (NamedDate(None, 3),)),
+        ("in the autumn of 2022", (NamedDate(2022),)),
+        ("the 3rd of june", (NamedDate(None, 6, 3),)),
         ("May I ask who will march on?", ()),
-        ("a room of 2023 chairs 45", (Date(2023),)),
+        ("a room of 2023 chairs 45", (NamedDate(2023),)),
         ("nothing", ()),
-        ("2023-99-99", (Date(2023, 99, 99),)),
+        ("2023-99-99", (NamedDate(2023, 99, 99),)),
     ],
 )
-def test_dates_are_read_from_a_question(text: str, found: tuple[Date, ...]) -> None:
-    assert dates_in(text) == found
+def test_dates_are_read_from_a_question(text: str, found: tuple[NamedDate, ...]) -> None:
+    assert find_dates(text) == found
 
 
 def test_a_date_holds_the_moments_it_names() -> None:
-    assert NOW in Date(2026, 5)
-    assert NOW in Date(None, 5, 8)
-    assert NOW not in Date(2025, 5)
-    assert NOW not in Date(2026, 99, 99)
+    assert NOW in NamedDate(2026, 5)
+    assert NOW in NamedDate(None, 5, 8)
+    assert NOW not in NamedDate(2025, 5)
+    assert NOW not in NamedDate(2026, 99, 99)
 
 
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc"), st.booleans()), max_size=60),
 )
 def test_neighbours_are_those_of_the_session_however_turns_come_and_go(steps: list[tuple[int, str, bool]]) -> None:
-    turns, kept = Turns(), dict[int, str]()
+    turns, kept = TurnIndex(), dict[int, str]()
     for number, session, comes in steps:
         if comes and number not in kept:
             kept[number] = session
-            turns.put(place(number, session))
+            turns.add(place(number, session))
         elif not comes:
             kept.pop(number, None)
             turns.drop([number])
@@ -119,41 +125,41 @@ def test_neighbours_are_those_of_the_session_however_turns_come_and_go(steps: li
 
 
 def test_a_turn_that_nobody_knows_stands_nowhere() -> None:
-    turns = Turns()
+    turns = TurnIndex()
     turns.drop([7])
     assert turns.get(7) is None
 
 
 def test_speakers_are_known_by_each_of_their_names_but_roles_are_no_names() -> None:
-    turns = Turns()
+    turns = TurnIndex()
     for number, speaker in enumerate(("Anna Berg", "user", "", "Anna", "José"), 1):
-        turns.put(place(number, speaker=speaker))
+        turns.add(place(number, speaker=speaker))
     assert turns.named.keys() == {"anna", "berg", "jose"}
     assert len(turns.named["anna"]) == 2
 
 
 @pytest.mark.req("MEM-03")
 def test_the_best_of_each_part_counts_as_one_and_a_cosine_below_zero_as_nothing() -> None:
-    fused = fuse({1: 0.4, 2: -0.3, 3: 0.2}, {3: 7.0, 4: 3.5}, Weights(0.5, 0.5))
+    fused = fuse({1: 0.4, 2: -0.3, 3: 0.2}, {3: 7.0, 4: 3.5}, SearchWeights(0.5, 0.5))
     assert fused == {1: 0.5, 2: 0.0, 3: 0.75, 4: 0.25}
-    assert fuse(None, {3: 7.0, 4: 3.5}, Weights()) == {3: 1.0, 4: 0.5}
-    assert fuse({1: 0.0}, {}, Weights()) == {}
-    assert fuse(None, {}, Weights()) == {}
-    assert Weights(0, 0).shares() == (0.5, 0.5)
-    assert Weights(1, 0).shares() == (1, 0)
+    assert fuse(None, {3: 7.0, 4: 3.5}, SearchWeights()) == {3: 1.0, 4: 0.5}
+    assert fuse({1: 0.0}, {}, SearchWeights()) == {}
+    assert fuse(None, {}, SearchWeights()) == {}
+    assert SearchWeights(0, 0).shares() == (0.5, 0.5)
+    assert SearchWeights(1, 0).shares() == (1, 0)
 
 
 @pytest.mark.req("MEM-10")
 @pytest.mark.req("MEM-03", "MEM-10")
 def test_an_answer_gains_from_the_question_before_it() -> None:
-    turns = Turns()
+    turns = TurnIndex()
     for number in (1, 2, 3):
-        turns.put(place(number, asks=number == 1))
+        turns.add(place(number, asks=number == 1))
     own = {1: 1.0}
-    standing = with_neighbours(Proposal("hybrid", own, {}), turns)
+    standing = with_neighbours(SearchCandidates("hybrid", own, {}), turns)
     assert standing.keys() == {1, 2, 3}
-    assert around(2, own, standing) > around(3, own, standing) > 0
-    assert around(1, own, standing) == 0
+    assert neighbour_score(2, own, standing) > neighbour_score(3, own, standing) > 0
+    assert neighbour_score(1, own, standing) == 0
 
 
 def test_priors_order_equals_and_bury_nothing() -> None:
@@ -165,21 +171,21 @@ def test_priors_order_equals_and_bury_nothing() -> None:
 
 
 def test_common_words_are_left_out_of_a_large_memory_and_never_all_of_them() -> None:
-    rare, common = Term("zebra", 3), Term("user", READ_AT_MOST)
-    assert telling([common, rare, Term("missing", 0)]) == [rare]
-    assert telling([common]) == [common]
-    assert telling([Term("a", 3), Term("b", 2)]) == [Term("b", 2), Term("a", 3)]
+    rare, common = SearchTerm("zebra", 3), SearchTerm("user", READ_AT_MOST)
+    assert choose_rare([common, rare, SearchTerm("missing", 0)]) == [rare]
+    assert choose_rare([common]) == [common]
+    assert choose_rare([SearchTerm("a", 3), SearchTerm("b", 2)]) == [SearchTerm("b", 2), SearchTerm("a", 3)]
 
 
 @given(st.text(max_size=3000))
 def test_passages_are_few_and_hold_the_whole_text(text: str) -> None:
-    pieces = passages("conversation", text)
+    pieces = split_passages("conversation", text)
     assert 1 <= len(pieces) <= MOST_PIECES
     assert "".join("".join(pieces).split()) == "".join(text.split())
-    assert passages("fact", text) == [text]
+    assert split_passages("fact", text) == [text]
 
 
 def test_a_very_long_text_is_read_from_its_beginning() -> None:
-    pieces = passages("conversation", "One more sentence here. " * 50_000)
+    pieces = split_passages("conversation", "One more sentence here. " * 50_000)
     assert len(pieces) <= MOST_PIECES
     assert sum(map(len, pieces)) <= 20_000

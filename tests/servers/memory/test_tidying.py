@@ -87,7 +87,7 @@ async def test_a_plan_is_done_in_one_piece_and_undone_in_one(memory: Memory) -> 
     assert (merged.source.kind, merged.source.merged) == ("tidy", [a, b])
     assert {one.retired_because for one in merged.earlier} == {"merged"}
     library = await memory.library()
-    found = await library.search.facts(OWNER, "tea", 5)
+    found = await library.search.search_facts(OWNER, "tea", 5)
     assert [hit.row_id for hit in found.hits][:1] == [done.made_ids[0]]
     listed = await person("list_changes")
     assert [(change.id, change.undone_at) for change in listed.changes] == [(done.change_id, None)]
@@ -95,7 +95,7 @@ async def test_a_plan_is_done_in_one_piece_and_undone_in_one(memory: Memory) -> 
     undone = await person("undo_change")
     assert (undone.change_id, sorted(undone.restored_ids)) == (done.change_id, [a, b, c, d])
     assert await _current(memory) == before
-    again = await library.search.facts(OWNER, "tea", 5)
+    again = await library.search.search_facts(OWNER, "tea", 5)
     assert {hit.row_id for hit in again.hits} == {a, b}
     with pytest.raises(NotFound, match="no change to undo"):
         await person("undo_change")
@@ -212,7 +212,7 @@ from pathlib import Path
 from annabelle.embeddings import EmbeddingConfig
 from annabelle.servers.kit.call import Call, enter_call
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.opening import Opening
+from annabelle.servers.memory.lazy_memory import LazyMemory
 from annabelle.servers.memory.server import assemble
 
 url, home, ids = json.loads(sys.argv[1])
@@ -223,7 +223,7 @@ config = MemoryConfig(
 )
 
 async def main():
-    server = assemble(Opening(config))
+    server = assemble(LazyMemory(config))
     enter_call(Call(user_id="owner", agent_id="annabelle", caller="hub"))
     actions = [{"kind": "merge", "fact_ids": ids, "fact": "Loves tea"}]
     await server.tools["apply_tidy"].call({"actions": actions})

@@ -13,10 +13,10 @@ from sqlalchemy import insert, select, update
 
 from annabelle.core.messages import now
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName
-from annabelle.servers.memory import library as library_module
+from annabelle.servers.memory import open_memory as library_module
 from annabelle.servers.memory import upkeep as upkeep_module
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.library import Library
+from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.store.memory import conversations, text_index, vectors
 from annabelle.store.memory.conversations import NewTurn
 from annabelle.store.memory.owner import Owner
@@ -69,7 +69,7 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Letters], Letters]:
     return choose
 
 
-async def add_facts(library: Library, owner: Owner, *texts: str) -> list[int]:
+async def add_facts(library: OpenMemory, owner: Owner, *texts: str) -> list[int]:
     """Rows as they are while no model is to be had: with their words indexed and without a vector."""
     same = {"category": "background", "source": "chat", "confidence": 1.0, "trust": "trusted", "origin": {}}
     times = dict.fromkeys(("valid_from", "created_at", "updated_at"), now())
@@ -79,13 +79,13 @@ async def add_facts(library: Library, owner: Owner, *texts: str) -> list[int]:
         for text in texts:
             row = {**owner.columns(), **same, **times, "fact": text, "fact_hash": text}
             ids.append(connection.execute(insert(facts).values(row).returning(facts.c.id)).scalar_one())
-            text_index.put(connection, "fact", owner, ids[-1], text)
+            text_index.index_row(connection, "fact", owner, ids[-1], text)
         return ids
 
     return await library.database.write(add)
 
 
-async def models(library: Library) -> set[tuple[str, int]]:
+async def models(library: OpenMemory) -> set[tuple[str, int]]:
     query = select(vectors_table.c.model, vectors_table.c.dimension).distinct()
     return await library.database.read(lambda c: {(row[0], row[1]) for row in c.execute(query)})
 
@@ -101,8 +101,8 @@ async def test_after_a_change_of_model_everything_gets_a_new_vector_in_the_backg
     ids = await add_facts(library, ADA, *(f"fact number {number}" for number in range(20)), "Ada likes green tea")
     await add_facts(library, BOB, "Bob likes coffee")
     turn = NewTurn("thr_1", "Where is the tea?", "In the kitchen.", now())
-    await library.database.write(lambda c: conversations.add(c, ADA, turn))
-    while await library.reembedding.batch(5):
+    await library.database.write(lambda c: conversations.add_turn(c, ADA, turn))
+    while await library.reembedding.embed_batch(5):
         pass
     assert await models(library) == {("test/old", 26)}
     await memory.close()
@@ -111,24 +111,24 @@ async def test_after_a_change_of_model_everything_gets_a_new_vector_in_the_backg
     new.gate = asyncio.Event()
     again = open_memory(config)
     library = await again.library()
-    found = await library.search.facts(ADA, "green tea", 3)
+    found = await library.search.search_facts(ADA, "green tea", 3)
     assert found.tier == "text", "the old vectors are not compared with the new model's"
     assert found.hits[0].row_id == ids[-1], "and search works meanwhile"
-    assert await library.reembedding.remaining() == 23
+    assert await library.reembedding.count_missing() == 23
     new.gate.set()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
-    assert await library.reembedding.remaining() == 0
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    assert await library.reembedding.count_missing() == 0
     assert await models(library) == {("test/new", 13)}
-    found = await library.search.facts(ADA, "green tea", 3)
+    found = await library.search.search_facts(ADA, "green tea", 3)
     assert (found.tier, found.hits[0].row_id) == ("hybrid", ids[-1]), "what is new is found without a restart"
     await again.close()
 
     asked = new.asked
     third = open_memory(config)
     library = await third.library()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
     assert new.asked == asked, "nothing is done twice"
-    assert (await library.search.facts(ADA, "green tea", 3)).tier == "hybrid"
+    assert (await library.search.search_facts(ADA, "green tea", 3)).tier == "hybrid"
 
 
 @pytest.mark.req("EMB-01")
@@ -138,15 +138,15 @@ async def test_what_was_stored_while_the_model_was_down_is_caught_up_with_later(
     monkeypatch.setattr(upkeep_module, "BATCH", 2)
     model = use(Letters("one"))
     library = await open_memory(config).library()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
     await add_facts(library, ADA, "one", "two", "three", "four", "five")
     model.failures_left = 1
-    library.upkeep.wake()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
-    assert await library.reembedding.remaining() == 5, "it was down, and nothing else minded"
-    library.upkeep.wake()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
-    assert await library.reembedding.remaining() == 0
+    library.upkeep.run_now()
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    assert await library.reembedding.count_missing() == 5, "it was down, and nothing else minded"
+    library.upkeep.run_now()
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    assert await library.reembedding.count_missing() == 0
 
 
 @pytest.mark.req("EMB-01", "MEM-02")
@@ -156,7 +156,7 @@ async def test_the_backfill_does_one_batch_of_its_callers_rows_and_says_what_is_
     model = use(Letters("one"))
     memory: Memory = open_memory(config)
     library = await memory.library()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
     await add_facts(library, ADA, "one", "two", "three")
     await add_facts(library, BOB, "of bob")
     call = memory.as_()
@@ -167,7 +167,7 @@ async def test_the_backfill_does_one_batch_of_its_callers_rows_and_says_what_is_
     assert (first.done, first.remaining, first.total, first.model) == (2, 1, 3, "test/one")
     second = await call("backfill_embeddings")
     assert (second.done, second.remaining, second.total) == (1, 0, 3)
-    assert await library.reembedding.remaining(BOB) == 1, "not another's"
+    assert await library.reembedding.count_missing(BOB) == 1, "not another's"
     by_person = await memory.as_person("bob")("backfill_embeddings")
     assert (by_person.done, by_person.remaining) == (1, 0)
 
@@ -177,27 +177,27 @@ async def test_a_row_that_changed_while_its_vector_was_made_keeps_none_of_the_ol
 ) -> None:
     model = use(Letters("one"))
     library = await open_memory(config).library()
-    await asyncio.wait_for(library.upkeep.looked(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
     changed, retired, same = await add_facts(library, ADA, "changed", "retired", "same")
     model.gate = asyncio.Event()
-    batch = asyncio.create_task(library.reembedding.batch(10))
+    batch = asyncio.create_task(library.reembedding.embed_batch(10))
     await asyncio.wait_for(model.waiting.wait(), 20)
     change = update(facts).where(facts.c.id == changed).values(fact="other words")
     retire = update(facts).where(facts.c.id == retired).values(retired_at=now())
     await library.database.write(lambda c: (c.execute(change), c.execute(retire)))
     model.gate.set()
     await batch
-    kept = await library.database.read(lambda c: vectors.get(c, "fact", [changed, retired, same], "test/one"))
+    kept = await library.database.read(lambda c: vectors.get_vectors(c, "fact", [changed, retired, same], "test/one"))
     assert set(kept) == {same}
-    assert await library.reembedding.batch(10) == 1
+    assert await library.reembedding.embed_batch(10) == 1
 
 
 @pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 async def test_the_upkeep_ends_also_when_it_was_woken_the_moment_before(memory: Memory) -> None:
     upkeep = (await memory.library()).upkeep
     for steps in range(5):
-        await asyncio.wait_for(upkeep.looked(), 30)
-        upkeep.wake()
+        await asyncio.wait_for(upkeep.wait_until_done(), 30)
+        upkeep.run_now()
         for _ in range(steps):
             await asyncio.sleep(0)
         await asyncio.wait_for(upkeep.stop(), 30)

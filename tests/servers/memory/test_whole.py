@@ -11,8 +11,8 @@ import pytest
 
 from annabelle.core.errors import NotFound
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.library import Library
-from annabelle.servers.memory.whole import Whole
+from annabelle.servers.memory.open_memory import OpenMemory
+from annabelle.servers.memory.vector_backfill import Uncancellable
 from annabelle.store.memory.owner import Owner
 from servers.memory.memories import MakeMemory
 
@@ -22,7 +22,7 @@ OWNER = Owner("owner", "annabelle")
 class Committed:
     """Holds every change back right after it was committed, until it is let go."""
 
-    def __init__(self, library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, library: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
         self._write, self._reached, self._gate = library.database.write, asyncio.Event(), asyncio.Event()
         self._passed = 0
         monkeypatch.setattr(library.database, "write", self)
@@ -49,10 +49,10 @@ class Committed:
         self._gate.set()
 
 
-async def _known_by_meaning(library: Library, text: str) -> list[int]:
-    vector = await library.vector([text])
+async def _known_by_meaning(library: OpenMemory, text: str) -> list[int]:
+    vector = await library.embed_or_none([text])
     assert vector is not None
-    return [row for row, cosine in library.search.similar(OWNER, vector[0], 5) if cosine > 0.95]
+    return [row for row, cosine in library.search.find_similar_facts(OWNER, vector[0], 5) if cosine > 0.95]
 
 
 @pytest.mark.req("MEM-03")
@@ -64,18 +64,18 @@ async def test_a_call_that_is_given_up_when_its_row_is_stored_is_known_to_search
     committed = Committed(library, monkeypatch)
 
     await committed.given_up_on(call("store_fact", fact="Plays the cello", category="preference"))
-    await library.whole.close()
+    await library.uncancellable.close()
     (fact,) = (await call("list_facts")).facts
     assert await _known_by_meaning(library, "Plays the cello") == [fact.id]
 
     await committed.given_up_on(hub("store_conversation", user_message="I bought a canoe", agent_response="Nice!"))
-    await library.whole.close()
+    await library.uncancellable.close()
     again = await hub("store_conversation", user_message="I bought a canoe", agent_response="Nice!")
-    found = await library.search.conversations(OWNER, "a boat to paddle", 1)
+    found = await library.search.search_conversations(OWNER, "a boat to paddle", 1)
     assert (again.status, [hit.row_id for hit in found.hits]) == ("known", [again.conversation_id])
 
     await committed.given_up_on(call("delete_fact", fact_id=fact.id))
-    await library.whole.close()
+    await library.uncancellable.close()
     assert await _known_by_meaning(library, "Plays the cello") == []
 
 
@@ -91,14 +91,14 @@ async def test_an_import_that_is_given_up_when_it_is_stored_is_known_to_search_a
 
     committed = Committed(library, monkeypatch)
     await committed.given_up_on(person("import_memory", file_path="facts.md"), after=2)  # begun and put aside
-    await library.whole.close()
+    await library.uncancellable.close()
 
     assert [fact.fact for fact in (await person("list_facts")).facts] == ["Sails a dinghy"]
     assert await _known_by_meaning(library, "Plays the cello") == []
 
 
 async def test_closing_waits_for_what_is_under_way_and_a_failure_is_told_to_whoever_asked() -> None:
-    whole, gate, done = Whole(), asyncio.Event(), list[str]()
+    whole, gate, done = Uncancellable(), asyncio.Event(), list[str]()
 
     async def work() -> None:
         await gate.wait()
@@ -108,8 +108,8 @@ async def test_closing_waits_for_what_is_under_way_and_a_failure_is_told_to_whoe
         raise NotFound("There is no such thing.")
 
     with pytest.raises(NotFound):
-        await whole.do(fail())
-    asking = asyncio.create_task(whole.do(work()))
+        await whole.run(fail())
+    asking = asyncio.create_task(whole.run(work()))
     await asyncio.sleep(0)
     asking.cancel()
     closing = asyncio.create_task(whole.close())

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from annabelle.core.errors import AnnabelleError, Conflict, InvalidArguments, NotAllowed, NotFound, TooLarge
 from annabelle.core.messages import now
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.notes.note_file import Note, read_note
+from annabelle.servers.notes.markdown import Note, parse_note
+from annabelle.servers.notes.notes_folder import MarkdownFile
 from annabelle.servers.notes.server import build
-from annabelle.servers.notes.shelf import Paper
 from servers.speaking import CallTool
 
 pytestmark = pytest.mark.req("SRV-ALL")
@@ -187,7 +187,7 @@ async def test_a_title_that_says_nothing_is_refused(ask: CallTool, title: str) -
 
 @given(st.text(max_size=300))
 def test_any_file_is_a_note(text: str) -> None:
-    note = read_note(Paper("Notes/a.md", "a.md", text, now()))
+    note = parse_note(MarkdownFile("Notes/a.md", "a.md", text, now()))
     assert note.id
     assert note.title
 
@@ -196,4 +196,4 @@ def test_any_file_is_a_note(text: str) -> None:
 def test_what_is_written_is_read_again(body: str) -> None:
     body = body.replace("\r", "").strip("\n")
     note = Note("n-0123456789", "A title", body, ("one", "two"), now().replace(microsecond=0), ("mood: good",))
-    assert read_note(Paper("Notes/a.md", "a.md", note.write(), now())) == note
+    assert parse_note(MarkdownFile("Notes/a.md", "a.md", note.to_markdown(), now())) == note

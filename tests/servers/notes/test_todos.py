@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from annabelle.core.errors import AnnabelleError, Conflict, InvalidArguments, NotFound
 from annabelle.core.messages import now
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.notes.list_file import read_list
+from annabelle.servers.notes.markdown import parse_list
+from annabelle.servers.notes.notes_folder import MarkdownFile
 from annabelle.servers.notes.server import build
-from annabelle.servers.notes.shelf import Paper
 from servers.speaking import CallTool
 
 pytestmark = pytest.mark.req("SRV-ALL")
@@ -163,14 +163,14 @@ async def test_an_item_that_says_nothing_is_refused(ask: CallTool, arguments: di
 
 def test_very_many_items_alike_each_have_an_id_of_their_own() -> None:
     """Comparing each with all others would take hours; the test's own time limit is the bound."""
-    found = read_list(Paper("Notes/Lists/a.md", "a.md", "- [ ] x\n" * 50_000, now()))
+    found = parse_list(MarkdownFile("Notes/Lists/a.md", "a.md", "- [ ] x\n" * 50_000, now()))
     assert len({item.id for item in found.items}) == 50_000
 
 
 @given(st.text(st.characters(exclude_characters="\r"), max_size=300))
 def test_any_file_is_a_list_and_is_stable_once_written(text: str) -> None:
-    first = read_list(Paper("Notes/Lists/a.md", "a.md", text, now()))
-    written = first.write()
-    second = read_list(Paper("Notes/Lists/a.md", "a.md", written, now()))
+    first = parse_list(MarkdownFile("Notes/Lists/a.md", "a.md", text, now()))
+    written = first.to_markdown()
+    second = parse_list(MarkdownFile("Notes/Lists/a.md", "a.md", written, now()))
     assert [item.id for item in second.items] == [item.id for item in first.items]
-    assert second.write() == written
+    assert second.to_markdown() == written

@@ -10,7 +10,7 @@ import pytest
 
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.call import Call, enter_call
-from annabelle.servers.onepassword.config import OnePasswordConfig
+from annabelle.servers.onepassword.command import OnePasswordConfig
 from annabelle.servers.onepassword.server import build
 from support.op_stand_in import StandIn
 

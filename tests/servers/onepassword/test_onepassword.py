@@ -17,8 +17,8 @@ from annabelle.core.errors import (
 )
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.call import Call, enter_call
-from annabelle.servers.onepassword.config import OnePasswordConfig
-from annabelle.servers.onepassword.handles import Handles, Holder, Secret
+from annabelle.servers.onepassword.command import OnePasswordConfig
+from annabelle.servers.onepassword.op_items import HandleHolder, HeldSecret, SecretHandles
 from annabelle.servers.onepassword.server import build
 from support.op_stand_in import CARD, NOTE, PASSWORD, StandIn
 from support.toolbox import alive, eventually
@@ -150,22 +150,22 @@ async def test_a_handle_is_good_for_the_one_who_asked_and_only_through_the_hub(v
 @pytest.mark.req("POL-06")
 def test_handles_expire_and_do_not_pile_up():
     now = [0.0]
-    handles = Handles(seconds=600, most=3, clock=lambda: now[0])
-    holder = Holder("annabelle", "owner")
-    first = handles.keep(Secret("Bank", "password", "v"), holder)
-    assert handles.find(first, holder).value == "v"
+    handles = SecretHandles(seconds=600, most=3, clock=lambda: now[0])
+    holder = HandleHolder("annabelle", "owner")
+    first = handles.issue(HeldSecret("Bank", "password", "v"), holder)
+    assert handles.resolve(first, holder).value == "v"
     now[0] = 600.0
     with pytest.raises(RetryByModel, match="no longer"):
-        handles.find(first, holder)
-    kept = [handles.keep(Secret("Bank", "password", str(n)), holder) for n in range(5)]
+        handles.resolve(first, holder)
+    kept = [handles.issue(HeldSecret("Bank", "password", str(n)), holder) for n in range(5)]
     assert len(handles) == 3
-    assert handles.find(kept[-1], holder).value == "4"
+    assert handles.resolve(kept[-1], holder).value == "4"
     with pytest.raises(RetryByModel):
-        handles.find(kept[0], holder)
+        handles.resolve(kept[0], holder)
 
 
 def test_a_secret_is_in_no_repr():
-    assert "hunter2" not in repr(Secret("Bank", "password", "hunter2"))
+    assert "hunter2" not in repr(HeldSecret("Bank", "password", "hunter2"))
     assert "tok-1" not in repr(OnePasswordConfig(environment={"OP_SERVICE_ACCOUNT_TOKEN": "tok-1"}))
 
 

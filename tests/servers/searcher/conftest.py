@@ -10,7 +10,7 @@ import pytest
 
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.net.addresses import Exceptions
+from annabelle.servers.kit.host_access import AllowedPrivateHosts
 from annabelle.servers.searcher.config import SearcherConfig
 from annabelle.servers.searcher.server import build
 from servers.searcher.doubles import KEY, BraveDouble, SearXNGDouble
@@ -73,7 +73,7 @@ async def searcher_with(configure: Configure, site: LocalWeb) -> AsyncIterator[C
     async with AsyncExitStack() as stack:
 
         def make(**changes: object) -> CallTool:
-            allowed = Exceptions.parse(f"127.0.0.1:{site.port}")
+            allowed = AllowedPrivateHosts.parse(f"127.0.0.1:{site.port}")
             server = build(configure(private_hosts=allowed, **changes))
             stack.push_async_callback(server.close)
             return caller(server)

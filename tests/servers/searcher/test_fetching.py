@@ -20,9 +20,9 @@ from annabelle.core.errors import (
     ToolTimeout,
     Unavailable,
 )
-from annabelle.servers.kit.net.addresses import Exceptions, Reach
-from annabelle.servers.kit.net.client import USER_AGENT
-from annabelle.servers.searcher.reading import desk
+from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
+from annabelle.servers.kit.http_client import USER_AGENT
+from annabelle.servers.searcher import reader_pool
 from annabelle.servers.searcher.robots import Robots, RobotsFile
 from annabelle.servers.searcher.server import build
 from servers.searcher.conftest import Configure, caller
@@ -279,7 +279,7 @@ async def test_one_process_reads_one_page_after_another(fetch: CallTool, site: L
 async def test_a_reader_without_work_goes_home(
     fetch: CallTool, site: LocalWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk, "_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(reader_pool, "_IDLE_SECONDS", 0.05)
     site.pages["/iron"] = Reply(ARTICLE.encode())
     await fetch("/iron")
     await eventually(lambda: not readers())
@@ -381,4 +381,4 @@ def nobody(configure: Configure) -> CallTool:
     async def nothing(host: str, port: int) -> list[str]:
         raise OSError("no such name")
 
-    return caller(build(configure(), reach=Reach(Exceptions(), nothing)))
+    return caller(build(configure(), reach=HostAccess(AllowedPrivateHosts(), nothing)))

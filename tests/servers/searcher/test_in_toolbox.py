@@ -38,7 +38,7 @@ async def toolbox(home: Home, site: LocalWeb, tmp_path: Path) -> AsyncIterator[T
         environment=environment,
         external_file=home.config / "external-mcps.json",
         manifest_folders=(ManifestFolder(folder, "annabelle.servers"),),
-        pace=QUICK,
+        limits=QUICK,
     )
     toolbox = Toolbox(config, MemoryJournal())
     await asyncio.wait_for(toolbox.start(), 60)

@@ -9,8 +9,7 @@ from ddgs import DDGS
 from ddgs.exceptions import RatelimitException
 
 from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderRateLimited
-from annabelle.servers.searcher.providers.chain import Chain
-from annabelle.servers.searcher.providers.keyless import Keyless, MetaSearch
+from annabelle.servers.searcher.provider_chain import KeylessProvider, MetaSearch, ProviderChain
 from annabelle.servers.searcher.server import build
 from servers.searcher.certificates import Authority
 from servers.searcher.conftest import Configure, caller
@@ -53,7 +52,7 @@ def search(double: EnginesDouble, authority: Authority, configure: Configure) ->
     def make() -> MetaSearch:
         return DDGS(proxy=f"http://127.0.0.1:{double.port}", timeout=5, verify=str(authority.file))
 
-    return caller(build(configure(), chain=Chain([Keyless(make)])))
+    return caller(build(configure(), chain=ProviderChain([KeylessProvider(make)])))
 
 
 async def test_pages_are_found_without_a_key(search: CallTool, double: EnginesDouble) -> None:
@@ -127,6 +126,6 @@ class Failing:
 async def test_a_limit_and_a_changed_page_are_told_apart(configure: Configure) -> None:
 
     for error, expected in ((RatelimitException("202"), ProviderRateLimited), (KeyError("x"), ProviderFailed)):
-        call = caller(build(configure(), chain=Chain([Keyless(lambda error=error: Failing(error))])))
+        call = caller(build(configure(), chain=ProviderChain([KeylessProvider(lambda error=error: Failing(error))])))
         with pytest.raises(expected):
             await call("web_search", query="x")

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.servers.searcher.kinds import kind_of
-from annabelle.servers.searcher.reading import pdf_text
-from annabelle.servers.searcher.reading.decoding import decode
-from annabelle.servers.searcher.reading.reader import read
+from annabelle.servers.searcher import pdf_text
+from annabelle.servers.searcher.document_reader import decode_document, read_document
+from annabelle.servers.searcher.fetch import kind_of
 from servers.searcher.documents import ARTICLE, pdf
 
 pytestmark = pytest.mark.req("SRV-SRC")
@@ -20,18 +19,18 @@ CHARSETS = ["utf-8", "latin-1", "utf-16", "shift_jis", "hex", "zip", "rot13", "i
 @settings(deadline=None, max_examples=60)
 @given(data=st.binary(max_size=300), charset=st.sampled_from(CHARSETS) | st.none(), declared=st.booleans())
 def test_any_bytes_become_text(data: bytes, charset: str | None, declared: bool) -> None:
-    assert isinstance(decode(data, charset, declared=declared), str)
+    assert isinstance(decode_document(data, charset, declared=declared), str)
 
 
 def test_a_text_cut_in_a_character_stays_in_its_encoding() -> None:
-    assert decode("grüße aus köln".encode(), None) == "grüße aus köln"
-    assert decode("süß".encode()[:2], None) == "s"
+    assert decode_document("grüße aus köln".encode(), None) == "grüße aus köln"
+    assert decode_document("süß".encode()[:2], None) == "s"
 
 
 @settings(deadline=None, max_examples=60)
 @given(data=st.binary(max_size=400))
 def test_any_bytes_are_read_as_html_or_refused(data: bytes) -> None:
-    answer = read({"kind": "html", "url": "https://x.example/", "charset": None, "links": True}, data)
+    answer = read_document({"kind": "html", "url": "https://x.example/", "charset": None, "links": True}, data)
     assert answer.keys() in ({"error"}, {"title", "content", "note"})
 
 
@@ -39,19 +38,19 @@ def test_any_bytes_are_read_as_html_or_refused(data: bytes) -> None:
 @given(start=st.integers(0, 700), junk=st.binary(max_size=50))
 def test_a_damaged_pdf_is_read_or_refused(start: int, junk: bytes) -> None:
     whole = pdf("some words")
-    answer = read({"kind": "pdf"}, whole[:start] + junk + whole[start + len(junk) :])
+    answer = read_document({"kind": "pdf"}, whole[:start] + junk + whole[start + len(junk) :])
     assert answer.keys() in ({"error"}, {"title", "content", "note"})
 
 
 def test_only_so_many_pages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf_text, "MAX_PAGES", 2)
-    answer = read({"kind": "pdf"}, pdf("one", "two", "three"))
+    answer = read_document({"kind": "pdf"}, pdf("one", "two", "three"))
     assert "three" not in (answer["content"] or "")
     assert answer["note"] == "Only 2 of 3 pages were read."
 
 
 def test_a_scanned_pdf_says_that_it_has_no_text() -> None:
-    assert read({"kind": "pdf"}, pdf(""))["note"] == "It has no text, only pictures of it."
+    assert read_document({"kind": "pdf"}, pdf(""))["note"] == "It has no text, only pictures of it."
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annabelle.servers.searcher.robots_rules import RobotsRules, Rule
+from annabelle.servers.searcher.robots import RobotsRule, RobotsRules
 
 pytestmark = pytest.mark.req("SRV-SRC")
 
@@ -53,7 +53,7 @@ def test_the_longest_rule_that_fits_counts(text: str, path: str, is_open: bool) 
 )
 def test_a_pattern_fits_what_it_says(pattern: str, path: str, ends: bool) -> None:
     meaning = re.compile("".join(".*" if char == "*" else re.escape(char) for char in pattern) + ("$" if ends else ""))
-    fits = Rule(pattern + ("$" if ends else ""), allow=False).fits(f"/{path}")
+    fits = RobotsRule(pattern + ("$" if ends else ""), allow=False).fits(f"/{path}")
     assert fits is (meaning.match(f"/{path}") is not None)
 
 

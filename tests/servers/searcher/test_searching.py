@@ -23,9 +23,9 @@ from annabelle.core.errors import (
 from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.searcher.config import SearcherConfig
-from annabelle.servers.searcher.freshness import Freshness
-from annabelle.servers.searcher.plain import one_line, visible
-from annabelle.servers.searcher.providers.spacing import Spacing
+from annabelle.servers.searcher.http_providers import RequestSpacing
+from annabelle.servers.searcher.plain_text import one_line, remove_invisible
+from annabelle.servers.searcher.search_provider import Freshness
 from annabelle.servers.searcher.server import build
 from servers.searcher.conftest import Configure, caller
 from servers.searcher.doubles import KEY, BraveDouble, SearXNGDouble, as_json
@@ -233,7 +233,7 @@ async def test_a_range_of_days_is_widened_where_only_spans_are_known(
     answer = await with_searxng("web_search", query="x", freshness=f"{today - timedelta(days=3)}to{today}")
     assert searxng.web.asked[0].query["time_range"] == "week"
     assert "the past week" in answer.note
-    assert Freshness.parse("2001-01-01to2001-02-01").covering() is None
+    assert Freshness.parse("2001-01-01to2001-02-01").shortest_span() is None
 
 
 async def test_a_password_in_the_address_of_searxng_goes_into_a_header(
@@ -281,18 +281,18 @@ class Clock:
 
 async def test_requests_at_once_are_kept_apart() -> None:
     clock = Clock()
-    spacing = Spacing(1.1, lambda: clock.now, clock.sleep)
-    await asyncio.gather(*(spacing.turn() for _ in range(4)))
+    spacing = RequestSpacing(1.1, lambda: clock.now, clock.sleep)
+    await asyncio.gather(*(spacing.wait_for_turn() for _ in range(4)))
     assert clock.turns == pytest.approx([101.1, 102.2, 103.3])
     clock.now = 200.0
-    await spacing.turn()
+    await spacing.wait_for_turn()
     assert len(clock.turns) == 3, "after a pause nobody waits"
-    spacing.hold(10)
-    await spacing.turn()
+    spacing.pause(10)
+    await spacing.wait_for_turn()
     assert clock.turns[-1] == pytest.approx(210.0)
-    spacing.hold(100)
+    spacing.pause(100)
     with pytest.raises(ProviderRateLimited, match="waiting for their turn"):
-        await spacing.turn()
+        await spacing.wait_for_turn()
 
 
 async def test_a_source_that_is_asked_too_often_says_how_long_to_wait(configure: Configure, brave: BraveDouble) -> None:
@@ -309,7 +309,7 @@ def test_a_searxng_address_that_is_none_is_a_mistake_of_the_settings(
 ) -> None:
     monkeypatch.setenv("SEARXNG_URL", address)
     with pytest.raises(ConfigMistake, match="SEARXNG_URL"):
-        SearcherConfig.of(own_settings(), config)
+        SearcherConfig.from_settings(own_settings(), config)
 
 
 @settings(deadline=None, max_examples=60)
@@ -318,4 +318,4 @@ def test_words_from_outside_become_one_short_line(text: str, limit: int) -> None
     line = one_line(text, limit)
     assert len(line) <= limit
     assert line.replace("\u200c", "").replace("\u200d", "").isprintable()
-    assert visible(line) == line
+    assert remove_invisible(line) == line

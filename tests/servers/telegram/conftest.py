@@ -12,7 +12,7 @@ from annabelle.core.connections import TelegramAccount, write_connection
 from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.telegram.config import TelegramConfig
+from annabelle.servers.telegram.api import TelegramConfig
 from annabelle.servers.telegram.mtproto.client import TelethonApi
 from annabelle.servers.telegram.server import build
 from servers.speaking import CallTool

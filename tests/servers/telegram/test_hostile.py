@@ -6,8 +6,8 @@ import pytest
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.kit.result import success
 from annabelle.servers.kit.server import MAX_RESULT_BYTES
+from annabelle.servers.kit.tools import success
 from servers.hostile_arguments import cases, plausible
 from support.telegram_double import TelegramDouble
 

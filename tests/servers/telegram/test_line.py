@@ -26,8 +26,8 @@ from annabelle.core.errors import (
 )
 from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.telegram import line
-from annabelle.servers.telegram.config import TelegramConfig
+from annabelle.servers.telegram import connection
+from annabelle.servers.telegram.api import TelegramConfig
 from annabelle.servers.telegram.mtproto import client
 from annabelle.servers.telegram.mtproto.client import TelethonApi, make_api
 from annabelle.servers.telegram.server import build
@@ -159,7 +159,7 @@ async def test_a_failure_between_the_parts_of_a_text_says_what_went_out(
             raise errors.FloodWaitError(request=None, capture=9)
         await step(what)
 
-    monkeypatch.setattr(telegram, "step", third_breaks)
+    monkeypatch.setattr(telegram, "report_step", third_breaks)
     with pytest.raises(TooManyRequests) as caught:
         await tool("send_message", chat_id="@ada", message="word " * 2400)
     assert caught.value.message.startswith("Only 2 of 3 parts were sent (messages 1, 2). Telegram asks to wait 9")
@@ -185,12 +185,12 @@ async def test_a_cancelled_call_ends_at_once_and_the_line_stays_good(telegram: T
 async def test_a_telegram_that_does_not_answer_is_given_up(
     telegram: TelegramDouble, tool: CallTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(line, "CONNECT_SECONDS", 0.01)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.01)
     telegram.gate = asyncio.Event()
     with pytest.raises(Unavailable, match="did not answer in time"):
         await tool("get_me")
     telegram.gate = None
-    monkeypatch.setattr(line, "CONNECT_SECONDS", 10)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 10)
     assert (await tool("get_me")).name == "Me"
 
 

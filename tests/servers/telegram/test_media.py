@@ -9,7 +9,7 @@ import pytest
 from annabelle.core.errors import AnnabelleError, Conflict, InvalidArguments, NotAllowed, NotFound, TooLarge
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import enter_call
-from annabelle.servers.telegram import media
+from annabelle.servers.telegram import messages
 from servers.speaking import CallTool
 from support.telegram_double import TelegramDouble
 
@@ -41,7 +41,7 @@ async def test_what_may_not_be_read_is_not_sent(
         with pytest.raises(AnnabelleError):
             await tool("send_media", chat_id="@ada", file_path=path)
     (files / "big").write_bytes(b"x" * 2000)
-    monkeypatch.setattr(media, "MAX_BYTES", 1000)
+    monkeypatch.setattr(messages, "MAX_BYTES", 1000)
     with pytest.raises(TooLarge):
         await tool("send_media", chat_id="@ada", file_path="big")
     assert telegram.requests == []
@@ -81,7 +81,7 @@ async def test_a_download_that_can_not_be_is_refused_and_leaves_nothing(
         await tool("download_media", chat_id="11", message_id=999, output_path="a.bin")
     with pytest.raises(NotAllowed):
         await tool("download_media", chat_id="11", message_id=file.id, output_path="/etc/a.bin")
-    monkeypatch.setattr(media, "MAX_BYTES", 1000)
+    monkeypatch.setattr(messages, "MAX_BYTES", 1000)
     with pytest.raises(TooLarge, match="3000 bytes"):
         await tool("download_media", chat_id="11", message_id=file.id, output_path="a.bin")
     telegram.messages[11][-1].file.media.size = 10  # Telegram said less than it then sends

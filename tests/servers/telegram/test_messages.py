@@ -7,7 +7,7 @@ import pytest
 from annabelle.core.errors import InvalidArguments, NotFound
 from annabelle.servers.kit import Call
 from annabelle.servers.kit.call import enter_call
-from annabelle.servers.telegram.splitting import MOST, split
+from annabelle.servers.telegram.messages import MAX_MESSAGE_UNITS, split_message
 from servers.speaking import CallTool
 from support.telegram_double import ME, TelegramDouble
 
@@ -45,9 +45,9 @@ async def test_a_long_text_goes_in_parts_that_lose_nothing(telegram: TelegramDou
 
 @pytest.mark.parametrize("text", ["x" * 10_000, "🎉" * 5000, "a b\n" * 3000, "\n\n" * 9000 + "end", "one. two. " * 900])
 def test_no_part_is_too_long_or_empty(text: str) -> None:
-    parts = split(text)
+    parts = split_message(text)
     assert all(part.strip() for part in parts)
-    assert all(len(part.encode("utf-16-le")) // 2 <= MOST for part in parts)
+    assert all(len(part.encode("utf-16-le")) // 2 <= MAX_MESSAGE_UNITS for part in parts)
     assert "".join("".join(parts).split()) == "".join(text.split())
 
 

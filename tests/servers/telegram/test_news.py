@@ -11,10 +11,10 @@ import pytest
 from annabelle.core.errors import InvalidArguments, NotFound, StorageTrouble
 from annabelle.servers.kit import Call, ToolServer
 from annabelle.servers.kit.call import enter_call
-from annabelle.servers.telegram import news
-from annabelle.servers.telegram.config import TelegramConfig
+from annabelle.servers.telegram import new_messages
+from annabelle.servers.telegram.api import TelegramConfig
 from annabelle.servers.telegram.mtproto.client import TelethonApi
-from annabelle.servers.telegram.news import News
+from annabelle.servers.telegram.new_messages import NewMessages
 from annabelle.servers.telegram.server import build
 from servers.speaking import CallTool
 from support.telegram_double import ME, TelegramDouble
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.req("SRV-TEL")
 SUMMER = -21
 
 
-def told(found: News) -> dict[str, list[str]]:
+def told(found: NewMessages) -> dict[str, list[str]]:
     return {chat.chat_id: [message.content for message in chat.messages] for chat in found.chats}
 
 
@@ -81,7 +81,7 @@ async def test_subscribed_chats_are_told_from_the_subscription_on(telegram: Tele
 async def test_more_than_fits_is_told_in_order_and_nothing_is_lost(
     telegram: TelegramDouble, tool: CallTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(news, "MAX_NEW", 4)
+    monkeypatch.setattr(new_messages, "MAX_NEW", 4)
     for number in range(7):
         telegram.write(11, str(number))
         telegram.write(11, "mine", sender=ME)

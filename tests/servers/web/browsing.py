@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.web.house import House
-from annabelle.servers.web.session import Session
+from annabelle.servers.web.browser_pool import BrowserPool
+from annabelle.servers.web.browser_session import BrowserSession
 
 
 @dataclass(frozen=True, slots=True)
 class Web:
     """A browser server of this process, called without a protocol in between."""
 
-    house: House
+    house: BrowserPool
     server: ToolServer
     workspace: Path
 
@@ -44,22 +44,22 @@ class Web:
         raise AssertionError(f"nothing was told of {what}")
 
     @asynccontextmanager
-    async def hasty(self, **seconds: float) -> AsyncGenerator[Session]:
+    async def hasty(self, **seconds: float) -> AsyncGenerator[BrowserSession]:
         """Less patience in the current tab, for what is meant to take too long."""
-        async with self.house.use() as session:
-            tab = await session.tab()
-        before = tab.patience, session.patience
-        session.patience = tab.patience = replace(session.patience, **seconds)
+        async with self.house.use_session() as session:
+            tab = await session.current_tab()
+        before = tab.timeouts, session.timeouts
+        session.timeouts = tab.timeouts = replace(session.timeouts, **seconds)
         try:
             yield session
         finally:
-            tab.patience, session.patience = before
+            tab.timeouts, session.timeouts = before
 
     async def fresh(self) -> None:
         """One empty tab, and nothing untold."""
-        async with self.house.use() as session:
+        async with self.house.use_session() as session:
             old = list(session.tabs)
             await session.new_tab()
             for tab in old:
-                await session.shut(tab)
-            session.news()
+                await session.close_tab(tab)
+            session.take_notices()

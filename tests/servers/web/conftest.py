@@ -12,14 +12,14 @@ import pytest_asyncio
 
 from annabelle.core.home import Home
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.net.addresses import Exceptions, Reach, resolve_by_system
-from annabelle.servers.web.config import BrowserConfig, Patience
-from annabelle.servers.web.house import House
+from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess, resolve_by_system
+from annabelle.servers.web.browser_pool import BrowserPool
+from annabelle.servers.web.config import BrowserConfig, BrowserTimeouts
 from annabelle.servers.web.server import assemble
 from servers.web.browsing import Web
 from servers.web.pages import Site
 
-PATIENCE = Patience(action=4, navigation=6, settle=2)
+PATIENCE = BrowserTimeouts(action=4, navigation=6, settle=2)
 
 Names = dict[str, list[str]]
 MakeConfig = Callable[..., BrowserConfig]
@@ -81,7 +81,7 @@ def make_config(open_site: Site) -> MakeConfig:
         )
         opened = f"127.0.0.1:{open_site.port},site.test:{open_site.port}"
         config = BrowserConfig(
-            profiles=home.data / "browser", files=files, exceptions=Exceptions.parse(opened), patience=PATIENCE
+            profiles=home.data / "browser", files=files, exceptions=AllowedPrivateHosts.parse(opened), timeouts=PATIENCE
         )
         return replace(config, **changes)
 
@@ -97,7 +97,7 @@ async def shared(make_config: MakeConfig, names: Names, tmp_path_factory: pytest
         return [answers.pop(0) if len(answers) > 1 else answers[0]]
 
     config = make_config(tmp_path_factory.mktemp("web"))
-    house = House(config, Reach(config.exceptions, resolve))
+    house = BrowserPool(config, HostAccess(config.exceptions, resolve))
     web = Web(house, assemble(house), config.files.workspace)
     await web("tabs", action="list")  # started here, so that it belongs to no single test
     yield web
@@ -119,7 +119,7 @@ async def make_web(make_config: MakeConfig, tmp_path: Path) -> AsyncIterator[Cal
 
     def make(**changes: object) -> Web:
         config = make_config(tmp_path / "own-home", **changes)
-        house = House(config)
+        house = BrowserPool(config)
         made.append(Web(house, assemble(house), config.files.workspace))
         return made[-1]
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from annabelle.core.errors import AnnabelleError
-from annabelle.servers.kit.result import success
+from annabelle.servers.kit.tools import success
 from servers.hostile_arguments import cases
 from servers.web.browsing import Web
 from servers.web.pages import Site

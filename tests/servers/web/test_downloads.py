@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from annabelle.servers.web import downloads
-from annabelle.servers.web.profile import INCOMING, profile_of
+from annabelle.servers.web import browser_session
+from annabelle.servers.web.browser_launcher import INCOMING, profile_folder
 from servers.web.browsing import Web
 from servers.web.pages import Site
 
@@ -70,10 +70,10 @@ async def test_a_program_is_refused_and_said_so(web: Web, site: Site) -> None:
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
 async def test_a_file_that_is_too_large_is_stopped(web: Web, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "MAX_BYTES", 1000)
+    monkeypatch.setattr(browser_session, "MAX_BYTES", 1000)
     site.pages["/large"] = (200, {"Content-Disposition": "attachment; filename=large.bin"}, b"x" * 5000)
     done = await web("navigate", url=f"{site.url}/large")
     await web.told("larger than 1000 bytes", done.news)
     assert not (web.workspace / "Downloads/large.bin").exists()
-    incoming = profile_of(web.house.config.profiles, "people") / INCOMING
+    incoming = profile_folder(web.house.config.profiles, "people") / INCOMING
     assert not list(incoming.iterdir()), "nothing is left where it came in"

@@ -12,15 +12,14 @@ import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annabelle.servers.kit.net.addresses import Exceptions, Reach
-from annabelle.servers.web.gate import MARK, Gate
-from annabelle.servers.web.heads import BadHead, connect_target, plain_target
+from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
+from annabelle.servers.web.proxy import PROXY_HEADER, BadHttpHead, EgressProxy, connect_target, plain_target
 from servers.web.pages import Site
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def gate(site: Site) -> AsyncIterator[tuple[Gate, int]]:
-    made = Gate(Reach(Exceptions.parse(f"127.0.0.1:{site.port}")))
+async def gate(site: Site) -> AsyncIterator[tuple[EgressProxy, int]]:
+    made = EgressProxy(HostAccess(AllowedPrivateHosts.parse(f"127.0.0.1:{site.port}")))
     port = urlsplit(await made.start()).port
     assert port is not None
     yield made, port
@@ -37,12 +36,12 @@ async def _ask(port: int, request: bytes) -> bytes:
     return answer
 
 
-def _key(gate: Gate) -> bytes:
+def _key(gate: EgressProxy) -> bytes:
     return b"Proxy-Authorization: Basic " + base64.b64encode(f"{gate.user}:{gate.password}".encode())
 
 
 @pytest.mark.req("SRV-BRW")
-async def test_no_other_program_of_this_machine_uses_the_gate(gate: tuple[Gate, int], site: Site) -> None:
+async def test_no_other_program_of_this_machine_uses_the_gate(gate: tuple[EgressProxy, int], site: Site) -> None:
     wrong = b"Proxy-Authorization: Basic " + base64.b64encode(b"annabelle:guess")
     for key in (b"X: y", wrong):
         for line in (f"GET {site.url}/ HTTP/1.1", f"CONNECT 127.0.0.1:{site.port} HTTP/1.1"):
@@ -52,7 +51,7 @@ async def test_no_other_program_of_this_machine_uses_the_gate(gate: tuple[Gate, 
 
 
 @pytest.mark.req("SRV-BRW")
-async def test_a_request_is_passed_on_without_what_is_the_gates(gate: tuple[Gate, int], site: Site) -> None:
+async def test_a_request_is_passed_on_without_what_is_the_gates(gate: tuple[EgressProxy, int], site: Site) -> None:
     site.pages["/a"] = "content"
     request = f"POST {site.url}/a?b=c HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nProxy-Connection: keep-alive\r\n"
     answer = await asyncio.wait_for(_one(gate[1], request.encode() + _key(gate[0]) + b"\r\n\r\nbody"), 10)
@@ -85,7 +84,7 @@ async def test_a_name_is_looked_up_once_and_the_very_address_that_was_judged_is_
         asked.append(host)
         return ["127.0.0.1"]
 
-    gate = Gate(Reach(Exceptions.parse(f"127.0.0.1:{site.port}"), judged))
+    gate = EgressProxy(HostAccess(AllowedPrivateHosts.parse(f"127.0.0.1:{site.port}"), judged))
     site.pages["/"] = "content"
     port = urlsplit(await gate.start()).port
     assert port is not None
@@ -99,7 +98,7 @@ async def test_a_name_is_looked_up_once_and_the_very_address_that_was_judged_is_
 
 
 @pytest.mark.req("SRV-BRW")
-async def test_what_browsers_overlook_is_overlooked(gate: tuple[Gate, int]) -> None:
+async def test_what_browsers_overlook_is_overlooked(gate: tuple[EgressProxy, int]) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(
@@ -109,18 +108,18 @@ async def test_what_browsers_overlook_is_overlooked(gate: tuple[Gate, int]) -> N
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    gate[0].reach = Reach(Exceptions.parse(f"127.0.0.1:{port}"))
+    gate[0].host_access = HostAccess(AllowedPrivateHosts.parse(f"127.0.0.1:{port}"))
     request = f"GET http://127.0.0.1:{port} HTTP/1.1\r\n".encode() + _key(gate[0]) + b"\r\n\r\n"
     assert await _ask(gate[1], request) == b"HTTP/1.0 200 \r\nX: y\r\nConnection: close\r\n\r\nbody"
     server.close()
 
 
 @pytest.mark.req("SRV-BRW")
-async def test_a_refusal_is_marked_as_the_gates_own(gate: tuple[Gate, int], private: Site) -> None:
+async def test_a_refusal_is_marked_as_the_gates_own(gate: tuple[EgressProxy, int], private: Site) -> None:
     request = f"GET {private.url}/ HTTP/1.1\r\n".encode() + _key(gate[0]) + b"\r\n\r\n"
     answer = await _ask(gate[1], request)
     assert answer.startswith(b"HTTP/1.1 403 ")
-    assert f"{MARK}: {gate[0].mark}".encode() in answer
+    assert f"{PROXY_HEADER}: {gate[0].own_mark}".encode() in answer
     assert gate[0].refusals[-1].error.code == "not_allowed"
     assert private.connections == 0
 
@@ -139,13 +138,15 @@ async def test_a_refusal_is_marked_as_the_gates_own(gate: tuple[Gate, int], priv
         b"GET http://127.0.0.1:1/ HTTP/1.1\r\nno colon",
     ],
 )
-async def test_what_is_no_request_to_a_proxy_ends_the_connection(gate: tuple[Gate, int], request_line: bytes) -> None:
+async def test_what_is_no_request_to_a_proxy_ends_the_connection(
+    gate: tuple[EgressProxy, int], request_line: bytes
+) -> None:
     answer = await _ask(gate[1], request_line + b"\r\n" + _key(gate[0]) + b"\r\n\r\n")
     assert answer == b""
 
 
 @pytest.mark.req("SRV-BRW")
-async def test_the_browsers_own_questions_go_nowhere(gate: tuple[Gate, int]) -> None:
+async def test_the_browsers_own_questions_go_nowhere(gate: tuple[EgressProxy, int]) -> None:
     request = b"CONNECT content-autofill.googleapis.com:443 HTTP/1.1\r\n" + _key(gate[0]) + b"\r\n\r\n"
     assert (await _ask(gate[1], request)).startswith(b"HTTP/1.1 403 ")
     assert not gate[0].refusals, "no page asked for it, so no result mentions it"
@@ -157,7 +158,7 @@ def test_any_target_is_read_or_refused(blob: bytes) -> None:
     for read in (connect_target, plain_target):
         try:
             target = read(blob)
-        except BadHead:
+        except BadHttpHead:
             continue
         assert target.host
         assert 0 <= target.port <= 65535

@@ -101,8 +101,8 @@ async def test_a_page_that_closes_itself_leaves_a_usable_browser(web: Web, site:
 async def test_a_page_that_crashes_is_replaced_by_an_empty_tab(web: Web, site: Site) -> None:
     site.pages["/"] = "<title>Fine</title>"
     await web("navigate", url=f"{site.url}/")
-    async with web.house.use() as session:
-        tab = await session.tab()
+    async with web.house.use_session() as session:
+        tab = await session.current_tab()
         crashed = asyncio.Event()
         tab.page.on("crash", lambda _page: crashed.set())
         channel = await tab.channel()
@@ -120,7 +120,7 @@ async def test_a_page_that_hangs_is_closed_by_the_next_call(web: Web, site: Site
     site.pages |= {"/": "<title>Hang</title>", "/hangs": ""}
     await web("navigate", url=f"{site.url}/")
     async with web.hasty(action=0.3) as session:
-        await (await session.tab()).page.evaluate(HANG)
+        await (await session.current_tab()).page.evaluate(HANG)
         await eventually(lambda: "/hangs" in site.asked)
         with pytest.raises(ToolTimeout):
             await web("read")

@@ -16,8 +16,8 @@ import pytest
 
 from annabelle.core.errors import TooManyRequests, Unavailable
 from annabelle.servers.kit.call import Call, enter_call
-from annabelle.servers.web import finding, house, launching
-from annabelle.servers.web.profile import prepare_profile, profile_of
+from annabelle.servers.web import browser_launcher, browser_pool, config
+from annabelle.servers.web.browser_launcher import prepare_profile, profile_folder
 from servers.web.browsing import Web
 from servers.web.pages import Site
 
@@ -63,13 +63,13 @@ async def _as(agent: str, call: Callable[[], Awaitable[Any]]) -> Any:
 async def test_each_agent_keeps_its_own_logins_and_browsers_are_few(
     make_web: MakeWeb, own_site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(house, "MAX_BROWSERS", 1)
+    monkeypatch.setattr(browser_pool, "MAX_BROWSERS", 1)
     web = make_web()
     profiles = web.house.config.profiles
     await _as("anna", lambda: web("navigate", url=f"{own_site.url}/"))
     other = await _as("Bert/../../etc", lambda: web("navigate", url=f"{own_site.url}/cookie"))
     assert other.title == "False"
-    assert {path.name for path in profiles.iterdir()} == {"anna", profile_of(profiles, "Bert/../../etc").name}
+    assert {path.name for path in profiles.iterdir()} == {"anna", profile_folder(profiles, "Bert/../../etc").name}
     assert not _processes(profiles / "anna"), "the one that was idle made room"
     web.house.config = replace(web.house.config, idle_seconds=0.2)
     again = await _as("anna", lambda: web("navigate", url=f"{own_site.url}/cookie"))
@@ -91,8 +91,8 @@ async def test_a_browser_that_is_about_to_start_counts_too(make_web: MakeWeb, mo
         await enough.wait()
         raise Unavailable("It did not start.")
 
-    monkeypatch.setattr(house, "MAX_BROWSERS", 1)
-    monkeypatch.setattr(launching.Driver, "launch", launch)
+    monkeypatch.setattr(browser_pool, "MAX_BROWSERS", 1)
+    monkeypatch.setattr(browser_launcher.BrowserLauncher, "launch", launch)
     web = make_web()
     first = asyncio.ensure_future(_as("anna", lambda: web("tabs", action="list")))
     async with asyncio.timeout(10):
@@ -108,8 +108,8 @@ async def test_a_browser_that_is_about_to_start_counts_too(make_web: MakeWeb, mo
 async def test_a_killed_browser_is_replaced_and_that_is_said(make_web: MakeWeb, own_site: Site) -> None:
     web = make_web()
     await web("navigate", url=f"{own_site.url}/")
-    profile = profile_of(web.house.config.profiles, "people")
-    async with web.house.use() as session:
+    profile = profile_folder(web.house.config.profiles, "people")
+    async with web.house.use_session() as session:
         ended = asyncio.Event()
         session.context.on("close", lambda _context: ended.set())
         _browser(profile).kill()
@@ -127,7 +127,7 @@ async def test_a_killed_browser_is_replaced_and_that_is_said(make_web: MakeWeb, 
 async def test_a_killed_driver_is_started_again(make_web: MakeWeb, own_site: Site) -> None:
     web = make_web()
     await web("navigate", url=f"{own_site.url}/")
-    profile = profile_of(web.house.config.profiles, "people")
+    profile = profile_folder(web.house.config.profiles, "people")
     drivers = [one for one in psutil.Process().children() if _browser(profile) in one.children()]
     assert len(drivers) == 1
     drivers[0].kill()
@@ -140,14 +140,14 @@ async def test_a_killed_driver_is_started_again(make_web: MakeWeb, own_site: Sit
 async def test_a_cancelled_start_leaves_one_browser_that_the_next_call_uses(make_web: MakeWeb, own_site: Site) -> None:
     web = make_web()
     started = asyncio.Event()
-    launch = launching.Driver.launch
+    launch = browser_launcher.BrowserLauncher.launch
 
-    async def watched(self: launching.Driver, *arguments: object) -> object:
+    async def watched(self: browser_launcher.BrowserLauncher, *arguments: object) -> object:
         started.set()
         return await launch(self, *arguments)  # pyright: ignore
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launching.Driver, "launch", watched)
+        patch.setattr(browser_launcher.BrowserLauncher, "launch", watched)
         first = asyncio.ensure_future(web("navigate", url=f"{own_site.url}/"))
         async with asyncio.timeout(10):
             await started.wait()
@@ -155,7 +155,7 @@ async def test_a_cancelled_start_leaves_one_browser_that_the_next_call_uses(make
         with pytest.raises(asyncio.CancelledError):
             await first
     assert (await web("navigate", url=f"{own_site.url}/")).title == "Hello"
-    profile = profile_of(web.house.config.profiles, "people")
+    profile = profile_folder(web.house.config.profiles, "people")
     mains = [one for one in _processes(profile) if f"--user-data-dir={profile}" in one.info["cmdline"]]
     assert len([one for one in mains if not any(word.startswith("--type=") for word in one.info["cmdline"])]) == 1
 
@@ -176,7 +176,7 @@ async def test_locks_of_a_browser_that_is_gone_are_cleared(tmp_path: Path) -> No
 @pytest.mark.req("SRV-BRW")
 def test_no_two_agents_share_a_profile(tmp_path: Path) -> None:
     names = ["anna", "Anna", "anna/", "../anna", "", "a" * 500, "a" * 499, "ä", "\udcff", ".", "..", "con\x00"]
-    found = [profile_of(tmp_path, name) for name in names]
+    found = [profile_folder(tmp_path, name) for name in names]
     assert len({str(path).lower() for path in found}) == len(names)
     assert all(path.parent == tmp_path for path in found)
 
@@ -212,7 +212,7 @@ async def test_the_browser_in_use_is_named_and_nothing_is_installed(make_web: Ma
 async def test_without_the_driver_it_is_said_what_to_install(
     make_web: MakeWeb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(config.importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(Unavailable) as refused:
         await make_web()("snapshot")
     assert refused.value.hint == "Run: pip install 'annabelle[browser]'"

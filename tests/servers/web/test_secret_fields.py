@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.core.errors import NotAllowed, RetryByModel
 from annabelle.servers.kit.call import Call, enter_call
-from annabelle.servers.web.addresses import same_site
+from annabelle.servers.web.navigate import same_site
 from servers.web.browsing import Web
 from servers.web.pages import Site
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from annabelle.servers.web.traces import forget_typed, keep_quiet
+from annabelle.servers.web.browser_launcher import disable_form_memory, remove_typed_traces
 
 pytestmark = pytest.mark.req("SRV-BRW", "POL-06")
 
@@ -21,14 +21,14 @@ def profile(tmp_path: Path) -> Path:
 
 
 def test_what_repeats_typed_words_goes_and_logins_stay(profile: Path):
-    forget_typed(profile)
+    remove_typed_traces(profile)
     assert sorted(path.name for path in (profile / "Default").iterdir()) == ["Cookies", "Login State"]
 
 
 def test_forms_are_not_remembered_and_other_preferences_stay(profile: Path):
     file = profile / "Default" / "Preferences"
     file.write_text(json.dumps({"autofill": {"enabled": True, "kept": 1}, "zoom": 2}))
-    keep_quiet(profile)
+    disable_form_memory(profile)
     known = json.loads(file.read_text())
     assert known["autofill"] == {"enabled": False, "kept": 1, "profile_enabled": False, "credit_card_enabled": False}
     assert (known["zoom"], known["credentials_enable_service"]) == (2, False)
@@ -38,10 +38,10 @@ def test_forms_are_not_remembered_and_other_preferences_stay(profile: Path):
 def test_damaged_preferences_are_made_anew(profile: Path, damage: str):
     file = profile / "Default" / "Preferences"
     file.write_text(damage)
-    keep_quiet(profile)
+    disable_form_memory(profile)
     assert json.loads(file.read_text())["autofill"]["enabled"] is False
 
 
 def test_a_profile_that_is_not_there_yet_gets_its_preferences(tmp_path: Path):
-    keep_quiet(tmp_path / "new")
+    disable_form_memory(tmp_path / "new")
     assert (tmp_path / "new" / "Default" / "Preferences").exists()

@@ -12,30 +12,29 @@ import pytest
 
 from annabelle.core.errors import AlreadyRunning, StorageTrouble
 from annabelle.core.home import Home
-from annabelle.store.audit.chain import Limits, Note, moment
-from annabelle.store.audit.places import AuditPlaces
-from annabelle.store.audit.reading import Wanted, latest
-from annabelle.store.audit.verify import Verdict, verify
+from annabelle.store.audit.chain import AuditLimits, AuditNote, timestamp_now
+from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
+from annabelle.store.audit.verification import AuditVerification, verify_audit
 from store.audit.conftest import chain_at, write
 
 Lines = list[bytes]
 
 
-def rewrite(places: AuditPlaces, change: Callable[[Lines], Lines]) -> Verdict:
+def rewrite(places: AuditPaths, change: Callable[[Lines], Lines]) -> AuditVerification:
     lines = places.active.read_bytes().splitlines(keepends=True)
     places.active.write_bytes(b"".join(change(lines)))
-    return verify(places)
+    return verify_audit(places)
 
 
-def found(verdict: Verdict) -> tuple[str, int | None, int | None]:
+def found(verdict: AuditVerification) -> tuple[str, int | None, int | None]:
     assert verdict.problem is not None
     return verdict.problem.fault, verdict.problem.line, verdict.problem.n
 
 
 @pytest.mark.req("TRU-08")
-def test_an_untouched_audit_is_good_and_says_how_far_it_goes(ten: AuditPlaces) -> None:
-    verdict = verify(ten)
-    assert verdict.good
+def test_an_untouched_audit_is_good_and_says_how_far_it_goes(ten: AuditPaths) -> None:
+    verdict = verify_audit(ten)
+    assert verdict.is_intact
     assert (verdict.records, verdict.first, verdict.last and verdict.last.n) == (10, 1, 10)
 
 
@@ -55,7 +54,7 @@ def test_an_untouched_audit_is_good_and_says_how_far_it_goes(ten: AuditPlaces) -
     ],
 )
 def test_the_first_record_that_does_not_fit_is_named_with_its_line(
-    ten: AuditPlaces, change: Callable[[Lines], Lines], fault: str, line: int, n: int | None
+    ten: AuditPaths, change: Callable[[Lines], Lines], fault: str, line: int, n: int | None
 ) -> None:
     verdict = rewrite(ten, change)
     assert found(verdict) == (fault, line, n)
@@ -64,101 +63,101 @@ def test_the_first_record_that_does_not_fit_is_named_with_its_line(
 
 
 @pytest.mark.req("TRU-08")
-def test_no_byte_of_any_record_can_be_edited_unseen(places: AuditPlaces) -> None:
+def test_no_byte_of_any_record_can_be_edited_unseen(places: AuditPaths) -> None:
     write(places, 2)
     whole = places.active.read_bytes()
     for position in range(len(whole)):
         edited = whole[position] ^ 1
         places.active.write_bytes(whole[:position] + bytes([edited]) + whole[position + 1 :])
-        verdict = verify(places)
-        assert not verdict.good, f"byte {position} was edited"
+        verdict = verify_audit(places)
+        assert not verdict.is_intact, f"byte {position} was edited"
 
 
 @pytest.mark.req("TRU-08")
-def test_records_made_anew_with_another_key_are_not_taken_for_ours(ten: AuditPlaces) -> None:
+def test_records_made_anew_with_another_key_are_not_taken_for_ours(ten: AuditPaths) -> None:
     ten.key.write_bytes(b"0" * 64)
     ten.head.unlink()
-    assert found(verify(ten)) == ("altered", 1, 1)
+    assert found(verify_audit(ten)) == ("altered", 1, 1)
     ten.key.unlink()
-    assert found(verify(ten)) == ("no_key", None, None)
+    assert found(verify_audit(ten)) == ("no_key", None, None)
 
 
 @pytest.mark.req("TRU-08")
-def test_a_head_that_is_gone_or_altered_is_told_also_after_the_next_start(ten: AuditPlaces) -> None:
+def test_a_head_that_is_gone_or_altered_is_told_also_after_the_next_start(ten: AuditPaths) -> None:
     head = ten.head.read_bytes()
     ten.head.write_bytes(head.replace(b'"n": 10', b'"n": 09'))
-    assert found(verify(ten))[0] == "head"
+    assert found(verify_audit(ten))[0] == "head"
     ten.head.unlink()
-    assert found(verify(ten))[0] == "head"
+    assert found(verify_audit(ten))[0] == "head"
     write(ten, 1)
-    assert found(verify(ten)) == ("head", 11, 11)
+    assert found(verify_audit(ten)) == ("head", 11, 11)
 
 
 @pytest.mark.req("TRU-08")
-def test_an_audit_that_is_gone_altogether_is_missed_also_after_the_next_start(ten: AuditPlaces) -> None:
+def test_an_audit_that_is_gone_altogether_is_missed_also_after_the_next_start(ten: AuditPaths) -> None:
     ten.active.unlink()
     ten.head.unlink()
-    assert found(verify(ten))[0] == "head"
+    assert found(verify_audit(ten))[0] == "head"
     write(ten, 3)
-    assert found(verify(ten)) == ("head", 1, 1)
+    assert found(verify_audit(ten)) == ("head", 1, 1)
 
 
 @pytest.mark.req("TRU-08")
-def test_a_first_start_on_a_full_disk_is_no_tampering(places: AuditPlaces, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_start_on_a_full_disk_is_no_tampering(places: AuditPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("annabelle.store.audit.key.write_atomically", full)
+        patched.setattr("annabelle.store.audit.records.write_atomically", full)
         with pytest.raises(StorageTrouble):
             chain_at(places)
     write(places, 3)
-    assert verify(places).good
+    assert verify_audit(places).is_intact
 
 
 @pytest.mark.req("TRU-08")
-def test_a_file_deleted_while_it_is_written_is_missed_and_what_comes_then_is_not_lost(places: AuditPlaces) -> None:
+def test_a_file_deleted_while_it_is_written_is_missed_and_what_comes_then_is_not_lost(places: AuditPaths) -> None:
     chain = chain_at(places)
-    chain.append([Note("tool", {"tool": "first"}, moment())])
+    chain.append([AuditNote("tool", {"tool": "first"}, timestamp_now())])
     places.active.unlink()
     chain.sync()
-    chain.append([Note("tool", {"tool": "second"}, moment())])
+    chain.append([AuditNote("tool", {"tool": "second"}, timestamp_now())])
     chain.close()
-    assert found(verify(places)) == ("missing", 1, 2)
-    assert [record.facts["tool"] for record in latest(places, Wanted())] == ["second"]
+    assert found(verify_audit(places)) == ("missing", 1, 2)
+    assert [record.facts["tool"] for record in read_latest(places, AuditQuery())] == ["second"]
 
 
 @pytest.mark.req("TRU-08")
-def test_a_cut_tail_stays_visible_after_the_hub_went_on_writing(ten: AuditPlaces) -> None:
+def test_a_cut_tail_stays_visible_after_the_hub_went_on_writing(ten: AuditPaths) -> None:
     rewrite(ten, lambda lines: lines[:7])
     write(ten, 3)
-    assert found(verify(ten)) == ("missing", 8, 11)
+    assert found(verify_audit(ten)) == ("missing", 8, 11)
 
 
 @pytest.mark.req("TRU-08")
-def test_a_deleted_file_is_missed(places: AuditPlaces) -> None:
-    write(places, 200, Limits(max_bytes=10_000))
-    assert verify(places).good
+def test_a_deleted_file_is_missed(places: AuditPaths) -> None:
+    write(places, 200, AuditLimits(max_bytes=10_000))
+    assert verify_audit(places).is_intact
     rotated = places.rotated()
     assert len(rotated) >= 3
     kept = rotated[1].read_bytes()
     rotated[1].unlink()
-    verdict = verify(places)
+    verdict = verify_audit(places)
     assert found(verdict)[:2] == ("missing", 1)
     assert verdict.problem is not None
     assert verdict.problem.file == rotated[2].name
     rotated[1].write_bytes(kept)
     rotated[0].unlink()
-    assert found(verify(places))[0] == "missing"
+    assert found(verify_audit(places))[0] == "missing"
 
 
 @pytest.mark.req("GRD-08", "TRU-08")
-def test_what_rotation_dropped_is_not_missed(places: AuditPlaces) -> None:
-    write(places, 300, Limits(max_bytes=10_000, keep_files=2))
+def test_what_rotation_dropped_is_not_missed(places: AuditPaths) -> None:
+    write(places, 300, AuditLimits(max_bytes=10_000, keep_files=2))
     assert len(places.rotated()) == 2
     assert all(path.stat().st_size < 12_000 for path in places.files())
-    verdict = verify(places)
-    assert verdict.good, verdict.problem
+    verdict = verify_audit(places)
+    assert verdict.is_intact, verdict.problem
     assert verdict.first is not None
     assert verdict.first > 1
     assert verdict.dropped == verdict.first - 1
@@ -167,8 +166,8 @@ def test_what_rotation_dropped_is_not_missed(places: AuditPlaces) -> None:
 
 
 @pytest.mark.req("TRU-08")
-def test_a_record_changed_before_rotation_dropped_it_is_still_told(places: AuditPlaces) -> None:
-    limits = Limits(max_bytes=10_000, keep_files=1)
+def test_a_record_changed_before_rotation_dropped_it_is_still_told(places: AuditPaths) -> None:
+    limits = AuditLimits(max_bytes=10_000, keep_files=1)
     write(places, 60, limits)
     (oldest,) = places.rotated()
     *kept, last = oldest.read_bytes().splitlines(keepends=True)
@@ -176,17 +175,17 @@ def test_a_record_changed_before_rotation_dropped_it_is_still_told(places: Audit
     oldest.write_bytes(b"".join([*kept, last.replace(digest, digest[::-1])]))
     write(places, 30, limits)
     assert not oldest.exists()
-    assert found(verify(places)) == ("altered", 1, len(kept) + 2)
+    assert found(verify_audit(places)) == ("altered", 1, len(kept) + 2)
 
 
 @pytest.mark.req("TRU-08")
-def test_a_record_of_another_history_of_the_same_home_does_not_fit(ten: AuditPlaces) -> None:
+def test_a_record_of_another_history_of_the_same_home_does_not_fit(ten: AuditPaths) -> None:
     """A backup that is put back makes two histories under one key, and every record of both is genuine."""
     backup = {path: path.read_bytes() for path in (ten.active, ten.head)}
 
     def go_on(tool: str) -> Lines:
         chain = chain_at(ten)
-        chain.append([Note("tool", {"tool": tool}, moment())] * 3)
+        chain.append([AuditNote("tool", {"tool": tool}, timestamp_now())] * 3)
         chain.close()
         return ten.active.read_bytes().splitlines(keepends=True)
 
@@ -194,38 +193,40 @@ def test_a_record_of_another_history_of_the_same_home_does_not_fit(ten: AuditPla
     for path, blob in backup.items():
         path.write_bytes(blob)
     go_on("after")
-    assert verify(ten).good
+    assert verify_audit(ten).is_intact
     assert found(rewrite(ten, lambda lines: [*lines[:10], other[10], *lines[11:]])) == ("altered", 12, 12)
 
 
 @pytest.mark.req("TRU-08")
-def test_a_line_torn_by_a_kill_is_repaired_at_the_next_start_and_no_tampering(ten: AuditPlaces) -> None:
+def test_a_line_torn_by_a_kill_is_repaired_at_the_next_start_and_no_tampering(ten: AuditPaths) -> None:
     with ten.active.open("ab") as file:
         file.write(b'{"at":"2026-01-01T00:0')
-    torn = verify(ten)
-    assert torn.good
+    torn = verify_audit(ten)
+    assert torn.is_intact
     assert torn.torn == 22
     write(ten, 1)
-    assert verify(ten).good
+    assert verify_audit(ten).is_intact
     assert ten.torn.read_bytes() == b'{"at":"2026-01-01T00:0\n'
-    assert [record.facts for record in latest(ten, Wanted(kind="audit"))] == [{"event": "repaired", "bytes": 22}]
+    assert [record.facts for record in read_latest(ten, AuditQuery(kind="audit"))] == [
+        {"event": "repaired", "bytes": 22}
+    ]
 
 
 @pytest.mark.req("TRU-08")
-def test_half_of_a_record_that_was_there_is_missed(ten: AuditPlaces) -> None:
+def test_half_of_a_record_that_was_there_is_missed(ten: AuditPaths) -> None:
     whole = ten.active.read_bytes()
     ten.active.write_bytes(whole[:-20])
-    assert found(verify(ten)) == ("missing", 9, 10)
+    assert found(verify_audit(ten)) == ("missing", 9, 10)
     write(ten, 1)
-    assert found(verify(ten))[0] == "missing"
+    assert found(verify_audit(ten))[0] == "missing"
 
 
 @pytest.mark.req("TRU-08")
-def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPlaces) -> None:
+def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPaths) -> None:
     code = (
-        "import sys; from annabelle.core.home import Home; from annabelle.core.redact import Redactor;"
-        "from annabelle.store.audit.chain import Chain, Limits; from annabelle.store.audit.places import AuditPlaces;"
-        "Chain(AuditPlaces.of(Home.from_environment()), Limits(), Redactor()).open();"
+        "import sys; from annabelle.core.home import Home; from annabelle.core.secrets.redactor import Redactor;"
+        "from annabelle.store.audit.chain import AuditChain, AuditLimits; from annabelle.store.audit.records import AuditPaths;"
+        "AuditChain(AuditPaths.from_home(Home.from_environment()), AuditLimits(), Redactor()).open();"
         "print('held', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -239,27 +240,27 @@ def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPlaces) 
 
 
 @pytest.mark.req("TRU-08")
-def test_an_audit_can_be_verified_while_it_is_written_and_rotated(places: AuditPlaces) -> None:
-    chain = chain_at(places, Limits(max_bytes=10_000, keep_files=3))
+def test_an_audit_can_be_verified_while_it_is_written_and_rotated(places: AuditPaths) -> None:
+    chain = chain_at(places, AuditLimits(max_bytes=10_000, keep_files=3))
     for number in range(300):
-        chain.append([Note("tool", {"tool": f"t{number}"}, moment())])
+        chain.append([AuditNote("tool", {"tool": f"t{number}"}, timestamp_now())])
         if number % 10 == 0:
-            verdict = verify(places)
-            assert verdict.good, verdict.problem
+            verdict = verify_audit(places)
+            assert verdict.is_intact, verdict.problem
     chain.close()
 
 
 @pytest.mark.parametrize("at", ["once upon a time", "2026-11-15T08:30:00"])
-def test_a_record_whose_time_was_edited_is_passed_over_and_named(ten: AuditPlaces, at: str) -> None:
+def test_a_record_whose_time_was_edited_is_passed_over_and_named(ten: AuditPaths, at: str) -> None:
     lines = ten.active.read_bytes().splitlines(keepends=True)
     lines[4] = json.dumps({**json.loads(lines[4]), "at": at}, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     ten.active.write_bytes(b"".join(lines))
-    shown = latest(ten, Wanted(since=datetime(2020, 1, 1, tzinfo=UTC)))
+    shown = read_latest(ten, AuditQuery(since=datetime(2020, 1, 1, tzinfo=UTC)))
     assert [record.n for record in shown] == [1, 2, 3, 4, 6, 7, 8, 9, 10]
-    assert found(verify(ten)) == ("altered", 5, None)
+    assert found(verify_audit(ten)) == ("altered", 5, None)
 
 
-def test_nothing_at_all_is_good(places: AuditPlaces) -> None:
-    verdict = verify(places)
-    assert verdict.good
+def test_nothing_at_all_is_good(places: AuditPaths) -> None:
+    verdict = verify_audit(places)
+    assert verdict.is_intact
     assert verdict.records == 0

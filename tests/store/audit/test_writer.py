@@ -12,26 +12,25 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.home import Home
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
 from annabelle.store.audit import chain as chains
 from annabelle.store.audit import writer as writers
-from annabelle.store.audit.chain import Chain, Limits
-from annabelle.store.audit.places import AuditPlaces
-from annabelle.store.audit.reading import Wanted, latest
-from annabelle.store.audit.verify import verify
+from annabelle.store.audit.chain import AuditChain, AuditLimits
+from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
+from annabelle.store.audit.verification import verify_audit
 from annabelle.store.audit.writer import AuditWriter
 from store.audit.conftest import SECRET
 
 WORKER = """
 import sys
 from annabelle.core.home import Home
-from annabelle.core.redact import Redactor
-from annabelle.store.audit.chain import Chain, Limits
-from annabelle.store.audit.places import AuditPlaces
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.store.audit.chain import AuditChain, AuditLimits
+from annabelle.store.audit.records import AuditPaths
 from annabelle.store.audit.writer import AuditWriter
-writer = AuditWriter(Chain(AuditPlaces.of(Home.from_environment()), Limits(), Redactor()))
+writer = AuditWriter(AuditChain(AuditPaths.from_home(Home.from_environment()), AuditLimits(), Redactor()))
 writer.start()
 for number in range(100000):
     writer.note("tool", {"tool": f"t{number}"})
@@ -41,12 +40,12 @@ for number in range(100000):
 """
 
 
-def writer_at(places: AuditPlaces, told: list[str | None] | None = None) -> AuditWriter:
-    return AuditWriter(Chain(places, Limits(), Redactor([SECRET])), (told if told is not None else []).append)
+def writer_at(places: AuditPaths, told: list[str | None] | None = None) -> AuditWriter:
+    return AuditWriter(AuditChain(places, AuditLimits(), Redactor([SECRET])), (told if told is not None else []).append)
 
 
 @pytest.mark.req("GRD-08", "POL-06")
-def test_neither_content_nor_a_secret_is_ever_written(places: AuditPlaces) -> None:
+def test_neither_content_nor_a_secret_is_ever_written(places: AuditPaths) -> None:
     writer = writer_at(places)
     writer.start()
     said = "the surprise party is on friday"
@@ -73,7 +72,7 @@ def test_neither_content_nor_a_secret_is_ever_written(places: AuditPlaces) -> No
     assert SECRET.encode() not in blob
     assert b"short" not in blob
     assert ("ab" * 32).encode() not in blob, "a plain hash can be tried with guesses"
-    [record] = latest(places, Wanted())
+    [record] = read_latest(places, AuditQuery())
     assert (record.kind, record.trace) == ("scan", "tr_1")
     assert record.facts["score"] == 0.93
     assert record.facts["direction"] == "result"
@@ -84,7 +83,7 @@ def test_neither_content_nor_a_secret_is_ever_written(places: AuditPlaces) -> No
 
 
 @pytest.mark.req("TRU-08")
-def test_notes_of_many_threads_make_one_chain(places: AuditPlaces) -> None:
+def test_notes_of_many_threads_make_one_chain(places: AuditPaths) -> None:
     writer = writer_at(places)
     writer.start()
 
@@ -98,15 +97,15 @@ def test_notes_of_many_threads_make_one_chain(places: AuditPlaces) -> None:
     for thread in threads:
         thread.join(30)
     writer.stop()
-    verdict = verify(places)
-    assert verdict.good, verdict.problem
+    verdict = verify_audit(places)
+    assert verdict.is_intact, verdict.problem
     assert verdict.records == 800
-    mine = [r.facts["number"] for r in latest(places, Wanted(last=1000)) if r.facts["who"] == "thread-2"]
+    mine = [r.facts["number"] for r in read_latest(places, AuditQuery(last=1000)) if r.facts["who"] == "thread-2"]
     assert mine == list(range(200))
 
 
 @pytest.mark.req("TRU-08")
-def test_a_killed_process_loses_no_decision_and_tears_nothing(home: Home, places: AuditPlaces) -> None:
+def test_a_killed_process_loses_no_decision_and_tears_nothing(home: Home, places: AuditPaths) -> None:
     worker = subprocess.Popen([sys.executable, "-c", WORKER], stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     for _ in range(300):
@@ -115,36 +114,36 @@ def test_a_killed_process_loses_no_decision_and_tears_nothing(home: Home, places
     said = worker.stdout.read().splitlines()
     worker.wait(20)
     worker.stdout.close()
-    decided = [record.facts["id"] for record in latest(places, Wanted(last=10**6, kind="approval"))]
+    decided = [record.facts["id"] for record in read_latest(places, AuditQuery(last=10**6, kind="approval"))]
     least = 300 + len([line for line in said if line])
     assert decided[: least - 1] == list(range(least - 1))
-    assert verify(places).good
+    assert verify_audit(places).is_intact
     writer = writer_at(places)
     writer.start()
     writer.stop()
-    assert verify(places).good
+    assert verify_audit(places).is_intact
 
 
 @pytest.mark.req("TRU-08")
 @pytest.mark.parametrize("kind", ["approval", "rule", "stop", "forget"])
 def test_what_somebody_decided_is_written_before_anybody_goes_on(
-    places: AuditPlaces, monkeypatch: pytest.MonkeyPatch, kind: AuditKind
+    places: AuditPaths, monkeypatch: pytest.MonkeyPatch, kind: AuditKind
 ) -> None:
     def nobody_else_writes(_: AuditWriter) -> None: ...
 
-    monkeypatch.setattr(AuditWriter, "_work", nobody_else_writes)
+    monkeypatch.setattr(AuditWriter, "_write_loop", nobody_else_writes)
     writer = writer_at(places)
     writer.start()
     writer.note("tool", {"tool": "t"})
-    assert list(latest(places, Wanted())) == []
+    assert list(read_latest(places, AuditQuery())) == []
     writer.note(kind, {"id": 1})
-    assert [record.kind for record in latest(places, Wanted())] == ["tool", kind]
+    assert [record.kind for record in read_latest(places, AuditQuery())] == ["tool", kind]
     writer.stop()
 
 
 @pytest.mark.req("TRU-08")
 def test_a_full_disk_stops_nobody_and_what_is_lost_is_counted(
-    places: AuditPlaces, monkeypatch: pytest.MonkeyPatch
+    places: AuditPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full, told, written = threading.Event(), list[str | None](), os.write
     monkeypatch.setattr(writers, "_MOST_WAITING", 5)
@@ -168,15 +167,15 @@ def test_a_full_disk_stops_nobody_and_what_is_lost_is_counted(
     writer.flush()
     writer.stop()
     assert told[-1] is None
-    records = latest(places, Wanted())
+    records = read_latest(places, AuditQuery())
     assert [r.facts["number"] for r in records if r.kind == "approval"] == [1, 2, 3, 4, 5, 6]
     [gap] = [r.facts for r in records if r.kind == "audit"]
     assert (gap["event"], gap["lost"]) == ("gap", 4)
-    assert verify(places).good
+    assert verify_audit(places).is_intact
 
 
 @pytest.mark.req("TRU-08")
-def test_facts_that_are_too_deep_neither_end_the_audit_nor_hide_what_else_is_known(places: AuditPlaces) -> None:
+def test_facts_that_are_too_deep_neither_end_the_audit_nor_hide_what_else_is_known(places: AuditPaths) -> None:
     deep: JsonObject = {}
     for _ in range(5000):
         deep = {"within": deep}
@@ -185,15 +184,15 @@ def test_facts_that_are_too_deep_neither_end_the_audit_nor_hide_what_else_is_kno
     for kind in ("approval", "tool"):
         writer.note(kind, {"tool": "filer_read_file", "arguments": deep, "api_key": SECRET})
     writer.stop()
-    assert [record.facts["tool"] for record in latest(places, Wanted())] == ["filer_read_file"] * 2
+    assert [record.facts["tool"] for record in read_latest(places, AuditQuery())] == ["filer_read_file"] * 2
     assert SECRET.encode() not in places.active.read_bytes()
-    assert verify(places).good
+    assert verify_audit(places).is_intact
 
 
-def test_what_was_noted_before_the_start_is_written_first(places: AuditPlaces, tmp_path: Path) -> None:
+def test_what_was_noted_before_the_start_is_written_first(places: AuditPaths, tmp_path: Path) -> None:
     writer = writer_at(places)
     writer.note("config", {"what": "settings"})
     writer.start()
     writer.note("server", {"event": "start"})
     writer.stop()
-    assert [record.kind for record in latest(places, Wanted())] == ["config", "server"]
+    assert [record.kind for record in read_latest(places, AuditQuery())] == ["config", "server"]

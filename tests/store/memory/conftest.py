@@ -9,7 +9,7 @@ import pytest
 
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.schema import PLAN
+from annabelle.store.memory.tables import MEMORY_PLAN
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -21,7 +21,7 @@ def memory_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def memory_db(memory_url: str, tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(memory_url, backups=tmp_path / "backups", plan=PLAN)
+    opened = await Database.open(memory_url, backups=tmp_path / "backups", plan=MEMORY_PLAN)
     yield opened
     await opened.close()
 

@@ -8,7 +8,7 @@ import pytest
 
 from annabelle.core.errors import Conflict, NotFound
 from annabelle.store.database import Database
-from annabelle.store.memory import contacts, project_sources, projects
+from annabelle.store.memory import contacts, projects
 from annabelle.store.memory.contacts import Contact
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.projects import Project
@@ -18,16 +18,16 @@ MADE = {"trust": "trusted", "origin": {}}
 
 async def contact(db: Database, owner: Owner, name: str, email: str, **more: object) -> Contact:
     values = {"name": name, "email": email, "type": "work", **MADE, **more}
-    return await db.write(lambda c: contacts.create(c, owner, values))
+    return await db.write(lambda c: contacts.create_contact(c, owner, values))
 
 
 async def project(db: Database, owner: Owner, name: str, **more: object) -> Project:
     values = {"name": name, "status": "active", "type": "work", **MADE, **more}
-    return await db.write(lambda c: projects.create(c, owner, values))
+    return await db.write(lambda c: projects.create_project(c, owner, values))
 
 
 async def names(db: Database, owner: Owner, limit: int = 50, **wanted: object) -> list[str]:
-    found = await db.read(lambda c: contacts.listing(c, owner, contacts.Wanted(**wanted), limit))  # pyright: ignore
+    found = await db.read(lambda c: contacts.list_contacts(c, owner, contacts.ContactFilter(**wanted), limit))  # pyright: ignore
     return [one.name for one in found]
 
 
@@ -42,8 +42,10 @@ async def test_an_address_is_one_contact_however_it_is_spelled(memory_db: Databa
 
     second = await contact(memory_db, ada, "Kurt", "kurt@example.org")
     with pytest.raises(Conflict, match=f"Contact {first.id}"):
-        await memory_db.write(lambda c: contacts.change(c, ada, second.id, {"email": "Grace@example.org"}))
-    moved = await memory_db.write(lambda c: contacts.change(c, ada, second.id, {"email": "K@X.org", "company": "X"}))
+        await memory_db.write(lambda c: contacts.change_contact(c, ada, second.id, {"email": "Grace@example.org"}))
+    moved = await memory_db.write(
+        lambda c: contacts.change_contact(c, ada, second.id, {"email": "K@X.org", "company": "X"})
+    )
     assert (moved.email, moved.company, moved.name) == ("k@x.org", "X", "Kurt")
     assert moved.updated_at > second.updated_at
 
@@ -66,29 +68,29 @@ async def test_contacts_are_found_by_parts_whatever_their_case(memory_db: Databa
 async def test_nobody_reaches_somebody_elses_people_and_projects(memory_db: Database, ada: Owner, bob: Owner) -> None:
     hers = await contact(memory_db, ada, "Grace", "grace@example.org")
     work = await project(memory_db, ada, "Engine", primary_contact_id=hers.id)
-    source, _ = await memory_db.write(lambda c: project_sources.link(c, ada, work.id, "github", {}))
+    source, _ = await memory_db.write(lambda c: projects.link_source(c, ada, work.id, "github", {}))
     at = datetime(2026, 1, 1, tzinfo=UTC)
 
     for attempt in (
-        lambda c: contacts.get(c, bob, hers.id),
-        lambda c: contacts.change(c, bob, hers.id, {"name": "Mine"}),
-        lambda c: projects.get(c, bob, work.id),
-        lambda c: projects.change(c, bob, work.id, {"name": "Mine"}),
-        lambda c: projects.create(
+        lambda c: contacts.get_contact(c, bob, hers.id),
+        lambda c: contacts.change_contact(c, bob, hers.id, {"name": "Mine"}),
+        lambda c: projects.get_project(c, bob, work.id),
+        lambda c: projects.change_project(c, bob, work.id, {"name": "Mine"}),
+        lambda c: projects.create_project(
             c, bob, {"name": "P", "status": "active", "type": "work", "participants": [hers.id], **MADE}
         ),
-        lambda c: project_sources.link(c, bob, work.id, "github", {}),
-        lambda c: project_sources.unlink(c, bob, work.id, "github"),
-        lambda c: project_sources.listing(c, bob, work.id, None, 50),
-        lambda c: project_sources.checked(c, bob, source.id, "ok", at),
+        lambda c: projects.link_source(c, bob, work.id, "github", {}),
+        lambda c: projects.unlink_source(c, bob, work.id, "github"),
+        lambda c: projects.list_sources(c, bob, work.id, None, 50),
+        lambda c: projects.mark_source_checked(c, bob, source.id, "ok", at),
     ):
         with pytest.raises(NotFound, match="There is no"):
             await memory_db.write(attempt)
     assert await names(memory_db, bob) == []
-    assert await memory_db.read(lambda c: projects.listing(c, bob, projects.Wanted(), 50)) == []
-    assert await memory_db.read(lambda c: project_sources.listing(c, bob, None, None, 50)) == []
-    assert await memory_db.read(lambda c: contacts.get(c, ada, hers.id)) == hers
-    assert await memory_db.read(lambda c: projects.get(c, ada, work.id)) == work
+    assert await memory_db.read(lambda c: projects.list_projects(c, bob, projects.ProjectFilter(), 50)) == []
+    assert await memory_db.read(lambda c: projects.list_sources(c, bob, None, None, 50)) == []
+    assert await memory_db.read(lambda c: contacts.get_contact(c, ada, hers.id)) == hers
+    assert await memory_db.read(lambda c: projects.get_project(c, ada, work.id)) == work
 
 
 async def test_projects_are_found_by_everyone_in_them(memory_db: Database, ada: Owner) -> None:
@@ -100,7 +102,7 @@ async def test_projects_are_found_by_everyone_in_them(memory_db: Database, ada: 
 
     async def found(limit: int = 50, **wanted: object) -> list[str]:
         listed = await memory_db.read(
-            lambda c: projects.listing(c, ada, projects.Wanted(**wanted), limit)  # pyright: ignore
+            lambda c: projects.list_projects(c, ada, projects.ProjectFilter(**wanted), limit)  # pyright: ignore
         )
         return [one.name for one in listed]
 
@@ -121,12 +123,12 @@ async def test_a_project_is_changed_where_asked_and_emptied_where_none(memory_db
     with pytest.raises(Conflict, match=f"Project {made.id} is already called 'Engine'"):
         await project(memory_db, ada, "Engine")
     with pytest.raises(Conflict, match=f"Project {made.id}"):
-        await memory_db.write(lambda c: projects.change(c, ada, other.id, {"name": "Engine"}))
+        await memory_db.write(lambda c: projects.change_project(c, ada, other.id, {"name": "Engine"}))
     with pytest.raises(NotFound, match="contact 999"):
-        await memory_db.write(lambda c: projects.change(c, ada, made.id, {"participants": [who.id, 999]}))
+        await memory_db.write(lambda c: projects.change_project(c, ada, made.id, {"participants": [who.id, 999]}))
 
     values = {"primary_contact_id": None, "priority": None, "participants": [who.id]}
-    changed = await memory_db.write(lambda c: projects.change(c, ada, made.id, values))
+    changed = await memory_db.write(lambda c: projects.change_project(c, ada, made.id, values))
     assert (changed.primary_contact_id, changed.priority, changed.participants) == (None, None, [who.id])
     assert (changed.company, changed.name) == ("Acme", "Engine")
 
@@ -134,20 +136,20 @@ async def test_a_project_is_changed_where_asked_and_emptied_where_none(memory_db
 async def test_a_project_is_linked_once_to_each_server(memory_db: Database, ada: Owner) -> None:
     work = await project(memory_db, ada, "Engine")
     first, new = await memory_db.write(
-        lambda c: project_sources.link(c, ada, work.id, "github", {"external_project_id": "42"})
+        lambda c: projects.link_source(c, ada, work.id, "github", {"external_project_id": "42"})
     )
     again, newer = await memory_db.write(
-        lambda c: project_sources.link(c, ada, work.id, "github", {"external_project_name": "engine"})
+        lambda c: projects.link_source(c, ada, work.id, "github", {"external_project_name": "engine"})
     )
     assert (new, newer) == (True, False)
     assert (again.id, again.external_project_id, again.external_project_name) == (first.id, "42", "engine")
-    await memory_db.write(lambda c: project_sources.link(c, ada, work.id, "linear", {}))
-    assert len(await memory_db.read(lambda c: project_sources.listing(c, ada, work.id, None, 50))) == 2
-    assert len(await memory_db.read(lambda c: project_sources.listing(c, ada, None, "linear", 50))) == 1
+    await memory_db.write(lambda c: projects.link_source(c, ada, work.id, "linear", {}))
+    assert len(await memory_db.read(lambda c: projects.list_sources(c, ada, work.id, None, 50))) == 2
+    assert len(await memory_db.read(lambda c: projects.list_sources(c, ada, None, "linear", 50))) == 1
 
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    seen = await memory_db.write(lambda c: project_sources.checked(c, ada, first.id, "warning", at))
+    seen = await memory_db.write(lambda c: projects.mark_source_checked(c, ada, first.id, "warning", at))
     assert (seen.last_status, seen.last_checked_at) == ("warning", at)
-    await memory_db.write(lambda c: project_sources.unlink(c, ada, work.id, "github"))
+    await memory_db.write(lambda c: projects.unlink_source(c, ada, work.id, "github"))
     with pytest.raises(NotFound, match="not linked to github"):
-        await memory_db.write(lambda c: project_sources.unlink(c, ada, work.id, "github"))
+        await memory_db.write(lambda c: projects.unlink_source(c, ada, work.id, "github"))

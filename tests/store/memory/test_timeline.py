@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import Connection
 
 from annabelle.store.database import Database
-from annabelle.store.memory import timeline
+from annabelle.store.memory import overview
+from annabelle.store.memory.overview import MemoryTimelineEvent, TimelineQuery
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import contacts, conversations, facts, profile_history, projects
-from annabelle.store.memory.timeline import Event, Span
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 MADE = {"trust": "trusted", "origin": {}}
@@ -63,9 +63,11 @@ def fill(connection: Connection, owner: Owner, name: str) -> None:
     connection.execute(projects.insert(), work | {"created_at": at(3), "updated_at": at(3)})
 
 
-async def read(db: Database, owner: Owner, limit: int = 50, after: Event | None = None, **span: object) -> list[Event]:
-    asked = Span(**{"since": START, **span})  # pyright: ignore
-    return await db.read(lambda c: timeline.read(c, owner, asked, limit, after.spot if after else None))
+async def read(
+    db: Database, owner: Owner, limit: int = 50, after: MemoryTimelineEvent | None = None, **span: object
+) -> list[MemoryTimelineEvent]:
+    asked = TimelineQuery(**{"since": START, **span})  # pyright: ignore
+    return await db.read(lambda c: overview.read_timeline(c, owner, asked, limit, after.position if after else None))
 
 
 @pytest.mark.req("MEM-02")
@@ -115,7 +117,7 @@ async def test_page_by_page_gives_the_same_as_all_at_once(memory_db: Database, a
     everything = await read(memory_db, ada, 2000)
     assert len(everything) == 908
 
-    paged: list[Event] = []
+    paged: list[MemoryTimelineEvent] = []
     while page := await read(memory_db, ada, 97, paged[-1] if paged else None):
         paged += page
     assert paged == everything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from annabelle.cli.connect import google, listing, mail, removing, telegram
+from annabelle.cli.connect import accounts, google, mail, telegram
 from annabelle.cli.options import Json, command_app
 
 app = command_app("Connect your accounts: Google, a mailbox, Telegram.")
@@ -14,10 +14,10 @@ app = command_app("Connect your accounts: Google, a mailbox, Telegram.")
 def connect(context: typer.Context, json: Json = False) -> None:
     """Connect your accounts: Google, a mailbox, Telegram. Without a command: what is connected."""
     if context.invoked_subcommand is None:
-        listing.show(json=json)
+        accounts.print_connections(json=json)
 
 
 app.command("google")(google.connect_google)
 app.command("mail")(mail.connect_mail)
 app.command("telegram")(telegram.connect_telegram)
-app.command("remove")(removing.remove)
+app.command("remove")(accounts.remove)

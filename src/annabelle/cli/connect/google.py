@@ -11,21 +11,22 @@ from typing import Annotated
 import typer
 from pydantic import SecretStr
 
-from annabelle.cli.connect.asking import ask, checked
-from annabelle.cli.connect.google_access import (
+from annabelle.cli.connect.accounts import notify_hub
+from annabelle.cli.connect.google_oauth import (
     SCOPES,
-    Attempt,
-    GoogleAddresses,
+    GoogleOAuthUrls,
+    OAuthAttempt,
     OAuthClient,
-    email_of,
+    OAuthDecision,
+    OAuthRedirectServer,
     exchange,
+    fetch_email,
+    open_redirect_server,
 )
-from annabelle.cli.connect.redirect import Decision, Redirect, waiting_redirect
-from annabelle.cli.connect.telling import tell_hub
 from annabelle.cli.options import Json
-from annabelle.cli.output import print_json, print_line
-from annabelle.cli.patience import hush, say
-from annabelle.cli.screen import clean
+from annabelle.cli.output import clean, print_json, print_line
+from annabelle.cli.spinner import clear_status, show_status
+from annabelle.cli.terminal_input import ask_line, check_line
 from annabelle.core.connections import GoogleAccount, write_connection
 from annabelle.core.errors import CallerMistake, OperatorMistake, Unavailable
 from annabelle.core.home import Home
@@ -48,11 +49,11 @@ def connect_google(
     """Sign in at Google, for mail and calendar. A browser opens; the answer comes back to this machine."""
     home = Home.from_environment()
     settings = load_settings(home)
-    client = _client(settings, client_id, client_secret)
-    addresses = GoogleAddresses.at(settings.google_api_url)
+    client = _load_client(settings, client_id, client_secret)
+    addresses = GoogleOAuthUrls.from_base(settings.google_api_url)
     account = asyncio.run(_sign_in(addresses, client, browser=not no_browser, seconds=wait))
     write_connection(home.prepare(), "google", account)
-    told = tell_hub(home, "google")
+    told = notify_hub(home, "google")
     missing = [name for scope, name in SCOPES.items() if scope not in account.scopes]
     if json:
         print_json({"kind": "google", "account": account.email, "not_allowed": missing, "hub_told": told})
@@ -62,7 +63,7 @@ def connect_google(
         print_line(f"Not allowed: {', '.join(missing)}. To allow it too, run it again and tick every box.")
 
 
-def _client(settings: Settings, client_id: str | None, secret: str | None) -> OAuthClient:
+def _load_client(settings: Settings, client_id: str | None, secret: str | None) -> OAuthClient:
     chosen = client_id or settings.google_client_id
     if not chosen:
         raise OperatorMistake(
@@ -75,28 +76,28 @@ def _client(settings: Settings, client_id: str | None, secret: str | None) -> OA
         )
     if secret is None and settings.google_client_secret is not None and chosen == settings.google_client_id:
         return OAuthClient(chosen, settings.google_client_secret)
-    given = secret if secret is not None else ask("Client secret", "--client-secret", secret=True)
-    return OAuthClient(checked("The client id", chosen), SecretStr(checked("The client secret", given)))
+    given = secret if secret is not None else ask_line("Client secret", "--client-secret", secret=True)
+    return OAuthClient(check_line("The client id", chosen), SecretStr(check_line("The client secret", given)))
 
 
-async def _sign_in(addresses: GoogleAddresses, client: OAuthClient, *, browser: bool, seconds: int) -> GoogleAccount:
-    async with waiting_redirect() as redirect:
-        attempt = Attempt(redirect.address)
-        address = attempt.address(addresses, client)
+async def _sign_in(addresses: GoogleOAuthUrls, client: OAuthClient, *, browser: bool, seconds: int) -> GoogleAccount:
+    async with open_redirect_server() as redirect:
+        attempt = OAuthAttempt(redirect.address)
+        address = attempt.sign_in_url(addresses, client)
         # On stderr, because stdout is for what the command found out.
         sys.stderr.write(f"Sign in to Google here:\n{address}\n")
         sys.stderr.flush()
         if browser:
             # Some browsers run in the terminal and come back when they are closed; the answer is waited for meanwhile.
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        decision = await _wait(redirect, attempt.state, seconds)
+        decision = await _wait_for_decision(redirect, attempt.state, seconds)
         if decision.error or not decision.code:
             raise CallerMistake(
-                _denial(decision.error), hint="Nothing was kept. Run it again: annabelle connect google"
+                _describe_denial(decision.error), hint="Nothing was kept. Run it again: annabelle connect google"
             )
         granted = await exchange(addresses, client, attempt, decision.code)
         return GoogleAccount(
-            email=await email_of(addresses, granted),
+            email=await fetch_email(addresses, granted),
             client_id=client.client_id,
             client_secret=client.secret,
             refresh_token=granted.refresh_token,
@@ -104,24 +105,24 @@ async def _sign_in(addresses: GoogleAddresses, client: OAuthClient, *, browser: 
         )
 
 
-async def _wait(redirect: Redirect, state: str, seconds: int) -> Decision:
+async def _wait_for_decision(redirect: OAuthRedirectServer, state: str, seconds: int) -> OAuthDecision:
     """The person's decision, with a visible countdown."""
-    deciding = asyncio.create_task(redirect.decision(state))
+    deciding = asyncio.create_task(redirect.wait_for_decision(state))
     try:
         for left in range(seconds, 0, -1):
-            say(f"Waiting for you in the browser ({left} s)")
+            show_status(f"Waiting for you in the browser ({left} s)")
             done, _ = await asyncio.wait([deciding], timeout=1)
             if done:
                 return deciding.result()
     finally:
         deciding.cancel()
-        hush()
+        clear_status()
     raise Unavailable(
         f"Nobody signed in within {seconds} seconds.", hint="Nothing was kept. Run it again: annabelle connect google"
     )
 
 
-def _denial(error: str) -> str:
+def _describe_denial(error: str) -> str:
     if error == "access_denied":
         return "Access was not allowed at Google."
     known = error.replace("_", "").isalpha() and len(error) <= 60

@@ -1,28 +1,153 @@
-"""`annabelle connect mail`: a mailbox anywhere, kept only after its servers have let us in."""
+"""`annabelle connect mail`: finds the servers of a mailbox and keeps the account once they let us in."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import sys
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 import typer
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
-from annabelle.cli.connect.asking import MAX_CHARS, ask, checked
-from annabelle.cli.connect.listing import look
+from annabelle.cli.connect.accounts import notify_hub, read_state
 from annabelle.cli.connect.mail_check import check_caldav, check_imap, check_smtp
-from annabelle.cli.connect.mail_doors import DoorKind, Security, calendar_of, door_of, private
-from annabelle.cli.connect.mail_providers import provider_of
-from annabelle.cli.connect.telling import tell_hub
 from annabelle.cli.options import Json
-from annabelle.cli.output import print_json, print_line, print_paragraph
-from annabelle.cli.patience import Patience
-from annabelle.cli.screen import clean
-from annabelle.core.connections import Door, MailAccount, write_connection
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph
+from annabelle.cli.spinner import Spinner
+from annabelle.cli.terminal_input import MAX_CHARS, ask_line, check_line
+from annabelle.core.connections import MailAccount, MailServerAddress, write_connection
 from annabelle.core.errors import AnnabelleError, CallerMistake
 from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
+
+Security = Literal["tls", "starttls", "none"]
+MailServerKind = Literal["imap", "smtp"]
+_TLS_PORTS = {993, 465}
+_DEFAULT_PORTS = {("imap", "tls"): 993, ("smtp", "tls"): 465, ("smtp", "starttls"): 587}
+_IMAP_PLAIN, _SMTP_PLAIN = 143, 25
+_WRITTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/@]+))(?::(?P<port>[0-9]{1,5}))?")
+
+
+def parse_mail_server(kind: MailServerKind, written: str, security: Security | None) -> MailServerAddress:
+    """The door a person named; what they left out follows from the port or the usual way."""
+    found = _WRITTEN.fullmatch(written.strip())
+    if found is None:
+        raise CallerMistake(f"--{kind} is not a host and port.", hint=f"Write it as {kind}.example.org:993.")
+    host = found["six"] or found["host"]
+    port = int(found["port"]) if found["port"] else None
+    kept = security or ("starttls" if port is not None and port not in _TLS_PORTS else "tls")
+    plain = _IMAP_PLAIN if kind == "imap" else _SMTP_PLAIN
+    try:
+        door = MailServerAddress(host=host, port=port or _DEFAULT_PORTS.get((kind, kept), plain), security=kept)
+    except ValidationError as error:
+        raise CallerMistake(f"The port of --{kind} is not one: {port}.") from error
+    return require_encryption(door, f"--{kind}")
+
+
+def require_encryption(door: MailServerAddress, what: str) -> MailServerAddress:
+    """Refuses a line on which a password could be read by others."""
+    if door.security == "none" and not is_this_machine(door.host):
+        raise CallerMistake(
+            f"{what} would send the password where others can read it.",
+            hint="Security none is for servers on this machine only; use tls or starttls.",
+        )
+    return door
+
+
+def parse_calendar_url(url: str) -> str:
+    """The address of a calendar; one that is not encrypted only on this machine."""
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise CallerMistake("--caldav is not an address.", hint="Write it as https://dav.example.org/.")
+    if parts.scheme == "http" and not is_this_machine(parts.hostname):
+        raise CallerMistake("--caldav would send the password where others can read it.", hint="Use https.")
+    return parts.geturl()
+
+
+def is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
+
+
+_APP_WORD = "It wants an app password, made in the settings of your account, in place of the usual one."
+
+
+@dataclass(frozen=True, slots=True)
+class MailProvider:
+    """The doors of one provider. `advice` is said when it refuses a sign-in."""
+
+    imap: MailServerAddress
+    smtp: MailServerAddress
+    caldav: str | None = None
+    advice: str | None = None
+    known: bool = True
+
+
+def _tls(host: str, port: int) -> MailServerAddress:
+    return MailServerAddress(host=host, port=port, security="tls")
+
+
+def _starttls(host: str, port: int = 587) -> MailServerAddress:
+    return MailServerAddress(host=host, port=port, security="starttls")
+
+
+def _standard_provider(imap: str, smtp: str, caldav: str | None = None, advice: str | None = None) -> MailProvider:
+    return MailProvider(_tls(imap, 993), _tls(smtp, 465), caldav, advice)
+
+
+_GOOGLE = _standard_provider(
+    "imap.gmail.com", "smtp.gmail.com", advice=f"{_APP_WORD} With its calendar too: annabelle connect google"
+)
+_MICROSOFT = MailProvider(
+    _tls("outlook.office365.com", 993),
+    _starttls("smtp-mail.outlook.com"),
+    advice="Microsoft lets programs sign in with a password only where the account still permits it.",
+)
+_APPLE = MailProvider(
+    _tls("imap.mail.me.com", 993), _starttls("smtp.mail.me.com"), "https://caldav.icloud.com", _APP_WORD
+)
+_FASTMAIL = _standard_provider("imap.fastmail.com", "smtp.fastmail.com", "https://caldav.fastmail.com", _APP_WORD)
+_GMX_ADVICE = "Reading by IMAP has to be switched on in the settings of the mailbox first."
+_GMX = _standard_provider("imap.gmx.net", "mail.gmx.net", "https://caldav.gmx.net", _GMX_ADVICE)
+_YAHOO = _standard_provider(
+    "imap.mail.yahoo.com", "smtp.mail.yahoo.com", "https://caldav.calendar.yahoo.com", _APP_WORD
+)
+_POSTEO = _standard_provider("posteo.de", "posteo.de", "https://posteo.de:8443")
+_WEB_DE = MailProvider(_tls("imap.web.de", 993), _starttls("smtp.web.de"), "https://caldav.web.de", _GMX_ADVICE)
+
+PROVIDERS: dict[str, MailProvider] = {
+    **dict.fromkeys(("gmail.com", "googlemail.com"), _GOOGLE),
+    **dict.fromkeys(("outlook.com", "hotmail.com", "live.com", "msn.com", "outlook.de"), _MICROSOFT),
+    **dict.fromkeys(("icloud.com", "me.com", "mac.com"), _APPLE),
+    **dict.fromkeys(("fastmail.com", "fastmail.fm"), _FASTMAIL),
+    **dict.fromkeys(("gmx.de", "gmx.net", "gmx.at", "gmx.ch"), _GMX),
+    "gmx.com": _standard_provider("imap.gmx.com", "mail.gmx.com", "https://caldav.gmx.com", _GMX_ADVICE),
+    **dict.fromkeys(("yahoo.com", "yahoo.de", "yahoo.co.uk", "yahoo.fr", "ymail.com"), _YAHOO),
+    "aol.com": _standard_provider("imap.aol.com", "smtp.aol.com", advice=_APP_WORD),
+    **dict.fromkeys(("posteo.de", "posteo.net", "posteo.org"), _POSTEO),
+    "mailbox.org": _standard_provider("imap.mailbox.org", "smtp.mailbox.org", "https://dav.mailbox.org"),
+    "web.de": _WEB_DE,
+    "t-online.de": _standard_provider("secureimap.t-online.de", "securesmtp.t-online.de"),
+    "zoho.com": _standard_provider("imap.zoho.com", "smtp.zoho.com", "https://calendar.zoho.com", _APP_WORD),
+    "yandex.com": _standard_provider("imap.yandex.com", "smtp.yandex.com", "https://caldav.yandex.com", _APP_WORD),
+    "runbox.com": _standard_provider("mail.runbox.com", "mail.runbox.com"),
+}
+
+
+def find_provider(domain: str) -> MailProvider:
+    """The provider behind a domain, or the usual names of one that is not known."""
+    name = domain.lower().rstrip(".")
+    found = PROVIDERS.get(name)
+    if found is not None:
+        return found
+    advice = "The names of the servers were guessed; give them with --imap and --smtp if they are others."
+    return MailProvider(_tls(f"imap.{name}", 993), _tls(f"smtp.{name}", 465), advice=advice, known=False)
+
 
 _ADDRESS = re.compile(r"[^@\s\"<>,;]{1,64}@[^@\s\"<>,;/:]{1,253}")
 
@@ -43,57 +168,61 @@ def connect_mail(
 ) -> None:
     """Connect a mailbox: IMAP to read, SMTP to send, CalDAV for the calendar. Each is tried before it is kept."""
     home = Home.from_environment()
-    mailbox = address.strip() if address is not None else ask("Mail address", "annabelle connect mail ADDRESS")
-    if not _ADDRESS.fullmatch(checked("The mail address", mailbox)):
+    mailbox = address.strip() if address is not None else ask_line("Mail address", "annabelle connect mail ADDRESS")
+    if not _ADDRESS.fullmatch(check_line("The mail address", mailbox)):
         raise CallerMistake("This is not a mail address.", hint="Write it as name@example.org.")
-    provider = provider_of(mailbox.rpartition("@")[2])
+    provider = find_provider(mailbox.rpartition("@")[2])
     account = MailAccount(
         address=mailbox,
-        username=checked("The user name", username or mailbox),
-        imap=_door("imap", imap, security, provider.imap),
-        smtp=_door("smtp", smtp, security, provider.smtp),
-        caldav_url=calendar_of(caldav) if caldav is not None else provider.caldav,
-        password=_password(stdin=password_stdin),  # last: what is wrong before it is not worth typing it for
+        username=check_line("The user name", username or mailbox),
+        imap=_choose_server("imap", imap, security, provider.imap),
+        smtp=_choose_server("smtp", smtp, security, provider.smtp),
+        caldav_url=parse_calendar_url(caldav) if caldav is not None else provider.caldav,
+        password=_read_password(stdin=password_stdin),  # last: what is wrong before it is not worth typing it for
     )
     guessed = not provider.known and (imap is None or smtp is None)
     advice = provider.advice if provider.known or guessed else None
     authority = load_settings(home).mail_ca_file.strip()
-    account, without_calendar = _tried(account, authority, advice, calendar_wanted=caldav is not None)
+    account, without_calendar = _check_account(account, authority, advice, calendar_wanted=caldav is not None)
     write_connection(home.prepare(), "mail", account)
-    told = tell_hub(home, "mail")
+    told = notify_hub(home, "mail")
     if json:
         print_json({"kind": "mail", "account": mailbox, "calendar": account.caldav_url is not None, "hub_told": told})
         return
     print_line(f"Connected to the mailbox {clean(mailbox)}.")
-    if look(home, "google").state == "connected":
+    if read_state(home, "google").state == "connected":
         print_paragraph("Google is connected too and comes first; to use this mailbox: annabelle connect remove google")
     if without_calendar is not None:
         print_paragraph(f"Without a calendar: {without_calendar}")
 
 
-def _door(kind: DoorKind, written: str | None, security: Security | None, usual: Door) -> Door:
+def _choose_server(
+    kind: MailServerKind, written: str | None, security: Security | None, usual: MailServerAddress
+) -> MailServerAddress:
     if written is not None:
-        return door_of(kind, written, security)
-    return private(usual if security is None else usual.model_copy(update={"security": security}), f"--{kind}")
+        return parse_mail_server(kind, written, security)
+    return require_encryption(
+        usual if security is None else usual.model_copy(update={"security": security}), f"--{kind}"
+    )
 
 
-def _password(*, stdin: bool) -> SecretStr:
+def _read_password(*, stdin: bool) -> SecretStr:
     if not stdin:
-        return SecretStr(ask("Password", "--password-stdin", secret=True))
+        return SecretStr(ask_line("Password", "--password-stdin", secret=True))
     password = sys.stdin.readline(MAX_CHARS + 2).rstrip("\r\n")
     if not password:
         raise CallerMistake("Standard input had no password.")
-    return SecretStr(checked("The password", password))
+    return SecretStr(check_line("The password", password))
 
 
-def _tried(
+def _check_account(
     account: MailAccount, authority: str, advice: str | None, *, calendar_wanted: bool
 ) -> tuple[MailAccount, str | None]:
     """The account once its servers have let us in; and why it has no calendar, where one was only guessed."""
     try:
-        with Patience("Signing in to read mail"):
+        with Spinner("Signing in to read mail"):
             check_imap(account, authority)
-        with Patience("Signing in to send mail"):
+        with Spinner("Signing in to send mail"):
             check_smtp(account, authority)
     except AnnabelleError as error:
         error.hint = " ".join(filter(None, (error.hint, advice)))
@@ -101,7 +230,7 @@ def _tried(
     if account.caldav_url is None:
         return account, None
     try:
-        with Patience("Opening the calendar"):
+        with Spinner("Opening the calendar"):
             check_caldav(account, authority)
     except AnnabelleError as error:
         if calendar_wanted:

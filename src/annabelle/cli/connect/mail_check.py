@@ -13,9 +13,14 @@ from typing import TypeVar
 
 import httpx2 as httpx
 
-from annabelle.core.certificates import certificate_error, client_context, mistrust, trusting
-from annabelle.core.connections import Door, MailAccount
+from annabelle.core.connections import MailAccount, MailServerAddress
 from annabelle.core.errors import AnnabelleError, CallerMistake, OperatorMistake, Unavailable
+from annabelle.core.network_access import (
+    add_authority,
+    describe_certificate_error,
+    find_certificate_error,
+    make_client_context,
+)
 
 C = TypeVar("C", imaplib.IMAP4, smtplib.SMTP)
 
@@ -32,11 +37,11 @@ def check_imap(account: MailAccount, authority: str = "") -> None:
     """Whether mail can be read."""
     door, password = account.imap, account.password.get_secret_value()
     where = f"The server for reading mail (IMAP at {door.host}:{door.port})"
-    with _explained(where):
-        connection = _open_imap(door, client_context(authority))
+    with _explain_errors(where):
+        connection = _open_imap(door, make_client_context(authority))
         try:
             if "AUTH=PLAIN" in connection.capabilities:
-                connection.authenticate("PLAIN", lambda _: _plain(account.username, password))
+                connection.authenticate("PLAIN", lambda _: _plain_credentials(account.username, password))
             else:
                 # Left to itself the library writes the name as it stands, blanks and all.
                 quoted = account.username.replace("\\", "\\\\").replace('"', '\\"')
@@ -50,13 +55,13 @@ def check_smtp(account: MailAccount, authority: str = "") -> None:
     """Whether mail can be sent; none is."""
     door, password = account.smtp, account.password.get_secret_value()
     where = f"The server for sending mail (SMTP at {door.host}:{door.port})"
-    with _explained(where):
-        connection = _open_smtp(door, client_context(authority))
+    with _explain_errors(where):
+        connection = _open_smtp(door, make_client_context(authority))
         try:
             connection.ehlo()
             if "PLAIN" in connection.esmtp_features.get("auth", "").upper().split():
                 # Not by the library's own way, which takes ASCII only.
-                word = base64.b64encode(_plain(account.username, password)).decode()
+                word = base64.b64encode(_plain_credentials(account.username, password)).decode()
                 code, said = connection.docmd("AUTH", f"PLAIN {word}")
                 if code not in (235, 503):
                     raise smtplib.SMTPAuthenticationError(code, said)
@@ -75,7 +80,7 @@ def check_caldav(account: MailAccount, authority: str = "") -> None:
     password = (account.caldav_password or account.password).get_secret_value()
     try:
         with httpx.Client(
-            verify=trusting(httpx.create_ssl_context(trust_env=False), authority),
+            verify=add_authority(httpx.create_ssl_context(trust_env=False), authority),
             timeout=CHECK_SECONDS,
             trust_env=False,
             follow_redirects=True,
@@ -86,10 +91,10 @@ def check_caldav(account: MailAccount, authority: str = "") -> None:
                 "PROPFIND", url, content=_WHO_AM_I, headers={"Depth": "0", "Content-Type": "application/xml"}
             )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        wrong = certificate_error(error)
-        raise (_distrusted(where, wrong) if wrong is not None else _unreachable(where)) from None
+        wrong = find_certificate_error(error)
+        raise (_distrust_error(where, wrong) if wrong is not None else _unreachable_error(where)) from None
     if answer.status_code in (401, 403):
-        raise _refused(where)
+        raise _refusal_error(where)
     if answer.status_code != 207:
         raise OperatorMistake(
             f"{where} answered {answer.status_code}, which no calendar does.",
@@ -97,27 +102,27 @@ def check_caldav(account: MailAccount, authority: str = "") -> None:
         )
 
 
-def _open_imap(door: Door, context: ssl.SSLContext) -> imaplib.IMAP4:
+def _open_imap(door: MailServerAddress, context: ssl.SSLContext) -> imaplib.IMAP4:
     if door.security == "tls":
         return imaplib.IMAP4_SSL(door.host, door.port, ssl_context=context, timeout=CHECK_SECONDS)
     connection = imaplib.IMAP4(door.host, door.port, timeout=CHECK_SECONDS)
 
-    def begin() -> None:
+    def start_tls() -> None:
         if "STARTTLS" not in connection.capabilities:
             raise _NotOfferedError
         connection.starttls(context)
 
-    return _secured(door, connection, begin, connection.shutdown)
+    return _secure(door, connection, start_tls, connection.shutdown)
 
 
-def _open_smtp(door: Door, context: ssl.SSLContext) -> smtplib.SMTP:
+def _open_smtp(door: MailServerAddress, context: ssl.SSLContext) -> smtplib.SMTP:
     if door.security == "tls":
         return smtplib.SMTP_SSL(door.host, door.port, context=context, timeout=CHECK_SECONDS)
     connection = smtplib.SMTP(door.host, door.port, timeout=CHECK_SECONDS)
-    return _secured(door, connection, lambda: connection.starttls(context=context), connection.close)
+    return _secure(door, connection, lambda: connection.starttls(context=context), connection.close)
 
 
-def _secured(door: Door, connection: C, begin: Callable[[], object], close: Callable[[], object]) -> C:
+def _secure(door: MailServerAddress, connection: C, begin: Callable[[], object], close: Callable[[], object]) -> C:
     """The same connection, encrypted unless it stays on this machine. One that will not be is closed again."""
     if door.security == "none":
         return connection
@@ -130,44 +135,44 @@ def _secured(door: Door, connection: C, begin: Callable[[], object], close: Call
     return connection
 
 
-def _plain(username: str, password: str) -> bytes:
+def _plain_credentials(username: str, password: str) -> bytes:
     return f"\0{username}\0{password}".encode()
 
 
 @contextmanager
-def _explained(where: str) -> Generator[None]:
+def _explain_errors(where: str) -> Generator[None]:
     """Every failure as a sentence about this server. What a server says itself may repeat the password: not shown."""
     try:
         yield
     except AnnabelleError:
         raise
     except ssl.SSLCertVerificationError as error:
-        raise _distrusted(where, error) from None
+        raise _distrust_error(where, error) from None
     except ssl.SSLError:
         raise OperatorMistake(
             f"{where} does not speak TLS there.", hint=f"Try another port or --security. {_NOTHING_KEPT}"
         ) from None
     except (imaplib.IMAP4.abort, smtplib.SMTPServerDisconnected, smtplib.SMTPConnectError):
-        raise _unreachable(where) from None
+        raise _unreachable_error(where) from None
     except (imaplib.IMAP4.error, smtplib.SMTPAuthenticationError):
-        raise _refused(where) from None
+        raise _refusal_error(where) from None
     except (_NotOfferedError, smtplib.SMTPNotSupportedError):
         raise OperatorMistake(
             f"{where} does not offer what was asked of it: STARTTLS, or a sign-in.",
             hint=f"Try another port or --security. {_NOTHING_KEPT}",
         ) from None
     except (OSError, smtplib.SMTPException, EOFError, UnicodeError):
-        raise _unreachable(where) from None
+        raise _unreachable_error(where) from None
 
 
-def _distrusted(where: str, error: ssl.SSLCertVerificationError) -> OperatorMistake:
-    sentence, hint = mistrust(where, error)
+def _distrust_error(where: str, error: ssl.SSLCertVerificationError) -> OperatorMistake:
+    sentence, hint = describe_certificate_error(where, error)
     return OperatorMistake(sentence, hint=f"{hint} {_NOTHING_KEPT}")
 
 
-def _refused(where: str) -> CallerMistake:
+def _refusal_error(where: str) -> CallerMistake:
     return CallerMistake(f"{where} refused the user name or the password.", hint=_NOTHING_KEPT)
 
 
-def _unreachable(where: str) -> Unavailable:
+def _unreachable_error(where: str) -> Unavailable:
     return Unavailable(f"{where} can not be reached.", hint=f"Check the name and the port. {_NOTHING_KEPT}")

@@ -6,15 +6,25 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.editor import edited
-from annabelle.cli.memory.answers import Agent, OfCategory, day, moment, one_line, print_fields, rows_of, structured
-from annabelle.cli.memory.answers import show as show_answer
-from annabelle.cli.memory.asking import ask, require_agent
+from annabelle.cli.memory.client import (
+    Agent,
+    OfCategory,
+    call_memory_tool,
+    format_day,
+    format_moment,
+    print_fields,
+    require_agent,
+    rows_of,
+    structured,
+    to_one_line,
+)
+from annabelle.cli.memory.client import print_answer as show_answer
 from annabelle.cli.options import Json
 from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.terminal_input import edit_text
 from annabelle.core.errors import CallerMistake
-from annabelle.core.memory import FactCategory
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import FactCategory
 
 MOST = 2**53  # no number of a row is larger
 FactId = Annotated[
@@ -35,7 +45,7 @@ def list_facts(
     json: Json = False,
 ) -> None:
     """List the facts, newest first."""
-    found = ask(
+    found = call_memory_tool(
         "list_facts", category=category, limit=limit, include_retired=everything, before_id=before, agent_id=agent
     )
     if json:
@@ -49,7 +59,13 @@ def list_facts(
     print_table(
         ("FACT", "CATEGORY", "SINCE", "STATE", "WHAT"),
         [
-            (str(row["id"]), str(row["category"]), day(row["valid_from"]), _state(row), one_line(row["fact"]))
+            (
+                str(row["id"]),
+                str(row["category"]),
+                format_day(row["valid_from"]),
+                _describe_state(row),
+                to_one_line(row["fact"]),
+            )
             for row in rows
         ],
     )
@@ -59,7 +75,7 @@ def list_facts(
 
 def show(fact_id: FactId, agent: Agent = None, json: Json = False) -> None:
     """Show one fact with all that is known about it."""
-    found = ask("explain_fact", fact_id=fact_id, agent_id=agent)
+    found = call_memory_tool("explain_fact", fact_id=fact_id, agent_id=agent)
     fact = cast("JsonObject", structured(found)["fact"])
     origin = cast("JsonObject", structured(found)["source"])
     if json:
@@ -67,19 +83,19 @@ def show(fact_id: FactId, agent: Agent = None, json: Json = False) -> None:
         return
     fields = [
         ("fact", str(fact["id"])),
-        ("text", one_line(fact["fact"], 4000)),
+        ("text", to_one_line(fact["fact"], 4000)),
         ("category", str(fact["category"])),
-        ("state", _state(fact)),
-        ("trust", _trust(fact)),
+        ("state", _describe_state(fact)),
+        ("trust", _describe_trust(fact)),
         ("confidence", f"{float(str(fact['confidence'])):g}"),
-        ("holds from", moment(fact["valid_from"])),
-        ("holds until", moment(fact["valid_until"])),
-        ("learnt", moment(fact["created_at"])),
-        ("renewed", moment(fact["updated_at"])),
-        ("source", one_line(fact["source"])),
-        ("quote", one_line(origin.get("quote"), 1000)),
-        *((name, one_line(origin.get(f"{name}_id"))) for name in ("conversation", "message", "thread")),
-        ("channel", one_line(origin.get("channel"))),
+        ("holds from", format_moment(fact["valid_from"])),
+        ("holds until", format_moment(fact["valid_until"])),
+        ("learnt", format_moment(fact["created_at"])),
+        ("renewed", format_moment(fact["updated_at"])),
+        ("source", to_one_line(fact["source"])),
+        ("quote", to_one_line(origin.get("quote"), 1000)),
+        *((name, to_one_line(origin.get(f"{name}_id"))) for name in ("conversation", "message", "thread")),
+        ("channel", to_one_line(origin.get("channel"))),
         ("replaced by", str(fact["superseded_by"] or "")),
     ]
     print_fields([(name, value) for name, value in fields if value])
@@ -87,7 +103,7 @@ def show(fact_id: FactId, agent: Agent = None, json: Json = False) -> None:
 
 def why(fact_id: FactId, agent: Agent = None, json: Json = False) -> None:
     """Tell how a fact came to be known: what was said, where, when, and what it replaced."""
-    show_answer(ask("explain_fact", fact_id=fact_id, agent_id=agent), json=json)
+    show_answer(call_memory_tool("explain_fact", fact_id=fact_id, agent_id=agent), json=json)
 
 
 def add(
@@ -102,7 +118,7 @@ def add(
 ) -> None:
     """Add a fact."""
     require_agent(agent)
-    stored = ask(
+    stored = call_memory_tool(
         "store_fact",
         fact=fact,
         category=category,
@@ -125,18 +141,20 @@ def edit(
 ) -> None:
     """Correct a fact; the old words stay as history."""
     if fact is None:
-        words = _words_of(fact_id, agent)
-        fact = edited(words) if category is None else words
+        words = _fetch_text(fact_id, agent)
+        fact = edit_text(words) if category is None else words
     if not fact.strip():
         raise CallerMistake(
             "The fact is empty. Nothing was changed.", hint=f"To delete it: annabelle memory rm {fact_id}"
         )
-    show_answer(ask("update_fact", fact_id=fact_id, fact=fact, category=category, agent_id=agent), json=json)
+    show_answer(
+        call_memory_tool("update_fact", fact_id=fact_id, fact=fact, category=category, agent_id=agent), json=json
+    )
 
 
 def rm(fact_id: FactId, agent: Agent = None, json: Json = False) -> None:
     """Delete a fact; it stays in the history until it is forgotten."""
-    done = ask("delete_fact", fact_id=fact_id, agent_id=agent)
+    done = call_memory_tool("delete_fact", fact_id=fact_id, agent_id=agent)
     if json:
         print_json(structured(done))
         return
@@ -154,19 +172,23 @@ def bring_back(
     json: Json = False,
 ) -> None:
     """Make a deleted or corrected fact current again; what took its place becomes history."""
-    show_answer(ask("restore_fact", fact_id=fact_id, keep_successor=keep, agent_id=agent), json=json)
+    show_answer(call_memory_tool("restore_fact", fact_id=fact_id, keep_successor=keep, agent_id=agent), json=json)
 
 
-def _words_of(fact_id: int, agent: str | None) -> str:
-    return str(cast("JsonObject", structured(ask("explain_fact", fact_id=fact_id, agent_id=agent))["fact"])["fact"])
+def _fetch_text(fact_id: int, agent: str | None) -> str:
+    return str(
+        cast("JsonObject", structured(call_memory_tool("explain_fact", fact_id=fact_id, agent_id=agent))["fact"])[
+            "fact"
+        ]
+    )
 
 
-def _state(row: JsonObject) -> str:
+def _describe_state(row: JsonObject) -> str:
     if row.get("retired_because"):
         return str(row["retired_because"])
     return "untrusted" if row.get("trust") == "untrusted" else "current"
 
 
-def _trust(row: JsonObject) -> str:
+def _describe_trust(row: JsonObject) -> str:
     tools = ", ".join(str(tool) for tool in cast("list[object]", row.get("learnt_from") or []))
-    return f"{row['trust']}, learnt from {one_line(tools)}" if tools else str(row["trust"])
+    return f"{row['trust']}, learnt from {to_one_line(tools)}" if tools else str(row["trust"])

@@ -8,11 +8,19 @@ from typing import Annotated, cast
 
 import typer
 
-from annabelle.cli.editor import edited
-from annabelle.cli.memory.answers import Agent, moment, one_line, print_fields, rows_of, structured
-from annabelle.cli.memory.asking import ask, require_agent
+from annabelle.cli.memory.client import (
+    Agent,
+    call_memory_tool,
+    format_moment,
+    print_fields,
+    require_agent,
+    rows_of,
+    structured,
+    to_one_line,
+)
 from annabelle.cli.options import Json, command_app
 from annabelle.cli.output import print_json, print_line, print_table
+from annabelle.cli.terminal_input import edit_text
 from annabelle.core.errors import CallerMistake
 from annabelle.core.tools import JsonObject, ToolResult
 
@@ -23,7 +31,7 @@ app = command_app("Show and change the profile: what matters about you, and who 
 def profile(context: typer.Context, agent: Agent = None, json: Json = False) -> None:
     """Show and change the profile: what matters about you, and who the agent is."""
     if context.invoked_subcommand is None:
-        _show(ask("get_profile", agent_id=agent), json=json)
+        _print_profile(call_memory_tool("get_profile", agent_id=agent), json=json)
 
 
 @app.command("set")
@@ -34,7 +42,7 @@ def set_field(
     json: Json = False,
 ) -> None:
     """Set one field; it counts from the next message on."""
-    _update(_nested(field, _value(value)), agent, json=json)
+    _update(_nested(field, _parse_value(value)), agent, json=json)
 
 
 @app.command()
@@ -48,9 +56,9 @@ def unset(
 @app.command()
 def edit(agent: Agent = None, json: Json = False) -> None:
     """Open the whole profile in your editor."""
-    held = structured(ask("get_profile", agent_id=agent))
+    held = structured(call_memory_tool("get_profile", agent_id=agent))
     before = cast("JsonObject", held.get("profile") or {"user": {}, "persona": {}})
-    text = edited(json_text.dumps(before, indent=2, ensure_ascii=False) + "\n", ".json")
+    text = edit_text(json_text.dumps(before, indent=2, ensure_ascii=False) + "\n", ".json")
     try:
         after: object = json_text.loads(text)
     except json_text.JSONDecodeError as error:
@@ -59,13 +67,13 @@ def edit(agent: Agent = None, json: Json = False) -> None:
         ) from error
     if not isinstance(after, dict):
         raise CallerMistake("The profile is a JSON object with the sections user and persona. Nothing was changed.")
-    _update(_difference(before, cast("JsonObject", after)), agent, json=json)
+    _update(_diff_profiles(before, cast("JsonObject", after)), agent, json=json)
 
 
 @app.command()
 def history(agent: Agent = None, json: Json = False) -> None:
     """List the versions of the profile, newest first."""
-    found = ask("profile_history", agent_id=agent)
+    found = call_memory_tool("profile_history", agent_id=agent)
     if json:
         print_json(structured(found))
         return
@@ -78,9 +86,9 @@ def history(agent: Agent = None, json: Json = False) -> None:
         [
             (
                 str(row["version"]),
-                moment(row["changed_at"]),
-                one_line(", ".join(str(name) for name in cast("list[object]", row["changed"])), 60),
-                one_line(row["reason"]),
+                format_moment(row["changed_at"]),
+                to_one_line(", ".join(str(name) for name in cast("list[object]", row["changed"])), 60),
+                to_one_line(row["reason"]),
             )
             for row in rows
         ],
@@ -94,36 +102,38 @@ def rollback(
     json: Json = False,
 ) -> None:
     """Make the profile read as it did at an earlier version; this can be undone the same way."""
-    _tell_change(ask("rollback_profile", version=version, agent_id=agent), json=json)
+    _print_change(call_memory_tool("rollback_profile", version=version, agent_id=agent), json=json)
 
 
 def _update(updates: JsonObject, agent: str | None, *, json: bool) -> None:
     require_agent(agent)
-    _tell_change(ask("update_profile", updates=updates, reason="changed in the terminal", agent_id=agent), json=json)
+    _print_change(
+        call_memory_tool("update_profile", updates=updates, reason="changed in the terminal", agent_id=agent), json=json
+    )
 
 
-def _show(found: ToolResult, *, json: bool) -> None:
+def _print_profile(found: ToolResult, *, json: bool) -> None:
     held = structured(found)
     if json:
         print_json(held)
         return
-    fields = list(_leaves(cast("JsonObject", held["profile"])))
+    fields = list(_walk_fields(cast("JsonObject", held["profile"])))
     if not fields:
         print_line("The profile is empty. To begin it: annabelle memory profile set user.city Lisbon")
         return
     foreign = set(cast("list[str]", held["untrusted_fields"]))
     print_fields(
         [(name, f"{value} (untrusted)" if name in foreign else value) for name, value in fields]
-        + [("version", f"{held['version']}, {moment(held['updated_at'])}")]
+        + [("version", f"{held['version']}, {format_moment(held['updated_at'])}")]
     )
 
 
-def _tell_change(done: ToolResult, *, json: bool) -> None:
+def _print_change(done: ToolResult, *, json: bool) -> None:
     data = structured(done)
     if json:
         print_json(data)
         return
-    changed = ", ".join(one_line(name) for name in cast("list[str]", data["changed"]))
+    changed = ", ".join(to_one_line(name) for name in cast("list[str]", data["changed"]))
     if not changed:
         print_line("Nothing to change: the profile says so already.")
         return
@@ -131,14 +141,14 @@ def _tell_change(done: ToolResult, *, json: bool) -> None:
     print_line(f"Changed {changed}. To undo it: annabelle memory profile rollback {before}")
 
 
-def _leaves(section: JsonObject, path: str = "") -> Iterator[tuple[str, str]]:
+def _walk_fields(section: JsonObject, path: str = "") -> Iterator[tuple[str, str]]:
     for name, value in section.items():
         if isinstance(value, dict):
-            yield from _leaves(cast("JsonObject", value), f"{path}{name}.")
+            yield from _walk_fields(cast("JsonObject", value), f"{path}{name}.")
         elif isinstance(value, list):
-            yield f"{path}{name}", one_line(", ".join(str(one) for one in cast("list[object]", value)), 2000)
+            yield f"{path}{name}", to_one_line(", ".join(str(one) for one in cast("list[object]", value)), 2000)
         else:
-            yield f"{path}{name}", one_line(value, 2000)
+            yield f"{path}{name}", to_one_line(value, 2000)
 
 
 def _nested(field: str, value: object) -> JsonObject:
@@ -150,7 +160,7 @@ def _nested(field: str, value: object) -> JsonObject:
     return cast("JsonObject", value)
 
 
-def _value(text: str) -> object:
+def _parse_value(text: str) -> object:
     if text[:1] not in "[{":
         return text
     try:
@@ -159,13 +169,13 @@ def _value(text: str) -> object:
         return text
 
 
-def _difference(before: JsonObject, after: JsonObject) -> JsonObject:
+def _diff_profiles(before: JsonObject, after: JsonObject) -> JsonObject:
     """What turns one into the other when merged in: changed fields, and null for those that are gone."""
     changes: JsonObject = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name)
         if isinstance(old, dict) and isinstance(value, dict):
-            inner = _difference(cast("JsonObject", old), cast("JsonObject", value))
+            inner = _diff_profiles(cast("JsonObject", old), cast("JsonObject", value))
             if inner:
                 changes[name] = inner
         elif old != value:

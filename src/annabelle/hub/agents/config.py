@@ -1,15 +1,22 @@
-"""agents.json as it is written: agents, and which chat is bound to which of them (AGT-01)."""
+"""agents.json: its schema, and the file that keeps the last good version in force (AGT-01, I-18)."""
 
 from __future__ import annotations
 
+import json
+import logging
+import re
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
-from annabelle.core.scans import ScanChange
+from annabelle.core.errors import ConfigMistake
+from annabelle.core.home import Home, write_atomically
 from annabelle.core.settings import Settings
+from annabelle.core.trust import ScanDirectionsChange
+from annabelle.hub.notices import Notices
 
 ProviderName = Literal[
     "groq", "anthropic", "openai", "openrouter", "ollama", "lmstudio", "compatible", "embedded"
@@ -21,13 +28,13 @@ ServerPattern = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za
 _NO_LIMIT = 10**15  # tokens; a larger number can not be reckoned with any more
 
 
-class Entry(BaseModel):
+class AgentsFileEntry(BaseModel):
     """Strict: a misspelled field is a mistake worth a sentence, not something to pass over."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
-class CostControls(Entry):
+class CostControls(AgentsFileEntry):
     """When the cost monitor pauses the agent (CST-02, CST-03)."""
 
     enabled: bool = True
@@ -40,7 +47,7 @@ class CostControls(Entry):
     notify_chat_id: str | None = None
 
 
-class Thinking(Entry):
+class AgentThinking(AgentsFileEntry):
     """What the agent does about a long history (CMP-09)."""
 
     enable_thinking_phase: bool = True
@@ -67,17 +74,17 @@ class Thinking(Entry):
         )
 
 
-class GuardianChanges(Entry):
+class GuardianChanges(AgentsFileEntry):
     """What the guardian does otherwise for this agent and its subagents (GRD-03, GRD-11)."""
 
     fail_mode: Literal["closed", "open"] | None = Field(default=None, description="As GUARDIAN_FAIL_MODE")
     messages: bool | None = Field(default=None, description="As GUARDIAN_SCAN_MESSAGES, for messages to it")
-    scan: dict[ServerPattern, ScanChange] = Field(
+    scan: dict[ServerPattern, ScanDirectionsChange] = Field(
         default_factory=dict, description="By server, `*` for every one not named: which directions are scanned"
     )
 
 
-class Agent(Entry):
+class Agent(AgentsFileEntry):
     """One agent. What is left out comes from the settings."""
 
     agent_id: str = Field(pattern=AGENT_ID)
@@ -97,7 +104,7 @@ class Agent(Entry):
     idle_timeout_minutes: float = Field(default=30, gt=0)
     cost_controls: CostControls = CostControls()
     guardian: GuardianChanges = Field(default=GuardianChanges(), description="Overrides for the guardian's scans")
-    thinking: Thinking = Field(default=Thinking(), description="Settings of the thinking phase")
+    thinking: AgentThinking = Field(default=AgentThinking(), description="Settings of the thinking phase")
 
     def as_profile(self, settings: Settings) -> AgentProfile:
         """What the agent's thinker is told about itself."""
@@ -116,7 +123,7 @@ class Agent(Entry):
         return self.max_tool_calls or (STRICT_TOOL_CALLS if self.profile == "strict" else None)
 
 
-class Binding(Entry):
+class Binding(AgentsFileEntry):
     """The agent that answers in one chat of a channel, or with `*` in all of them."""
 
     channel: str = Field(min_length=1, max_length=200)
@@ -124,7 +131,7 @@ class Binding(Entry):
     agent_id: str
 
 
-class AgentsConfig(Entry):
+class AgentsConfig(AgentsFileEntry):
     """The whole file. The first enabled agent is the default one."""
 
     agents: tuple[Agent, ...] = Field(min_length=1)
@@ -150,7 +157,7 @@ class AgentsConfig(Entry):
     def default(self) -> Agent:
         return next(agent for agent in self.agents if agent.enabled)
 
-    def bound(self, channel: str, chat_id: str) -> Agent:
+    def agent_for_chat(self, channel: str, chat_id: str) -> Agent:
         """The agent for a chat: an exact binding, else the channel's wildcard, else the default agent."""
         for wanted in (chat_id, ANY_CHAT):
             for binding in self.bindings:
@@ -164,3 +171,106 @@ class AgentsConfig(Entry):
 def default_config(settings: Settings) -> AgentsConfig:
     """One agent from the settings, for an install without agents.json."""
     return AgentsConfig(agents=(Agent(agent_id=settings.thinker_agent_id, port=settings.thinker_port),))
+
+
+_log = logging.getLogger(__name__)
+Stamp = tuple[int, int, int]
+
+
+def parse_agents_config(text: str, name: str) -> AgentsConfig:
+    """The config in `text`; a fault is named with file, line or field, and reason."""
+    try:
+        json.loads(text)
+        return AgentsConfig.model_validate_json(text)
+    except json.JSONDecodeError as error:
+        raise ConfigMistake(
+            f"{name}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there.", field=name
+        ) from error
+    except RecursionError as error:
+        raise ConfigMistake(f"{name}: nested too deeply.", field=name) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        reason = str(first["msg"]).removeprefix("Value error, ")
+        raise ConfigMistake(f"{name}: {field + ': ' if field else ''}{reason}.", field=field or name) from error
+
+
+class AgentsFile:
+    """The agents.json of one install, read at start and again whenever it changes."""
+
+    def __init__(self, home: Home, settings: Settings, notices: Notices) -> None:
+        self.home = home
+        self.path = settings.agents_config_path or home.agents_file
+        self._good_path, self._settings, self._notices = home.good_agents_file, settings, notices
+        self._stamp: Stamp | None = None
+
+    def load(self) -> AgentsConfig:
+        """The config to start with: the file, else its last good copy with a notice, else one default agent."""
+        self._stamp = _stamp(self.path)
+        try:
+            return self._read()
+        except ConfigMistake as mistake:
+            good = self._last_good()
+            if good is None:
+                raise
+            self._notices.add("agents_config", f"{mistake.message} The last good one stays in force.", level="error")
+            return good
+
+    def load_if_changed(self) -> AgentsConfig | None:
+        """The new config when the file changed since the last look and is good; a bad one only gives a notice."""
+        stamp = _stamp(self.path)
+        if stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        try:
+            config = self._read()
+        except ConfigMistake as mistake:
+            self._notices.add("agents_config", f"{mistake.message} The last good one stays in force.", level="error")
+            return None
+        self._notices.clear("agents_config")
+        return config
+
+    def _read(self) -> AgentsConfig:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return self._default()
+        except UnicodeDecodeError as error:
+            raise ConfigMistake(f"{self.path}: not UTF-8 text at byte {error.start}.", field=str(self.path)) from error
+        except OSError as error:
+            raise ConfigMistake(f"{self.path} can not be read: {error.strerror}.", field=str(self.path)) from error
+        config = parse_agents_config(text, str(self.path))
+        self._keep(text)
+        return config
+
+    def _keep(self, text: str) -> None:
+        try:
+            if not self._good_path.exists() or self._good_path.read_text(encoding="utf-8", errors="replace") != text:
+                write_atomically(self._good_path, text)
+        except OSError as error:
+            _log.warning("No copy of %s could be kept: %s", self.path, error.strerror)
+
+    def _default(self) -> AgentsConfig:
+        if not re.match(AGENT_ID, self._settings.thinker_agent_id):
+            raise ConfigMistake(
+                "THINKER_AGENT_ID is not valid: use up to 40 lower case letters, digits, - and _.",
+                field="THINKER_AGENT_ID",
+            )
+        return default_config(self._settings)
+
+    def _last_good(self) -> AgentsConfig | None:
+        try:
+            return parse_agents_config(self._good_path.read_text(encoding="utf-8"), str(self._good_path))
+        except (OSError, UnicodeDecodeError):
+            return None
+        except ConfigMistake as mistake:
+            _log.warning("The last good copy is not usable either: %s", mistake.message)
+            return None
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -1,29 +1,113 @@
-"""Starts thinker processes: the warm spare when there is one, else a new one."""
+"""Starts thinker processes, from the warm spare if there is one, and chooses their environment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from annabelle.core.contract import AgentProfile, ThinkerBoot
-from annabelle.core.errors import Unavailable
-from annabelle.core.home import Home
-from annabelle.core.redact import Redactor
+from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.core.home import HOME_VARIABLE, Home
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.settings import Settings
 from annabelle.hub.agents.client import ThinkerClient
-from annabelle.hub.agents.environment import bare_environment, thinker_environment
 from annabelle.hub.agents.process import ThinkerProcess
-from annabelle.hub.agents.spare import WarmSpare
-from annabelle.hub.security.identities import Errand, Identities
-from annabelle.toolbox.nursery.parcel import Parcel
-from annabelle.toolbox.processes.choice import choose_launcher
-from annabelle.toolbox.processes.launch import Launch
+from annabelle.hub.security.identities import Identities, SubagentScope
+from annabelle.toolbox.process.child_config import ChildConfig
+from annabelle.toolbox.process.fork_launcher import choose_launcher
+from annabelle.toolbox.process.launcher import LaunchRequest
+
+_PLAIN = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+# A provider may only be reachable through the machine's proxy and its certificates.
+_NETWORK = (
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR",
+)  # fmt: skip
+_OWNERS_ALONE = frozenset({"ANNABELLE_TOKEN"})
+_SETTINGS = (
+    "thinker_", "llm_", "groq_", "anthropic_", "openai_", "openrouter_", "ollama_", "lmstudio_", "compatible_",
+    "embedded_", "model_", "retry_", "user_", "embedding_", "tool_selector_", "history_", "agent_session_",
+    "agent_history_", "log_level", "database_url", "sqlite_synchronous",
+)  # fmt: skip
+
+
+def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the process itself is started with: nothing secret, so a warm spare can wait with it."""
+    return {name: environment[name] for name in _PLAIN if name in environment}
+
+
+def thinker_environment(environment: Mapping[str, str], home: Home) -> dict[str, str]:
+    """What a thinker is given when it learns which agent it is."""
+    wanted = {name.upper() for name in Settings.model_fields if name.startswith(_SETTINGS)} | set(_NETWORK)
+    chosen = {
+        name: value
+        for name, value in environment.items()
+        if (name in wanted or name.upper() in wanted or name.startswith("ANNABELLE_")) and name not in _OWNERS_ALONE
+    }
+    return {**bare_environment(environment), **chosen, HOME_VARIABLE: str(home.root)}
+
+
+_log = logging.getLogger(__name__)
+_IDLE_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
+
+
+class WarmSpare:
+    """Keeps one spare. It is made only while the hub is idle: its imports would slow a turn down."""
+
+    def __init__(self, spawn: Callable[[], Awaitable[ThinkerProcess]], idle: Callable[[], bool], enabled: bool) -> None:
+        self._spawn, self._idle, self._enabled = spawn, idle, enabled
+        self._process: ThinkerProcess | None = None
+        self._preparing: asyncio.Task[None] | None = None
+
+    def prepare(self) -> None:
+        """Make a spare soon, if there is none."""
+        if self._enabled and (self._preparing is None or self._preparing.done()) and not self.ready:
+            self._preparing = asyncio.create_task(self._prepare())
+
+    @property
+    def ready(self) -> bool:
+        return self._process is not None and self._process.alive
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None and self._process.alive else None
+
+    def claim(self) -> ThinkerProcess | None:
+        """The spare, if there is one; another is made in its place."""
+        process, self._process = self._process, None
+        if process is not None:
+            self.prepare()
+        return process if process is not None and process.alive else None
+
+    async def _prepare(self) -> None:
+        idle_for = 0.0
+        while idle_for < _IDLE_SECONDS:
+            await asyncio.sleep(_LOOK_SECONDS)
+            idle_for = idle_for + _LOOK_SECONDS if self._idle() else 0.0
+        try:
+            self._process = await self._spawn()
+        except AnnabelleError as error:
+            _log.warning("No spare agent process: %s", error.message)
+
+    async def stop(self) -> None:
+        self._enabled = False
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing], timeout=5)
+        if self._process is not None:
+            await self._process.kill()
+            self._process = None
+
 
 _PROGRAM: Final = "annabelle.thinker.boot"
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchRules:
+class ThinkerLaunchConfig:
     """Where thinkers live and how long they may take."""
 
     home: Home
@@ -36,10 +120,10 @@ class LaunchRules:
     fork: bool = True
 
 
-class Launcher:
+class ThinkerLauncher:
     """Makes a listening thinker out of a profile."""
 
-    def __init__(self, rules: LaunchRules, identities: Identities, idle: Callable[[], bool]) -> None:
+    def __init__(self, rules: ThinkerLaunchConfig, identities: Identities, idle: Callable[[], bool]) -> None:
         self._rules, self._identities = rules, identities
         self._processes = choose_launcher(rules.fork, (_PROGRAM,), (), rules.home.logs / "nursery.log")
         self.spare = WarmSpare(lambda: self._spawn("spare"), idle, rules.warm_spare)
@@ -51,12 +135,12 @@ class Launcher:
     def admit(self, agent_id: str) -> str:
         return self._identities.admit(agent_id)
 
-    def for_errand(self, agent_id: str, errand: Errand) -> ErrandLauncher:
+    def for_subagent(self, agent_id: str, errand: SubagentScope) -> SubagentLauncher:
         """Launches a subagent of this agent."""
-        return ErrandLauncher(self, self._identities, agent_id, errand)
+        return SubagentLauncher(self, self._identities, agent_id, errand)
 
     def dismiss(self, secret: str) -> None:
-        self._identities.dismiss(secret)
+        self._identities.revoke(secret)
 
     async def launch(
         self, profile: AgentProfile, port: int, secret: str, log: str | None = None
@@ -66,7 +150,7 @@ class Launcher:
             self._rules.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"The folder of {profile.agent_id} can not be made: {error.strerror}.") from error
-        process = self.spare.take() or await self._spawn(log or profile.agent_id)
+        process = self.spare.claim() or await self._spawn(log or profile.agent_id)
         boot = ThinkerBoot(
             agent=profile,
             hub_url=self._rules.hub_url,
@@ -76,9 +160,9 @@ class Launcher:
         )
         client: ThinkerClient | None = None
         try:
-            client = ThinkerClient(await process.adopt(boot, self._rules.start_seconds), secret)
+            client = ThinkerClient(await process.assign_agent(boot, self._rules.start_seconds), secret)
             # A thinker listens before it opens its memory, and may end over that.
-            await process.unless_it_ends(profile.agent_id, client.ready(self._rules.start_seconds))
+            await process.run_unless_exited(profile.agent_id, client.wait_ready(self._rules.start_seconds))
         except BaseException as error:
             if client is not None:
                 client.close()
@@ -95,16 +179,16 @@ class Launcher:
         await self._processes.stop()
 
     async def _spawn(self, name: str) -> ThinkerProcess:
-        parcel = Parcel(bare_environment(self._rules.environment))
+        parcel = ChildConfig(bare_environment(self._rules.environment))
         log = self._rules.home.logs / f"thinker-{name}.log"
-        order = Launch(name, parcel, log, module=_PROGRAM, kind="thinker")
+        order = LaunchRequest(name, parcel, log, module=_PROGRAM, kind="thinker")
         return await ThinkerProcess.spawn(self._processes, order, self._rules.redact)
 
 
-class ErrandLauncher:
+class SubagentLauncher:
     """Starts the processes of one subagent: they speak for the agent it works for, and for no more than its errand."""
 
-    def __init__(self, launcher: Launcher, identities: Identities, agent_id: str, errand: Errand) -> None:
+    def __init__(self, launcher: ThinkerLauncher, identities: Identities, agent_id: str, errand: SubagentScope) -> None:
         self._launcher, self._identities = launcher, identities
         self._agent_id, self._errand = agent_id, errand
 
@@ -116,7 +200,7 @@ class ErrandLauncher:
         return self._identities.admit(self._agent_id, self._errand)
 
     def dismiss(self, secret: str) -> None:
-        self._identities.dismiss(secret)
+        self._identities.revoke(secret)
 
     async def launch(self, profile: AgentProfile, port: int, secret: str) -> tuple[ThinkerProcess, ThinkerClient]:
         return await self._launcher.launch(profile, port, secret, log="subagents")

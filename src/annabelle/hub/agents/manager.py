@@ -13,25 +13,23 @@ from pydantic.alias_generators import to_camel
 
 from annabelle.core.errors import AgentPaused, AnnabelleError, NotFound
 from annabelle.core.messages import now
-from annabelle.core.ports import Audit
+from annabelle.core.ports import AuditTrail
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject
 from annabelle.core.trust import AuditKind
 from annabelle.hub.agents.client import ThinkerClient
-from annabelle.hub.agents.config import Agent, AgentsConfig, CostControls
-from annabelle.hub.agents.config_file import AgentsFile
-from annabelle.hub.agents.launcher import Launcher
-from annabelle.hub.agents.restarts import Restarts
-from annabelle.hub.agents.runner import AgentRunner, RunnerPlan, RunnerState
+from annabelle.hub.agents.config import Agent, AgentsConfig, AgentsFile, CostControls
+from annabelle.hub.agents.halts import Halts
+from annabelle.hub.agents.launcher import ThinkerLauncher
+from annabelle.hub.agents.runner import AgentRestartBackoff, AgentRunner, RunnerPlan, RunnerState
 from annabelle.hub.costs.monitor import CostMonitor, CostWindow
+from annabelle.hub.home_setup import seed_agent
 from annabelle.hub.notices import Notices
-from annabelle.hub.seed import seed_agent
-from annabelle.hub.stopping.halts import Halts
-from annabelle.policy.costs.worst_case import worst_case_model_calls
-from annabelle.store import agent_states, recent_calls
-from annabelle.store.agent_states import AgentState
+from annabelle.policy.costs import count_worst_case_calls
+from annabelle.store import cost_control
+from annabelle.store.cost_control import AgentState
 from annabelle.store.database import Database
-from annabelle.toolbox.policy import AgentPolicy
+from annabelle.toolbox.catalogue import AgentPolicy
 
 _log = logging.getLogger(__name__)
 _RELOAD_SECONDS = 1.0
@@ -77,10 +75,10 @@ class AgentManager:
         self,
         settings: Settings,
         file: AgentsFile,
-        launcher: Launcher,
+        launcher: ThinkerLauncher,
         database: Database,
         notices: Notices,
-        audit: Audit | None = None,
+        audit: AuditTrail | None = None,
         halts: Halts | None = None,
     ) -> None:
         self._settings, self._file, self._launcher = settings, file, launcher
@@ -111,7 +109,7 @@ class AgentManager:
     async def start(self) -> None:
         """Register the agents, and begin to look for idle ones and for changes of agents.json."""
         self._apply(self._file.load())
-        states = await self._database.read(agent_states.listing)
+        states = await self._database.read(cost_control.list_agent_states)
         self._paused = {agent_id: state for agent_id, state in states.items() if state.paused}
         await self._restore_windows(states)
         self._tasks = [
@@ -173,27 +171,29 @@ class AgentManager:
     async def pause(self, agent_id: str, reason: str) -> AgentStatus:
         self.agent(agent_id)
         async with self._pausing:
-            state = await self._database.write(lambda conn: agent_states.pause(conn, agent_id, reason))
+            state = await self._database.write(lambda conn: cost_control.pause_agent(conn, agent_id, reason))
             self._paused[agent_id] = state
-        self._note("stop", {"event": "paused", "agent_id": agent_id})
+        self._audit_event("stop", {"event": "paused", "agent_id": agent_id})
         self._notices.add(f"agent_paused:{agent_id}", f"{agent_id} is paused: {state.reason}.", level="warning")
         return self.status(agent_id)
 
     async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
         self.agent(agent_id)
         async with self._pausing:
-            await self._database.write(lambda conn: agent_states.resume(conn, agent_id, reset_window=reset_window))
+            await self._database.write(
+                lambda conn: cost_control.resume_agent(conn, agent_id, reset_window=reset_window)
+            )
             self._paused.pop(agent_id, None)
             if reset_window:
                 self.costs.forget(agent_id)
-        self._note("stop", {"event": "unpaused", "agent_id": agent_id})
+        self._audit_event("stop", {"event": "unpaused", "agent_id": agent_id})
         self._notices.clear(f"agent_paused:{agent_id}")
-        client = self.running(agent_id)
+        client = self.running_client(agent_id)
         if client is not None:
             await client.resume_costs(reset_window)
         return self.status(agent_id)
 
-    def running(self, agent_id: str) -> ThinkerClient | None:
+    def running_client(self, agent_id: str) -> ThinkerClient | None:
         """The agent's thinker, if one runs."""
         runner = self._runners.get(agent_id)
         return runner.running_client() if runner is not None else None
@@ -221,7 +221,7 @@ class AgentManager:
     def status(self, agent_id: str) -> AgentStatus:
         agent, runner, paused = self.agent(agent_id), self._runners[agent_id], self._paused.get(agent_id)
         profile = runner.plan.profile
-        stopped = self._halts is not None and self._halts.of(agent_id) is not None
+        stopped = self._halts is not None and self._halts.find(agent_id) is not None
         return AgentStatus(
             agent_id=agent_id,
             enabled=agent.enabled,
@@ -240,7 +240,7 @@ class AgentManager:
             llm_provider=profile.provider,
             model=profile.model,
             costs=self.costs.status(agent_id),
-            worst_case_model_calls=worst_case_model_calls(profile, self._settings),
+            worst_case_model_calls=count_worst_case_calls(profile, self._settings),
         )
 
     def statuses(self) -> list[AgentStatus]:
@@ -259,7 +259,7 @@ class AgentManager:
             agent_id = agent.agent_id
             forgotten = states[agent_id].window_from if agent_id in states else None
             calls = await self._database.read(
-                lambda conn, who=agent_id, until=forgotten: recent_calls.last_hour(conn, who, now(), until)
+                lambda conn, who=agent_id, until=forgotten: cost_control.list_last_hour(conn, who, now(), until)
             )
             self.costs.restore(agent_id, calls)
 
@@ -284,17 +284,19 @@ class AgentManager:
                 f"agent_flapping:{agent_id}", f"The agent {agent_id} keeps dying; see its log.", level="error"
             )
 
-        runner = AgentRunner(plan, self._launcher, Restarts(self._settings.agent_restart_base_seconds), flapping)
+        runner = AgentRunner(
+            plan, self._launcher, AgentRestartBackoff(self._settings.agent_restart_base_seconds), flapping
+        )
         runner.may_start = lambda: self._check_stopped(agent_id)
         runner.on_started = lambda client: self.on_thinker(agent_id, client)
         return runner
 
     async def _reload(self) -> None:
-        config = self._file.changed()
+        config = self._file.load_if_changed()
         if config is not None and config != self._config:
             self._apply(config)
             ids = [agent.agent_id for agent in config.agents]
-            self._note("config", {"event": "changed", "what": "agents", "agents": ids})
+            self._audit_event("config", {"event": "changed", "what": "agents", "agents": ids})
             self._notices.add("agents_reloaded", "agents.json has changed and is in force.")
         for agent_id, runner in list(self._runners.items()):
             agent = self.config.agent(agent_id)
@@ -304,7 +306,7 @@ class AgentManager:
             elif runner.outdated and runner.turns == 0:
                 await runner.restart()
 
-    def _note(self, kind: AuditKind, facts: JsonObject) -> None:
+    def _audit_event(self, kind: AuditKind, facts: JsonObject) -> None:
         if self._audit is not None:
             self._audit.note(kind, facts)
 
@@ -312,10 +314,10 @@ class AgentManager:
         for runner in self._runners.values():
             await runner.stop_if_idle()
 
-    async def _repeat(self, seconds: float, look: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat(self, seconds: float, check: Callable[[], Awaitable[None]]) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:
-                await look()
+                await check()
             except (AnnabelleError, OSError) as error:
                 _log.warning("Looking after the agents failed: %s", error)

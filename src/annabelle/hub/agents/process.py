@@ -12,9 +12,9 @@ from collections.abc import Coroutine
 
 from annabelle.core.contract import ThinkerBoot
 from annabelle.core.errors import ErrorBody, OperatorMistake, ServerDown, Unavailable
-from annabelle.core.redact import Redactor
-from annabelle.toolbox.processes.launch import Child, Launch, Launcher
-from annabelle.toolbox.processes.overheard import launch_overheard
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.toolbox.process.launcher import ChildProcess, LaunchRequest, ProcessLauncher
+from annabelle.toolbox.process.stderr_capture import launch_with_capture
 
 _log = logging.getLogger(__name__)
 _PORT_LINE = b"LISTENING_PORT="
@@ -47,17 +47,21 @@ class ThinkerProcess:
     """A process of the hub's. It ends when its standard input does, so it can not outlive a killed hub."""
 
     def __init__(
-        self, child: Child, stdin: asyncio.WriteTransport, stdout: asyncio.ReadTransport, lines: asyncio.StreamReader
+        self,
+        child: ChildProcess,
+        stdin: asyncio.WriteTransport,
+        stdout: asyncio.ReadTransport,
+        lines: asyncio.StreamReader,
     ) -> None:
         self._child, self._stdin, self._stdout, self._lines = child, stdin, stdout, lines
         self._reported: ErrorBody | None = None
         self._draining: asyncio.Task[None] | None = None
 
     @classmethod
-    async def spawn(cls, launcher: Launcher, order: Launch, redact: Redactor) -> ThinkerProcess:
+    async def spawn(cls, launcher: ProcessLauncher, order: LaunchRequest, redact: Redactor) -> ThinkerProcess:
         """Start the program. It has its libraries and waits to be told which agent it is."""
         try:
-            child, _ = await launch_overheard(launcher, order, redact)
+            child, _ = await launch_with_capture(launcher, order, redact)
         except OSError as error:
             raise Unavailable(f"The log {order.log} can not be written: {error.strerror}.") from error
         except ServerDown as error:
@@ -82,13 +86,13 @@ class ThinkerProcess:
         """Negative for the signal that ended it."""
         return _as_signal(self._child.exited.result()) if self._child.exited.done() else None
 
-    async def adopt(self, boot: ThinkerBoot, timeout: float) -> int:
+    async def assign_agent(self, boot: ThinkerBoot, timeout: float) -> int:
         """Tell the process who it is, and wait until it listens; the port it chose."""
         if not self._stdin.is_closing():  # a spare that died unseen; what it said comes below
             self._stdin.write(boot.model_dump_json().encode() + b"\n")
         try:
             async with asyncio.timeout(timeout):
-                port = await self._port()
+                port = await self._read_port()
         except TimeoutError as error:
             await self.kill()
             raise Unavailable(f"The agent {boot.agent.agent_id} was not ready after {timeout:g} s.") from error
@@ -97,7 +101,7 @@ class ThinkerProcess:
         self._draining = asyncio.create_task(self._drain())
         return port
 
-    async def unless_it_ends(self, agent_id: str, work: Coroutine[None, None, None]) -> None:
+    async def run_unless_exited(self, agent_id: str, work: Coroutine[None, None, None]) -> None:
         """Do the work, which needs the process; when the process ends instead, raise what it said."""
         working, ending = asyncio.ensure_future(work), asyncio.ensure_future(self.exited())
         try:
@@ -121,19 +125,19 @@ class ThinkerProcess:
             exit_code=code,
         )
 
-    async def _port(self) -> int | None:
+    async def _read_port(self) -> int | None:
         while line := await self._lines.readline():
             if line.startswith(_PORT_LINE):
                 return int(line.removeprefix(_PORT_LINE))
-            self._note(line)
+            self._read_report(line)
         return None
 
     async def _drain(self) -> None:
         with contextlib.suppress(ValueError, ConnectionError):  # a line over the limit ends the reading, not the agent
             while line := await self._lines.readline():
-                self._note(line)
+                self._read_report(line)
 
-    def _note(self, line: bytes) -> None:
+    def _read_report(self, line: bytes) -> None:
         try:
             record = json.loads(line)
             self._reported = ErrorBody.model_validate(record["error"])

@@ -1,4 +1,4 @@
-"""One agent's life: stopped, starting, running, stopping. Its first message starts it, idleness stops it (AGT-02)."""
+"""Runs one agent's process: the first message starts it, idleness stops it, a crash restarts it (AGT-02, AGT-06)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,54 @@ from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.messages import now
 from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.process import ThinkerProcess
-from annabelle.hub.agents.restarts import Restarts
+
+WINDOW_SECONDS = 600.0
+FLAPPING_ABOVE = 3
+_CAP_SECONDS = 30.0
+
+
+class AgentRestartBackoff:
+    """Counts deaths with the monotonic clock, so that a jump of the wall clock neither hides nor makes one."""
+
+    def __init__(self, base_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._base, self._clock = base_seconds, clock
+        self._recent: deque[float] = deque()
+        self._in_a_row = 0
+        self._last_death = 0.0
+        self.count = 0
+
+    def died(self) -> None:
+        self._in_a_row += 1
+        self._last_death = self._clock()
+
+    def restarted(self) -> None:
+        """A process was started in place of one that died."""
+        self.count += 1
+        self._recent.append(self._clock())
+
+    def worked(self) -> None:
+        """A turn was finished: the agent is healthy, so the next wait is short again."""
+        self._in_a_row = 0
+
+    @property
+    def pending(self) -> bool:
+        return self._in_a_row > 0
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long to wait from now before the next start."""
+        if not self._in_a_row:
+            return 0.0
+        pause = min(_CAP_SECONDS, self._base * 2 ** (self._in_a_row - 1))
+        return max(0.0, self._last_death + pause - self._clock())
+
+    @property
+    def flapping(self) -> bool:
+        """More than three restarts within ten minutes."""
+        while self._recent and self._recent[0] < self._clock() - WINDOW_SECONDS:
+            self._recent.popleft()
+        return len(self._recent) > FLAPPING_ABOVE
+
 
 _log = logging.getLogger(__name__)
 _DYING_SECONDS = 1.0
@@ -26,7 +74,7 @@ RunnerState = Literal["stopped", "starting", "running", "stopping"]
 async def _nothing(_client: ThinkerClient) -> None: ...
 
 
-class Launching(Protocol):
+class ThinkerStarter(Protocol):
     """What a runner needs to get a process."""
 
     @property
@@ -49,7 +97,7 @@ class RunnerPlan:
 
 
 @dataclass(slots=True)
-class _Life:
+class _LiveProcess:
     """One process, from its start to its end."""
 
     process: ThinkerProcess
@@ -63,7 +111,7 @@ class AgentRunner:
     """Keeps at most one thinker process for one agent."""
 
     def __init__(
-        self, plan: RunnerPlan, launcher: Launching, restarts: Restarts, on_flapping: Callable[[], None]
+        self, plan: RunnerPlan, launcher: ThinkerStarter, restarts: AgentRestartBackoff, on_flapping: Callable[[], None]
     ) -> None:
         self.plan, self.restarts = plan, restarts
         self._launcher, self._on_flapping = launcher, on_flapping
@@ -71,7 +119,7 @@ class AgentRunner:
         self.turns = 0
         self.last_activity: datetime | None = None
         self._active_at = time.monotonic()
-        self._life: _Life | None = None
+        self._live: _LiveProcess | None = None
         # One at a time changes the state; who wants the agent meanwhile waits here, in order.
         self._changing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
@@ -87,56 +135,56 @@ class AgentRunner:
 
     @property
     def pid(self) -> int | None:
-        return self._life.process.pid if self._life is not None else None
+        return self._live.process.pid if self._live is not None else None
 
     @property
     def port(self) -> int | None:
-        return self._life.client.port if self._life is not None else None
+        return self._live.client.port if self._live is not None else None
 
     @contextlib.contextmanager
     def turn(self) -> Generator[None]:
         """While inside, the agent is not idle."""
         self.turns += 1
-        self._touch()
+        self._mark_active()
         try:
             yield
         finally:
             self.turns -= 1
-            self._touch()
+            self._mark_active()
 
     async def ensure(self) -> ThinkerClient:
         """The running agent; started when it is not, after the backoff when it has just died."""
         async with self._changing:
-            life = self._life
+            life = self._live
             if life is not None and life.process.alive and not (self.outdated and self.turns <= 1):
                 return life.client
             if life is not None and not life.process.alive:
-                self._bury(life)
+                self._note_death(life)
             elif life is not None:
                 await self._end(life)
             return (await self._start()).client
 
     async def unanswered(self, client: ThinkerClient) -> None:
         """Tell that this client did not answer: its process is probably dying, so wait a moment until that is seen."""
-        life = self._life
+        life = self._live
         if life is not None and life.client is client:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_DYING_SECONDS):
                     await life.process.exited()
 
     def running_client(self) -> ThinkerClient | None:
-        return self._life.client if self._life is not None and self.state == "running" else None
+        return self._live.client if self._live is not None and self.state == "running" else None
 
     async def restart(self) -> None:
         """Stop the process, and start it again when it was running."""
         async with self._changing:
-            if self._life is not None:
-                await self._end(self._life)
+            if self._live is not None:
+                await self._end(self._live)
                 await self._start()
 
     async def stop_if_idle(self) -> bool:
         idle_for = time.monotonic() - self._active_at
-        if self._life is None or self.turns or idle_for < self.plan.idle_seconds or self._changing.locked():
+        if self._live is None or self.turns or idle_for < self.plan.idle_seconds or self._changing.locked():
             return False
         _log.info("The agent %s was idle for %.0f s and is stopped", self.agent_id, idle_for)
         await self.stop()
@@ -144,24 +192,24 @@ class AgentRunner:
 
     async def stop(self) -> None:
         async with self._changing:
-            if self._life is not None:
-                await self._end(self._life)
+            if self._live is not None:
+                await self._end(self._live)
 
     @contextlib.asynccontextmanager
     async def stopped(self) -> AsyncGenerator[None]:
         """While inside, the agent has no process; who wants it waits."""
         async with self._changing:
-            if self._life is not None:
-                await self._end(self._life)
+            if self._live is not None:
+                await self._end(self._live)
             yield
 
     async def end_now(self) -> None:
         """Kill the process with everything it started, whatever it does; the next work may start another."""
         for task in self._background:
             task.cancel()
-        life = self._life
+        life = self._live
         if life is not None:
-            self._life, self.state = None, "stopped"  # first, or its death would look like one to come back from
+            self._live, self.state = None, "stopped"  # first, or its death would look like one to come back from
             self._launcher.dismiss(life.secret)
             life.client.close()
             await life.process.kill()
@@ -169,8 +217,8 @@ class AgentRunner:
     async def kill(self) -> None:
         """Stop for good and at once, with everything the process started."""
         self._closed = True  # or its death would look like one to come back from
-        if self._life is not None:
-            await self._life.process.kill()
+        if self._live is not None:
+            await self._live.process.kill()
         await self.close()
 
     async def close(self) -> None:
@@ -185,12 +233,12 @@ class AgentRunner:
     @property
     def outdated(self) -> bool:
         """Whether the process was started from another plan than the one in force."""
-        return self._life is not None and (self._life.plan.profile, self._life.plan.port) != (
+        return self._live is not None and (self._live.plan.profile, self._live.plan.port) != (
             self.plan.profile,
             self.plan.port,
         )
 
-    async def _start(self) -> _Life:
+    async def _start(self) -> _LiveProcess:
         if self._closed:
             raise Unavailable("Annabelle is shutting down.")
         self.may_start()
@@ -209,48 +257,48 @@ class AgentRunner:
             if isinstance(error, AnnabelleError):
                 self.restarts.died()
             raise
-        life = _Life(process, client, secret, self.plan)
+        life = _LiveProcess(process, client, secret, self.plan)
         life.watching = asyncio.create_task(self._watch(life))
-        self._life, self.state = life, "running"
-        self._later(self.on_started(client))
-        self._touch()
+        self._live, self.state = life, "running"
+        self._run_in_background(self.on_started(client))
+        self._mark_active()
         return life
 
-    async def _watch(self, life: _Life) -> None:
+    async def _watch(self, life: _LiveProcess) -> None:
         await life.process.exited()
-        if self._life is life and self.state == "running":
-            self._bury(life)
+        if self._live is life and self.state == "running":
+            self._note_death(life)
             # One that keeps dying comes back only when there is work for it.
             if not self._closed and not self.restarts.flapping:
-                self._later(self._come_back())
+                self._run_in_background(self._restart_after_death())
 
-    def _bury(self, life: _Life) -> None:
+    def _note_death(self, life: _LiveProcess) -> None:
         """Note a death nobody asked for."""
         _log.warning("The agent %s died with code %s", self.agent_id, life.process.exit_code)
         self._launcher.dismiss(life.secret)
         self.restarts.died()
-        self._life, self.state = None, "stopped"
+        self._live, self.state = None, "stopped"
         life.client.close()
 
-    async def _come_back(self) -> None:
+    async def _restart_after_death(self) -> None:
         try:
             await self.ensure()
         except AnnabelleError as error:
             _log.warning("The agent %s did not come back: %s", self.agent_id, error.message)
 
-    async def _end(self, life: _Life) -> None:
+    async def _end(self, life: _LiveProcess) -> None:
         self.state = "stopping"
         try:
             life.client.close()
             await life.process.stop(self._launcher.stop_grace_seconds)
         finally:
             self._launcher.dismiss(life.secret)
-            self._life, self.state = None, "stopped"
+            self._live, self.state = None, "stopped"
 
-    def _touch(self) -> None:
+    def _mark_active(self) -> None:
         self._active_at, self.last_activity = time.monotonic(), now()
 
-    def _later(self, work: Coroutine[None, None, None]) -> None:
+    def _run_in_background(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)

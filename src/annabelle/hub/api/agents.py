@@ -1,25 +1,27 @@
-"""Agents: see them, pause and resume them, start them again."""
+"""Agents: list, pause, resume, restart and stop them (TRU-06)."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from annabelle.hub.agents.halts import ALL, RESUME
 from annabelle.hub.agents.manager import AgentStatus
-from annabelle.hub.api.documented import ID_SHAPE, Answer, TheHub, body_of, failures, read_body
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.context import HubContext
 
 router = APIRouter(tags=["agents"])
 AgentId = Annotated[str, Path(pattern=ID_SHAPE, examples=["annabelle"])]
 
 
-class AgentList(Answer):
+class AgentList(ApiAnswer):
     agents: list[AgentStatus]
 
 
-class Pause(BaseModel):
+class PauseAgent(BaseModel):
     """Why the agent is paused; whoever writes to it is told."""
 
     model_config = ConfigDict(extra="forbid")
@@ -27,7 +29,7 @@ class Pause(BaseModel):
     reason: str = Field(default="paused by its owner", min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")
 
 
-class Resume(BaseModel):
+class ResumeAgent(BaseModel):
     """How the agent goes on."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
@@ -35,7 +37,7 @@ class Resume(BaseModel):
     reset_window: bool = Field(default=False, description="Forget what was spent in the current window")
 
 
-@router.get("/agents", operation_id="list_agents", responses=failures(), summary="All agents")
+@router.get("/agents", operation_id="list_agents", responses=error_responses(), summary="All agents")
 async def list_agents(hub: TheHub) -> AgentList:
     """A stopped agent is available: its next message starts it."""
     return AgentList(agents=hub.agents.statuses())
@@ -44,33 +46,100 @@ async def list_agents(hub: TheHub) -> AgentList:
 @router.post(
     "/agents/{agent_id}/pause",
     operation_id="pause_agent",
-    responses=failures(404),
-    openapi_extra=body_of(Pause, required=False),
+    responses=error_responses(404),
+    openapi_extra=document_body(PauseAgent, required=False),
     summary="Pause an agent",
 )
 async def pause_agent(agent_id: AgentId, request: Request, hub: TheHub) -> AgentStatus:
     """From now on it answers at once with the reason, and processes nothing."""
-    return await hub.agents.pause(agent_id, (await read_body(request, Pause)).reason)
+    return await hub.agents.pause(agent_id, (await read_body(request, PauseAgent)).reason)
 
 
 @router.post(
     "/agents/{agent_id}/resume",
     operation_id="resume_agent",
-    responses=failures(404),
-    openapi_extra=body_of(Resume, required=False),
+    responses=error_responses(404),
+    openapi_extra=document_body(ResumeAgent, required=False),
     summary="Let an agent go on",
 )
 async def resume_agent(agent_id: AgentId, request: Request, hub: TheHub) -> AgentStatus:
     """Only this ends a pause."""
-    return await hub.agents.resume(agent_id, (await read_body(request, Resume)).reset_window)
+    return await hub.agents.resume(agent_id, (await read_body(request, ResumeAgent)).reset_window)
 
 
 @router.post(
     "/agents/{agent_id}/restart",
     operation_id="restart_agent",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="Start an agent's process again",
 )
 async def restart_agent(agent_id: AgentId, hub: TheHub) -> AgentStatus:
     """Turns in flight go on in the new process. An agent that does not run stays stopped until its next message."""
     return await hub.agents.restart(agent_id)
+
+
+class StopTarget(BaseModel):
+    """What is meant: one agent by its id, or all of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    target: str = Field(default=ALL, pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", examples=["all", "annabelle"])
+
+
+class Halted(ApiAnswer):
+    """What is stopped now."""
+
+    all: bool
+    agents: list[str]
+
+
+class StopAnswer(ApiAnswer):
+    success: Literal[True] = True
+    message: str = Field(description="What came of it, for a person")
+    turns: int = Field(default=0, description="How many turns were ended")
+    halted: Halted
+
+
+@router.post(
+    "/stop",
+    operation_id="stop",
+    responses=error_responses(404),
+    openapi_extra=document_body(StopTarget, required=False),
+    summary="Stop an agent, or all of them",
+)
+@router.post(
+    "/kill",
+    operation_id="kill",
+    responses=error_responses(404),
+    openapi_extra=document_body(StopTarget, required=False),
+    summary="The same as /stop",
+)
+async def stop(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
+    """Turns end within a second, also when an agent or a server hangs; its processes are killed. Questions that waited
+    for an answer are taken back. It stays stopped over restarts until it is resumed."""
+    target = (await read_body(request, StopTarget)).target
+    turns = await hub.stopper.stop(target, caller.user_id)
+    what = "Everything is stopped" if target == ALL else f"{target} is stopped"
+    ended = f"; {turns} {'turn was' if turns == 1 else 'turns were'} ended" if turns else ""
+    resume = RESUME if target == ALL else f"{RESUME} {target}"
+    return StopAnswer(message=f"{what}{ended}. It stays so until: {resume}", turns=turns, halted=_halted(hub))
+
+
+@router.post(
+    "/resume",
+    operation_id="resume",
+    responses=error_responses(404, 409),
+    openapi_extra=document_body(StopTarget, required=False),
+    summary="Let an agent, or all of them, go on",
+)
+async def resume(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
+    """Turns that were ended stay so; the next message is answered again. A pause for costs is not ended by this."""
+    target = (await read_body(request, StopTarget)).target
+    was = await hub.stopper.resume(target, caller.user_id)
+    what = "Everything goes on" if target == ALL else f"{target} goes on"
+    return StopAnswer(message=f"{what}." if was else "Nothing was stopped.", halted=_halted(hub))
+
+
+def _halted(hub: HubContext) -> Halted:
+    halts = hub.stopper.halts
+    return Halted(all=halts.everything is not None, agents=list(halts.agents))

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.tools import JsonObject
-from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, TheHub, body_of, failures, read_body
-from annabelle.hub.approvals.deciding import Answer as PersonsAnswer
-from annabelle.hub.approvals.question import question
-from annabelle.hub.services import Hub
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.approvals.approval_answer import ApprovalAnswer as PersonsAnswer
+from annabelle.hub.approvals.questions import render_questions
+from annabelle.hub.context import HubContext
 from annabelle.store.approvals import Approval, ApprovalState
 
 router = APIRouter(tags=["approvals"])
@@ -21,14 +21,14 @@ router = APIRouter(tags=["approvals"])
 ApprovalId = Annotated[str, Path(pattern=ID_SHAPE, examples=["apr_01k9zq3v7k0000000000000000"])]
 
 
-class AllowanceView(Answer):
+class AllowanceView(ApiAnswer):
     """The rule that `always` would make: which calls it lets pass from then on."""
 
     words: str
     match: JsonObject
 
 
-class ApprovalView(Answer):
+class ApprovalView(ApiAnswer):
     """One question. `arguments` is the exact call; a secret in it is masked, and stays masked."""
 
     id: str
@@ -50,7 +50,7 @@ class ApprovalView(Answer):
     always: AllowanceView | None = Field(description="What `always` would allow; none where no rule is narrow enough")
 
 
-class ApprovalList(Answer):
+class ApprovalList(ApiAnswer):
     approvals: list[ApprovalView]
 
 
@@ -70,7 +70,7 @@ class NewAnswer(BaseModel):
     always: bool = Field(default=False, description="Make the rule that `always` of the question shows, too")
 
 
-class AnsweredView(Answer):
+class AnsweredView(ApiAnswer):
     approval: ApprovalView
     message_id: str | None = Field(
         description="The message that carries the turn on; none while another question of the turn waits, or of a task"
@@ -79,7 +79,7 @@ class AnsweredView(Answer):
     rule_id: str | None = Field(default=None, description="The rule that was made")
 
 
-@router.get("/approvals", operation_id="list_approvals", responses=failures(), summary="What you are asked")
+@router.get("/approvals", operation_id="list_approvals", responses=error_responses(), summary="What you are asked")
 async def list_approvals(
     hub: TheHub,
     caller: Caller,
@@ -91,7 +91,9 @@ async def list_approvals(
     return ApprovalList(approvals=[_view(hub, one) for one in found])
 
 
-@router.get("/approvals/{approval_id}", operation_id="get_approval", responses=failures(404), summary="One question")
+@router.get(
+    "/approvals/{approval_id}", operation_id="get_approval", responses=error_responses(404), summary="One question"
+)
 async def get_approval(approval_id: ApprovalId, hub: TheHub, caller: Caller) -> ApprovalView:
     """The question with all of its arguments, and what became of it."""
     return _view(hub, await hub.approvals.get(approval_id, caller.user_id))
@@ -100,8 +102,8 @@ async def get_approval(approval_id: ApprovalId, hub: TheHub, caller: Caller) -> 
 @router.post(
     "/approvals/{approval_id}",
     operation_id="answer_approval",
-    responses=failures(404, 409),
-    openapi_extra=body_of(NewAnswer),
+    responses=error_responses(404, 409),
+    openapi_extra=document_body(NewAnswer),
     summary="Say yes or no",
 )
 async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub, caller: Caller) -> AnsweredView:
@@ -115,7 +117,7 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
     )
 
 
-def _view(hub: Hub, approval: Approval) -> ApprovalView:
+def _view(hub: HubContext, approval: Approval) -> ApprovalView:
     allowance = hub.approvals.allowance(approval) if approval.state == "pending" else None
     return ApprovalView(
         id=approval.id,
@@ -124,7 +126,7 @@ def _view(hub: Hub, approval: Approval) -> ApprovalView:
         arguments=approval.arguments,
         edited=approval.edited,
         reasons=approval.reasons,
-        text=question([approval]),
+        text=render_questions([approval]),
         agent_id=approval.agent_id,
         thread_id=approval.thread_id,
         message_id=approval.message_id,

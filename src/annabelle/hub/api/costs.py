@@ -1,4 +1,4 @@
-"""`GET /costs`: what model calls have used, and how the budgets stand."""
+"""`/costs` for people, and the internal ledger that thinkers and servers book with (CST-09)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,26 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from annabelle.core.contract import ModelCall, Reserve
 from annabelle.core.messages import now
-from annabelle.hub.api.documented import Answer, Caller, TheHub, failures
-from annabelle.policy.costs.budgets import resets_at
-from annabelle.store import ledger, spending
-from annabelle.store.ledger import Grouping, Total
-from annabelle.store.spending import NANO, Caps, Spent
+from annabelle.embeddings.metering import PURPOSE
+from annabelle.hub.api.endpoint import ApiAnswer, Caller, TheHub, error_responses, read_body
+from annabelle.hub.context import HubContext
+from annabelle.hub.costs.monitor import CostWindow
+from annabelle.hub.security.identities import CallerIdentity
+from annabelle.policy.costs import resets_at
+from annabelle.store import cost_control, ledger
+from annabelle.store.cost_control import NANO, PeriodSpending, SpendingCaps
+from annabelle.store.ledger import Grouping, UsageTotal
 
 router = APIRouter(tags=["costs"])
 
 
-class CostTotal(Answer):
+class CostTotal(ApiAnswer):
     """What one day, agent, model, purpose or person used. `open` calls have not ended yet."""
 
     key: str
@@ -31,7 +39,7 @@ class CostTotal(Answer):
     cost_usd: float | None
 
     @classmethod
-    def of(cls, total: Total) -> CostTotal:
+    def from_total(cls, total: UsageTotal) -> CostTotal:
         return cls(
             key=total.key,
             calls=total.calls,
@@ -44,12 +52,12 @@ class CostTotal(Answer):
         )
 
 
-class Costs(Answer):
+class Costs(ApiAnswer):
     by: Grouping
     totals: list[CostTotal]
 
 
-class Budget(Answer):
+class Budget(ApiAnswer):
     """One budget. Held back is the most that calls in flight can still cost."""
 
     period: str = Field(examples=["2026-07-03", "2026-07"])
@@ -61,8 +69,8 @@ class Budget(Answer):
     resets_at: datetime
 
     @classmethod
-    def of(cls, spent: Spent, caps: Caps) -> Budget:
-        cap = caps.of(spent.period)
+    def from_spent(cls, spent: PeriodSpending, caps: SpendingCaps) -> Budget:
+        cap = caps.cap_for(spent.period)
         return cls(
             period=spent.period,
             cap_usd=None if cap is None else cap / NANO,
@@ -74,7 +82,7 @@ class Budget(Answer):
         )
 
 
-class Budgets(Answer):
+class Budgets(ApiAnswer):
     """The budgets over every model call of this home."""
 
     day: Budget
@@ -82,7 +90,7 @@ class Budgets(Answer):
     warning_share: float
 
 
-@router.get("/costs", operation_id="costs", responses=failures(), summary="What was spent")
+@router.get("/costs", operation_id="costs", responses=error_responses(), summary="What was spent")
 async def costs(
     hub: TheHub,
     caller: Caller,
@@ -91,13 +99,70 @@ async def costs(
 ) -> Costs:
     """Days are UTC. Costs are unknown (null) where none was ever stated."""
     whose = None if everyone or by == "user" else caller.user_id
-    found = await hub.database.read(lambda conn: ledger.totals(conn, whose, by))
-    return Costs(by=by, totals=[CostTotal.of(total) for total in found])
+    found = await hub.database.read(lambda conn: ledger.sum_usage(conn, whose, by))
+    return Costs(by=by, totals=[CostTotal.from_total(total) for total in found])
 
 
-@router.get("/costs/budget", operation_id="budget", responses=failures(), summary="How the budgets stand")
+@router.get("/costs/budget", operation_id="budget", responses=error_responses(), summary="How the budgets stand")
 async def budget(hub: TheHub) -> Budgets:
     """What is spent of today's and this month's budget, and when they begin anew."""
     caps = hub.ledger.caps
-    day, month = await hub.database.read(lambda conn: spending.standing(conn, now()))
-    return Budgets(day=Budget.of(day, caps), month=Budget.of(month, caps), warning_share=caps.warning_share)
+    day, month = await hub.database.read(lambda conn: cost_control.read_spending(conn, now()))
+    return Budgets(
+        day=Budget.from_spent(day, caps), month=Budget.from_spent(month, caps), warning_share=caps.warning_share
+    )
+
+
+class CostStatus(CostWindow):
+    """How an agent's spending stands."""
+
+    paused: bool
+    pause_reason: str | None
+
+
+async def reserve(request: Request) -> Response:
+    """Whether a model call may be made."""
+    hub: HubContext = request.app.state.hub
+    asked = await read_body(request, Reserve)
+    reservation = await hub.ledger.reserve(asked.model_copy(update=_booked_for(request)))
+    return Response(reservation.model_dump_json(), media_type="application/json")
+
+
+async def settle(request: Request) -> Response:
+    """What a model call used."""
+    hub: HubContext = request.app.state.hub
+    call = await read_body(request, ModelCall)
+    await hub.ledger.settle(call.model_copy(update=_booked_for(request)))
+    return Response(status_code=204)
+
+
+async def status(request: Request) -> Response:
+    """How fast the agent spends, and whether it is paused; its thinker shows it as its own."""
+    hub: HubContext = request.app.state.hub
+    agent = hub.agents.status(_agent_id(request))
+    state = CostStatus(paused=agent.paused, pause_reason=agent.pause_reason, **agent.costs.model_dump())
+    return Response(state.model_dump_json(by_alias=True), media_type="application/json")
+
+
+def _booked_for(request: Request) -> dict[str, str]:
+    """Whose call it is: a subagent's is its parent's, made for the message that its parent answers (AGT-04)."""
+    caller: CallerIdentity = request.state.identity
+    if caller.kind == "server":
+        return {"purpose": PURPOSE}  # it makes vectors, and can book nothing else
+    errand = {} if caller.subagent_scope is None else {"message_id": caller.subagent_scope.message_id}
+    return {"agent_id": _agent_id(request), **errand}
+
+
+def _agent_id(request: Request) -> str:
+    # The door lets only agents come here; the book names the one that asked, not the one it claims to be.
+    caller: CallerIdentity = request.state.identity
+    assert caller.agent_id is not None
+    return caller.agent_id
+
+
+# Plain routes, outside the document: they are used several times in every turn.
+LEDGER_ROUTES = (
+    Route("/internal/ledger/reserve", reserve, methods=["POST"], include_in_schema=False),
+    Route("/internal/ledger/settle", settle, methods=["POST"], include_in_schema=False),
+    Route("/internal/ledger/status", status, methods=["GET"], include_in_schema=False),
+)

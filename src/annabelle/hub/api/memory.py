@@ -1,4 +1,4 @@
-"""`POST /memory/learn` and `POST /memory/tidy`: learn from what was said now, and put facts in order."""
+"""`/memory/learn`, `/memory/tidy` and `/memory/forget`."""
 
 from __future__ import annotations
 
@@ -9,36 +9,41 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.contract import TidyAction
+from annabelle.core.errors import InvalidArguments, NotAllowed
 from annabelle.core.ids import new_id
-from annabelle.core.memory import FactCategory, Trust
+from annabelle.core.messages import OWNER
+from annabelle.core.secrets.forget_mask import fold_spelling
 from annabelle.core.tools import CallContext
 from annabelle.core.trace import current_trace
-from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, TheHub, body_of, failures, read_body
-from annabelle.hub.flows.learn_facts import ToLearn
-from annabelle.hub.memory.memory_tools import Owned
-from annabelle.hub.memory.owners import whose
-from annabelle.hub.memory.tidying import Plan, Planner
-from annabelle.hub.security.identities import Identity
-from annabelle.hub.services import Hub
+from annabelle.core.trust import FactCategory, Trust
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.context import HubContext
+from annabelle.hub.forgetting.forget_journal import ForgetRequest
+from annabelle.hub.forgetting.forget_service import ForgetReport
+from annabelle.hub.forgetting.memory_client import MemoryFactMatch
+from annabelle.hub.memory.fact_extraction import ExtractionRequest
+from annabelle.hub.memory.fact_tidier import FactTidyPlan, Planner
+from annabelle.hub.memory.memory_client import MemoryOwner, resolve_memory_owner
+from annabelle.hub.security.identities import CallerIdentity
 
 router = APIRouter(tags=["memory"])
 _LEARN_SECONDS = 600.0
 _MOST_ACTIONS = 500
 
 
-class _Asked(BaseModel):
+class _MemoryBody(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     agent_id: str | None = Field(default=None, pattern=ID_SHAPE, description="Whose memory; by default your agent's")
 
 
-class Learn(_Asked):
+class Learn(_MemoryBody):
     """From how much to learn."""
 
     batch_size: int = Field(default=50, ge=1, le=50, description="How many conversations to look through")
 
 
-class LearntView(Answer):
+class LearntView(ApiAnswer):
     """One fact that was learnt. It was `known` when it is not new."""
 
     fact_id: int
@@ -46,13 +51,13 @@ class LearntView(Answer):
     status: str
 
 
-class LearnAnswer(Answer):
+class LearnAnswer(ApiAnswer):
     turns: int = Field(description="Conversations that were looked through")
     facts: list[LearntView]
     refused: str | None = Field(description="Why nothing was learnt, when the model was no use")
 
 
-class ActionView(Answer):
+class ActionView(ApiAnswer):
     """One change. Facts are retired, never destroyed: an undo brings them back."""
 
     model_config = ConfigDict(
@@ -70,14 +75,14 @@ class ActionView(Answer):
     reason: str = Field(default="", max_length=500)
 
     @classmethod
-    def of(cls, action: TidyAction) -> ActionView:
+    def from_action(cls, action: TidyAction) -> ActionView:
         return cls.model_validate(action.model_dump(mode="json"))
 
-    def action(self) -> TidyAction:
+    def to_action(self) -> TidyAction:
         return TidyAction.model_validate(self.model_dump(mode="json"))
 
 
-class Tidy(_Asked):
+class Tidy(_MemoryBody):
     """What to tidy. With `apply` and `actions`, exactly these actions are done."""
 
     category: FactCategory | None = None
@@ -88,7 +93,7 @@ class Tidy(_Asked):
     )
 
 
-class FactView(Answer):
+class FactView(ApiAnswer):
     """A fact that is concerned."""
 
     fact_id: int
@@ -97,7 +102,7 @@ class FactView(Answer):
     trust: Trust
 
 
-class TidyAnswer(Answer):
+class TidyAnswer(ApiAnswer):
     """What would be done, or was."""
 
     actions: list[ActionView]
@@ -112,15 +117,15 @@ class TidyAnswer(Answer):
 @router.post(
     "/memory/learn",
     operation_id="learn_facts",
-    responses=failures(404),
-    openapi_extra=body_of(Learn, required=False),
+    responses=error_responses(404),
+    openapi_extra=document_body(Learn, required=False),
     summary="Learn facts from what was said, now",
 )
 async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAnswer:
     """Looks through conversations that were not looked through yet. It goes on when nobody waits for it."""
     asked = await read_body(request, Learn)
-    owned = _owned(hub, caller, asked.agent_id)
-    wanted = ToLearn(
+    owned = _memory_owner(hub, caller, asked.agent_id)
+    wanted = ExtractionRequest(
         learn_id=f"learn:{new_id('call')}",
         user_id=owned.user_id,
         agent_id=owned.agent_id,
@@ -128,8 +133,8 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
         limit=asked.batch_size,
         tries=1,
     )
-    await hub.memory.learn.begin(wanted)
-    learnt = await hub.memory.learn.result(wanted.learn_id, _LEARN_SECONDS)
+    await hub.memory.extraction.begin(wanted)
+    learnt = await hub.memory.extraction.result(wanted.learn_id, _LEARN_SECONDS)
     facts = [LearntView(fact_id=fact.fact_id, fact=fact.fact, status=fact.status) for fact in learnt.facts]
     return LearnAnswer(turns=learnt.turns, facts=facts, refused=learnt.refused)
 
@@ -137,46 +142,46 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
 @router.post(
     "/memory/tidy",
     operation_id="tidy_facts",
-    responses=failures(404),
-    openapi_extra=body_of(Tidy, required=False),
+    responses=error_responses(404),
+    openapi_extra=document_body(Tidy, required=False),
     summary="Put what is remembered in order",
 )
 async def tidy_facts(request: Request, hub: TheHub, caller: Caller) -> TidyAnswer:
     """Facts that say the same become one, and what is outdated is retired. Without `apply` it is only proposed."""
     asked = await read_body(request, Tidy)
     # While something is being forgotten, no plan may carry its words on.
-    async with hub.memory.quiet.working():
-        return await _tidied(hub, asked, _owned(hub, caller, asked.agent_id))
+    async with hub.memory.maintenance.working():
+        return await _run_tidy(hub, asked, _memory_owner(hub, caller, asked.agent_id))
 
 
-async def _tidied(hub: Hub, asked: Tidy, owned: Owned) -> TidyAnswer:
-    tidying = hub.memory.tidying
+async def _run_tidy(hub: HubContext, asked: Tidy, owned: MemoryOwner) -> TidyAnswer:
+    tidying = hub.memory.tidier
     if asked.actions is None:
         plan = await tidying.plan(owned, asked.category, asked.max_facts_per_category)
     else:
-        plan = Plan((), tuple(view.action() for view in asked.actions), "you")
+        plan = FactTidyPlan((), tuple(view.to_action() for view in asked.actions), "you")
     if not asked.apply:
-        return _shown(plan)
+        return _to_answer(plan)
     done = await tidying.apply(owned, plan.actions, plan.planned_by)
-    return _shown(plan).model_copy(
+    return _to_answer(plan).model_copy(
         update={"applied": done.change_id is not None, "change_id": done.change_id, "not_done": list(done.refused)}
     )
 
 
-def _owned(hub: Hub, caller: Identity, agent_id: str | None) -> Owned:
+def _memory_owner(hub: HubContext, caller: CallerIdentity, agent_id: str | None) -> MemoryOwner:
     context = CallContext(
         caller="api",
         agent_id=hub.agents.config.default.agent_id,
         user_id=caller.user_id,
         trace_id=current_trace(),
     )
-    return whose(context, agent_id, hub.agents)
+    return resolve_memory_owner(context, agent_id, hub.agents)
 
 
-def _shown(plan: Plan) -> TidyAnswer:
+def _to_answer(plan: FactTidyPlan) -> TidyAnswer:
     concerned = {fact_id for action in plan.actions for fact_id in action.fact_ids}
     return TidyAnswer(
-        actions=[ActionView.of(action) for action in plan.actions],
+        actions=[ActionView.from_action(action) for action in plan.actions],
         facts=[
             FactView(fact_id=fact.fact_id, fact=fact.fact, category=fact.category, trust=fact.trust)
             for fact in plan.facts
@@ -188,3 +193,96 @@ def _shown(plan: Plan) -> TidyAnswer:
         change_id=None,
         not_done=[],
     )
+
+
+LEAST_CHARACTERS = 3
+
+
+class Forget(BaseModel):
+    """What to forget: a text, or a fact by its number. With `preview` nothing is changed."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    text: str | None = Field(default=None, max_length=20_000, description="Found whatever its case or spelling")
+    fact_id: int | None = Field(default=None, ge=1, description="Forget the words of this fact and of those before it")
+    with_source: bool = Field(default=False, description="With factId: also what was said where the fact came from")
+    preview: bool = Field(default=True, description="Only say where it stands")
+
+
+class ForgetPlace(ApiAnswer):
+    """Rows, lines or files of one kind, and what becomes of them."""
+
+    place: str = Field(examples=["conversations"])
+    count: int
+    fate: Literal["deleted", "masked", "rewritten"]
+
+
+class ForgetFact(ApiAnswer):
+    id: int
+    fact: str
+    current: bool
+
+
+class ForgetAnswer(ApiAnswer):
+    """Where the text stood. `own` are the person's own files, which are never touched."""
+
+    preview: bool
+    total: int
+    places: list[ForgetPlace]
+    facts: list[ForgetFact]
+    own: list[str]
+    near: list[ForgetFact] = Field(description="When it stands nowhere: facts that mean something like it")
+
+
+@router.post(
+    "/memory/forget",
+    operation_id="forget",
+    responses=error_responses(404, 409),
+    openapi_extra=document_body(Forget),
+    summary="Forget a text for good",
+)
+async def forget(request: Request, hub: TheHub, caller: Caller) -> ForgetAnswer:
+    """Only the owner of the home may do this: it goes through everything in it. No turn runs meanwhile; messages
+    wait. What was forgotten can not be brought back, and is remembered as a keyed hash only."""
+    if caller.kind != "owner" or caller.user_id != OWNER:
+        raise NotAllowed("Only the owner of this home can have something forgotten.")
+    asked = await read_body(request, Forget)
+    _check_forget(asked)
+    await hub.lifecycle.wait_ready()
+    agent_id = hub.agents.config.default.agent_id
+    texts = (asked.text,) if asked.text is not None else ()
+    if asked.fact_id is not None:
+        texts = await hub.forgetting.find_fact_texts(asked.fact_id, asked.with_source, caller.user_id, agent_id)
+    pending = ForgetRequest(texts=texts, user_id=caller.user_id, agent_id=agent_id)
+    if not asked.preview:
+        return _to_forget_answer(await hub.forgetting.forget(pending), preview=False)
+    report = await hub.forgetting.preview(pending)
+    return _to_forget_answer(
+        report, () if report.places else await hub.forgetting.find_near_facts(pending), preview=True
+    )
+
+
+def _check_forget(asked: Forget) -> None:
+    if (asked.text is None) == (asked.fact_id is None):
+        raise InvalidArguments("Give either text or factId.", field="text")
+    if asked.text is not None and len(fold_spelling(asked.text)) < LEAST_CHARACTERS:
+        raise InvalidArguments(
+            f"The text to forget needs at least {LEAST_CHARACTERS} characters.",
+            hint="Fewer would stand everywhere.",
+            field="text",
+        )
+
+
+def _to_forget_answer(report: ForgetReport, near: tuple[MemoryFactMatch, ...] = (), *, preview: bool) -> ForgetAnswer:
+    return ForgetAnswer(
+        preview=preview,
+        total=report.total,
+        places=[ForgetPlace(place=place.name, count=place.count, fate=place.fate) for place in report.places],
+        facts=[_to_forget_fact(fact) for fact in report.facts],
+        own=list(report.own),
+        near=[_to_forget_fact(fact) for fact in near],
+    )
+
+
+def _to_forget_fact(fact: MemoryFactMatch) -> ForgetFact:
+    return ForgetFact(id=fact.id, fact=fact.fact, current=fact.current)

@@ -12,12 +12,11 @@ from pydantic.alias_generators import to_camel
 from sqlalchemy import Connection
 
 from annabelle.core.errors import NotFound
-from annabelle.core.events import StoredEvent
-from annabelle.core.messages import InboundMessage, Name
-from annabelle.hub.api.documented import ID_SHAPE, Caller, TheHub, body_of, failures, read_body
-from annabelle.hub.api.views import MessageProgress, MessageView
-from annabelle.hub.services import Hub
-from annabelle.store import events, messages
+from annabelle.core.messages import InboundMessage, Name, StoredEvent
+from annabelle.hub.api.endpoint import ID_SHAPE, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.api.threads import MessageProgress, MessageView
+from annabelle.hub.context import HubContext
+from annabelle.store import messages, threads
 from annabelle.store.messages import StoredMessage
 
 router = APIRouter(tags=["messages"])
@@ -55,8 +54,8 @@ class EventList(BaseModel):
     operation_id="send_message",
     status_code=202,
     response_model=MessageProgress,
-    responses=failures(404) | {200: {"model": MessageProgress, "description": "With `wait`: it is answered"}},
-    openapi_extra=body_of(NewMessage),
+    responses=error_responses(404) | {200: {"model": MessageProgress, "description": "With `wait`: it is answered"}},
+    openapi_extra=document_body(NewMessage),
     summary="Say something to an agent",
 )
 async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait = 0) -> Response:
@@ -72,87 +71,90 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
         external_id=new.external_id,
         agent_id=new.agent_id,
     )
-    with hub.finished.watch(inbound.id) as finished:
+    with hub.reply_waiters.watch(inbound.id) as finished:
         entered = await hub.gate.receive(inbound)
         if entered.duplicate:
-            progress = await _waited(hub, entered.message.id, caller.user_id, wait)
+            progress = await _wait_for_progress(hub, entered.message.id, caller.user_id, wait)
         elif wait > 0 and entered.message.state in _UNFINISHED:
-            await _until(finished, wait)
-            progress = await _look(hub, inbound.id, caller.user_id)
+            await _wait_for_event(finished, wait)
+            progress = await _load_progress(hub, inbound.id, caller.user_id)
         elif entered.message.state in _UNFINISHED:
-            progress = _shown(entered.message, [])
+            progress = _to_progress(entered.message, [])
         else:
-            progress = await _look(hub, inbound.id, caller.user_id)
+            progress = await _load_progress(hub, inbound.id, caller.user_id)
     progress = progress.model_copy(update={"duplicate": entered.duplicate, "last_event_id": entered.last_event_id})
     over = wait > 0 and progress.state not in _UNFINISHED
     return Response(progress.model_dump_json(by_alias=True), 200 if over else 202, media_type="application/json")
 
 
 @router.get(
-    "/messages/{message_id}", operation_id="get_message", responses=failures(404), summary="What came of a message?"
+    "/messages/{message_id}",
+    operation_id="get_message",
+    responses=error_responses(404),
+    summary="What came of a message?",
 )
 async def get_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 0) -> MessageProgress:
     """The state of a message and its answer; with `wait`, as soon as it is answered."""
-    return await _waited(hub, message_id, caller.user_id, wait)
+    return await _wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
 @router.get(
     "/messages/{message_id}/events",
     operation_id="message_events",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="What happened in the turn of a message",
 )
 async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> EventList:
     """Every event of the turn so far, in order."""
 
-    def look(conn: Connection) -> list[StoredEvent]:
-        messages.get(conn, message_id, caller.user_id)
-        return events.of_message(conn, message_id, caller.user_id)
+    def load_events(conn: Connection) -> list[StoredEvent]:
+        messages.get_message(conn, message_id, caller.user_id)
+        return threads.list_message_events(conn, message_id, caller.user_id)
 
-    return EventList(events=await hub.database.read(look))
+    return EventList(events=await hub.database.read(load_events))
 
 
 @router.post(
     "/messages/{message_id}/cancel",
     operation_id="cancel_message",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="Stop the turn of a message",
 )
 async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 2) -> MessageProgress:
     """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
     await hub.gate.cancel(message_id, caller.user_id)
-    return await _waited(hub, message_id, caller.user_id, wait)
+    return await _wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
-async def _waited(hub: Hub, message_id: str, user_id: str, wait: float) -> MessageProgress:
+async def _wait_for_progress(hub: HubContext, message_id: str, user_id: str, wait: float) -> MessageProgress:
     """What came of a message, once it is finished or the time is over."""
-    with hub.finished.watch(message_id) as finished:
-        progress = await _look(hub, message_id, user_id)
+    with hub.reply_waiters.watch(message_id) as finished:
+        progress = await _load_progress(hub, message_id, user_id)
         if wait > 0 and progress.state in _UNFINISHED:
-            await _until(finished, wait)
-            progress = await _look(hub, message_id, user_id)
+            await _wait_for_event(finished, wait)
+            progress = await _load_progress(hub, message_id, user_id)
     return progress
 
 
-async def _until(finished: asyncio.Event, wait: float) -> None:
+async def _wait_for_event(finished: asyncio.Event, wait: float) -> None:
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(finished.wait(), wait)
 
 
-async def _look(hub: Hub, message_id: str, user_id: str) -> MessageProgress:
-    def look(conn: Connection) -> tuple[StoredMessage, list[StoredMessage]]:
-        message = messages.get(conn, message_id, user_id)
+async def _load_progress(hub: HubContext, message_id: str, user_id: str) -> MessageProgress:
+    def load_message(conn: Connection) -> tuple[StoredMessage, list[StoredMessage]]:
+        message = messages.get_message(conn, message_id, user_id)
         if message.kind != "inbound":
             raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
         if message.state in _UNFINISHED:
             return message, []
-        return message, messages.replies_to(conn, message)
+        return message, messages.list_replies(conn, message)
 
-    return _shown(*await hub.database.read(look))
+    return _to_progress(*await hub.database.read(load_message))
 
 
-def _shown(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:
-    views = [MessageView.of(reply) for reply in replies]
+def _to_progress(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:
+    views = [MessageView.from_message(reply) for reply in replies]
     return MessageProgress(
         message_id=message.id,
         thread_id=message.thread_id,

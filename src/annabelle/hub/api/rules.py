@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.tools import JsonObject
-from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, TheHub, body_of, failures, read_body
-from annabelle.hub.rules.rules import reading
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, TheHub, document_body, error_responses, read_body
+from annabelle.hub.trust.rules import describe_rule
 from annabelle.store.rules import RuleKind, RuleState, StoredRule
 
 router = APIRouter(tags=["rules"])
@@ -32,7 +32,7 @@ class NewRuleBody(BaseModel):
     agent_id: str | None = Field(default=None, pattern=ID_SHAPE, description="For this agent; by default for all")
 
 
-class RuleView(Answer):
+class RuleView(ApiAnswer):
     """One rule. `stated`: it holds already and waits for your yes or no; `proposed`: it waits, and does not hold."""
 
     id: str
@@ -47,13 +47,13 @@ class RuleView(Answer):
     revoked_at: datetime | None
 
     @classmethod
-    def of(cls, rule: StoredRule) -> RuleView:
+    def from_rule(cls, rule: StoredRule) -> RuleView:
         return cls(
             id=rule.id,
             kind=rule.kind,
             state=rule.state,
             words=rule.words,
-            reading=reading(rule),
+            reading=describe_rule(rule),
             match=rule.match,
             agent_id=rule.agent_id,
             created_at=rule.created_at,
@@ -62,23 +62,25 @@ class RuleView(Answer):
         )
 
 
-class RuleList(Answer):
+class RuleList(ApiAnswer):
     rules: list[RuleView]
 
 
-@router.get("/rules", operation_id="list_rules", responses=failures(), summary="Your rules")
+@router.get("/rules", operation_id="list_rules", responses=error_responses(), summary="Your rules")
 async def list_rules(
     hub: TheHub, caller: Caller, revoked: Annotated[bool, Query(description="Those that were revoked, too")] = False
 ) -> RuleList:
     """Your own rules, oldest first."""
-    return RuleList(rules=[RuleView.of(rule) for rule in await hub.rules.listing(caller.user_id, revoked=revoked)])
+    return RuleList(
+        rules=[RuleView.from_rule(rule) for rule in await hub.rules.listing(caller.user_id, revoked=revoked)]
+    )
 
 
 @router.post(
     "/rules",
     operation_id="add_rule",
-    responses=failures(404),
-    openapi_extra=body_of(NewRuleBody),
+    responses=error_responses(404),
+    openapi_extra=document_body(NewRuleBody),
     summary="State a rule",
 )
 async def add_rule(hub: TheHub, caller: Caller, request: Request) -> RuleView:
@@ -86,18 +88,23 @@ async def add_rule(hub: TheHub, caller: Caller, request: Request) -> RuleView:
     new = await read_body(request, NewRuleBody)
     if new.agent_id is not None:
         hub.agents.agent(new.agent_id)  # a rule for an agent that is misspelt would seem to hold
-    return RuleView.of(await hub.rules.add(caller.user_id, new.words, new.agent_id))
+    return RuleView.from_rule(await hub.rules.add(caller.user_id, new.words, new.agent_id))
 
 
 @router.post(
-    "/rules/{rule_id}/confirm", operation_id="confirm_rule", responses=failures(404, 409), summary="Say yes to a rule"
+    "/rules/{rule_id}/confirm",
+    operation_id="confirm_rule",
+    responses=error_responses(404, 409),
+    summary="Say yes to a rule",
 )
 async def confirm_rule(rule_id: RuleId, hub: TheHub, caller: Caller) -> RuleView:
     """One that was noticed in what you said, or that an agent proposed."""
-    return RuleView.of(await hub.rules.confirm(rule_id, caller.user_id))
+    return RuleView.from_rule(await hub.rules.confirm(rule_id, caller.user_id))
 
 
-@router.post("/rules/{rule_id}/revoke", operation_id="revoke_rule", responses=failures(404), summary="End a rule")
+@router.post(
+    "/rules/{rule_id}/revoke", operation_id="revoke_rule", responses=error_responses(404), summary="End a rule"
+)
 async def revoke_rule(rule_id: RuleId, hub: TheHub, caller: Caller) -> RuleView:
     """From this moment it holds no more, whatever turn is under way."""
-    return RuleView.of(await hub.rules.revoke(rule_id, caller.user_id))
+    return RuleView.from_rule(await hub.rules.revoke(rule_id, caller.user_id))

@@ -7,16 +7,16 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.hub.api.documented import ID_SHAPE, Answer, TheHub, body_of, failures, read_body
-from annabelle.hub.services import Hub
-from annabelle.toolbox.external.pinning import Account
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, TheHub, document_body, error_responses, read_body
+from annabelle.hub.context import HubContext
+from annabelle.toolbox.external.pins import ServerReview
 from annabelle.toolbox.status import HoldState, ServerStatus
 
 router = APIRouter(tags=["servers"])
 ServerName = Annotated[str, Path(pattern=ID_SHAPE, examples=["telegram"])]
 
 
-class ServerList(Answer):
+class ServerList(ApiAnswer):
     servers: list[ServerStatus]
 
 
@@ -28,7 +28,7 @@ class Accept(BaseModel):
     digest: str | None = Field(default=None, max_length=100)
 
 
-class ServerAccount(Answer):
+class ServerAccount(ApiAnswer):
     """An external server as its owner should see it before a yes. Signs that can not be seen are spelled out."""
 
     name: str
@@ -40,7 +40,7 @@ class ServerAccount(Answer):
     diff: str = Field(description="From what was accepted to what is there, as a unified diff")
 
     @classmethod
-    def of(cls, account: Account) -> ServerAccount:
+    def from_account(cls, account: ServerReview) -> ServerAccount:
         hold = account.hold
         return cls(
             name=account.name,
@@ -53,7 +53,7 @@ class ServerAccount(Answer):
         )
 
 
-@router.get("/servers", operation_id="list_servers", responses=failures(), summary="All servers")
+@router.get("/servers", operation_id="list_servers", responses=error_responses(), summary="All servers")
 async def list_servers(hub: TheHub) -> ServerList:
     """How each server is doing, and what one lacks to do its work."""
     return ServerList(servers=hub.toolbox.servers())
@@ -62,38 +62,38 @@ async def list_servers(hub: TheHub) -> ServerList:
 @router.post(
     "/servers/{name}/restart",
     operation_id="restart_server",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="Start a server again",
 )
 async def restart_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """Answers when it is back. Calls that wait for it go on then; one it was working on may be lost."""
-    await hub.progress.wait_ready()
+    await hub.lifecycle.wait_ready()
     return await hub.toolbox.restart(name)
 
 
 @router.get(
     "/servers/{name}",
     operation_id="show_server",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="An external server, and what changed in it",
 )
 async def show_server(name: ServerName, hub: TheHub) -> ServerAccount:
     """What it is, what holds it back, and what changed since it was accepted."""
-    await hub.progress.wait_ready()
-    return ServerAccount.of(hub.toolbox.admission.account(name))
+    await hub.lifecycle.wait_ready()
+    return ServerAccount.from_account(hub.toolbox.admission.review(name))
 
 
 @router.post(
     "/servers/{name}/accept",
     operation_id="accept_server",
-    responses=failures(404, 409),
-    openapi_extra=body_of(Accept, required=False),
+    responses=error_responses(404, 409),
+    openapi_extra=document_body(Accept, required=False),
     summary="Say yes to an external server",
 )
 async def accept_server(name: ServerName, hub: TheHub, request: Request) -> ServerStatus:
     """It starts at once. When what it says of itself is not what was accepted before, it is held back again."""
     wanted = await read_body(request, Accept)
-    await hub.progress.wait_ready()
+    await hub.lifecycle.wait_ready()
     await hub.toolbox.admission.accept(name, wanted.digest)
     status = _status(hub, name)
     if status.state not in get_args(HoldState):
@@ -104,16 +104,16 @@ async def accept_server(name: ServerName, hub: TheHub, request: Request) -> Serv
 @router.post(
     "/servers/{name}/reject",
     operation_id="reject_server",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="Say no to an external server",
 )
 async def reject_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """It stops, and does not start again before a yes."""
-    await hub.progress.wait_ready()
+    await hub.lifecycle.wait_ready()
     await hub.toolbox.admission.reject(name)
     hub.notices.clear(f"server_held:{name}")
     return _status(hub, name)
 
 
-def _status(hub: Hub, name: str) -> ServerStatus:
+def _status(hub: HubContext, name: str) -> ServerStatus:
     return next(status for status in hub.toolbox.servers() if status.name == name)

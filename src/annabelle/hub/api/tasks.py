@@ -8,14 +8,14 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from annabelle.hub.api.documented import Answer, Caller, TheHub, failures
+from annabelle.hub.api.endpoint import ApiAnswer, Caller, TheHub, error_responses
 from annabelle.store import tasks
-from annabelle.store.tasks import Task, TaskKind, TaskState
+from annabelle.store.tasks import StoredTask, TaskKind, TaskState
 
 router = APIRouter(tags=["tasks"])
 
 
-class TaskView(Answer):
+class TaskView(ApiAnswer):
     """One task: a tool call in the background, or a subagent's."""
 
     task_id: str
@@ -29,7 +29,7 @@ class TaskView(Answer):
     result: str | None
 
     @classmethod
-    def of(cls, task: Task) -> TaskView:
+    def from_task(cls, task: StoredTask) -> TaskView:
         return cls(
             task_id=task.id,
             kind=task.kind,
@@ -43,14 +43,14 @@ class TaskView(Answer):
         )
 
 
-class TaskList(Answer):
+class TaskList(ApiAnswer):
     tasks: list[TaskView]
 
 
-@router.get("/tasks", operation_id="list_tasks", responses=failures(), summary="Work that agents handed on")
+@router.get("/tasks", operation_id="list_tasks", responses=error_responses(), summary="Work that agents handed on")
 async def list_tasks(
     hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 50
 ) -> TaskList:
     """Your own tasks, newest first."""
-    found = await hub.database.read(lambda conn: tasks.listing(conn, caller.user_id, limit))
-    return TaskList(tasks=[TaskView.of(task) for task in found])
+    found = await hub.database.read(lambda conn: tasks.list_tasks(conn, caller.user_id, limit))
+    return TaskList(tasks=[TaskView.from_task(task) for task in found])

@@ -2,19 +2,90 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from annabelle.core.errors import AgentPaused, Conflict
-from annabelle.hub.api.documented import ID_SHAPE, Answer, Caller, Responses, TheHub, failures
-from annabelle.hub.api.views import MessageView, ThreadView
-from annabelle.hub.events.sse import Reader, stream
-from annabelle.hub.memory.thinking import Thinking
-from annabelle.hub.services import Hub
-from annabelle.store import events, messages, threads
-from annabelle.store.open_questions import Where
+from annabelle.core.messages import MessageSource, MessageState
+from annabelle.hub.agents.thinker_calls import ThinkerQuestions
+from annabelle.hub.api.endpoint import ID_SHAPE, ApiAnswer, Caller, Responses, TheHub, error_responses
+from annabelle.hub.context import HubContext
+from annabelle.hub.conversations.event_log import EventReader, stream_events
+from annabelle.store import messages, threads
+from annabelle.store.approvals import OpenQuestionFilter
+from annabelle.store.messages import StoredMessage
+from annabelle.store.threads import Thread
+
+
+class MessageView(ApiAnswer):
+    """One line of a thread. `position` is its place in the order."""
+
+    id: str
+    thread_id: str
+    position: int
+    source: MessageSource
+    text: str
+    state: MessageState
+    reply_to: str | None = None
+    metadata: dict[str, object] = Field(default_factory=dict)
+    trace_id: str | None = None
+    created_at: datetime
+
+    @classmethod
+    def from_message(cls, message: StoredMessage) -> MessageView:
+        return cls(
+            id=message.id,
+            thread_id=message.thread_id,
+            position=message.position,
+            source=message.source,
+            text=message.content,
+            state=message.state,
+            reply_to=message.reply_to,
+            metadata=message.metadata,
+            trace_id=message.trace_id,
+            created_at=message.created_at,
+        )
+
+
+class ThreadView(ApiAnswer):
+    """One conversation with one agent in one chat."""
+
+    id: str
+    channel: str
+    chat_id: str
+    agent_id: str
+    created_at: datetime
+    updated_at: datetime
+
+    @classmethod
+    def from_thread(cls, thread: Thread) -> ThreadView:
+        return cls(
+            id=thread.id,
+            channel=thread.channel,
+            chat_id=thread.chat_id,
+            agent_id=thread.agent_id,
+            created_at=thread.created_at,
+            updated_at=thread.updated_at,
+        )
+
+
+class MessageProgress(ApiAnswer):
+    """A message that was taken in, and what came of it so far."""
+
+    message_id: str
+    thread_id: str
+    state: MessageState
+    duplicate: bool = Field(default=False, description="It had come before, by its external id; nothing was done again")
+    last_event_id: int | None = Field(default=None, description="Its events come after this one: Last-Event-ID for SSE")
+    reply: MessageView | None = Field(default=None, description="The answer, or the error that ended the turn")
+    replies: list[MessageView] = Field(
+        default_factory=list[MessageView], description="Everything said in answer, in order"
+    )
+
 
 router = APIRouter(tags=["threads"])
 _LARGEST = 2**63 - 1
@@ -32,25 +103,25 @@ _STREAM: Responses = {
 }
 
 
-class ThreadList(Answer):
+class ThreadList(ApiAnswer):
     threads: list[ThreadView]
 
 
-class MessageList(Answer):
+class MessageList(ApiAnswer):
     messages: list[MessageView]
 
 
-@router.get("/threads", operation_id="list_threads", responses=failures(), summary="Your conversations")
+@router.get("/threads", operation_id="list_threads", responses=error_responses(), summary="Your conversations")
 async def list_threads(hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> ThreadList:
     """The one used last comes first."""
-    found = await hub.database.read(lambda conn: threads.listing(conn, caller.user_id, limit))
-    return ThreadList(threads=[ThreadView.of(thread) for thread in found])
+    found = await hub.database.read(lambda conn: threads.list_threads(conn, caller.user_id, limit))
+    return ThreadList(threads=[ThreadView.from_thread(thread) for thread in found])
 
 
 @router.get(
     "/threads/{thread_id}/messages",
     operation_id="list_messages",
-    responses=failures(404),
+    responses=error_responses(404),
     summary="What was said in a thread",
 )
 async def list_messages(
@@ -61,34 +132,34 @@ async def list_messages(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> MessageList:
     """In the order it was said."""
-    await hub.database.read(lambda conn: threads.get(conn, thread_id, caller.user_id))
-    found = await hub.database.read(lambda conn: messages.listing(conn, thread_id, caller.user_id, after, limit))
-    return MessageList(messages=[MessageView.of(message) for message in found])
+    await hub.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    found = await hub.database.read(lambda conn: messages.list_messages(conn, thread_id, caller.user_id, after, limit))
+    return MessageList(messages=[MessageView.from_message(message) for message in found])
 
 
 @router.post(
     "/threads/{thread_id}/clear",
     operation_id="clear_thread",
-    responses=failures(404, 409),
+    responses=error_responses(404, 409),
     summary="Start a thread afresh",
 )
 async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
     """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
-    thread = await hub.database.read(lambda conn: threads.get(conn, thread_id, caller.user_id))
+    thread = await hub.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
     try:
-        await Thinking(hub.agents).clear_session(thread.agent_id, thread.id)
+        await ThinkerQuestions(hub.agents).clear_session(thread.agent_id, thread.id)
     except AgentPaused as error:
         # Nothing is broken, and asking again changes nothing: first somebody has to let the agent go on.
         raise Conflict(error.message, hint=error.hint) from error
     # A turn that went on after this would bring back what is out of mind now, without what is known of it.
-    await hub.approvals.withdrawing.withdraw(Where(thread_id=thread.id), "The thread was started afresh")
-    return ThreadView.of(thread)
+    await hub.approvals.withdrawal.withdraw(OpenQuestionFilter(thread_id=thread.id), "The thread was started afresh")
+    return ThreadView.from_thread(thread)
 
 
 @router.get(
     "/threads/{thread_id}/events",
     operation_id="thread_events",
-    responses=failures(404) | _STREAM,
+    responses=error_responses(404) | _STREAM,
     response_class=StreamingResponse,
     summary="What happens in a thread, live",
 )
@@ -96,14 +167,14 @@ async def thread_events(
     thread_id: ThreadId, hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None
 ) -> StreamingResponse:
     """Come back with Last-Event-ID and nothing is lost or doubled."""
-    await hub.database.read(lambda conn: threads.get(conn, thread_id, caller.user_id))
-    return await _stream(hub, caller.user_id, thread_id, after if last_event_id is None else last_event_id)
+    await hub.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    return await _stream_response(hub, caller.user_id, thread_id, after if last_event_id is None else last_event_id)
 
 
 @router.get(
     "/events",
     operation_id="all_events",
-    responses=failures() | _STREAM,
+    responses=error_responses() | _STREAM,
     response_class=StreamingResponse,
     summary="What happens in all your threads, live",
 )
@@ -111,14 +182,16 @@ async def all_events(
     hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None
 ) -> StreamingResponse:
     """Come back with Last-Event-ID and nothing is lost or doubled."""
-    return await _stream(hub, caller.user_id, None, after if last_event_id is None else last_event_id)
+    return await _stream_response(hub, caller.user_id, None, after if last_event_id is None else last_event_id)
 
 
-async def _stream(hub: Hub, user_id: str, thread_id: str | None, after: int | None) -> StreamingResponse:
+async def _stream_response(
+    hub: HubContext, user_id: str, thread_id: str | None, after: int | None
+) -> StreamingResponse:
     if after is None:
-        after = await hub.database.read(lambda conn: events.last_seq(conn, user_id))
+        after = await hub.database.read(lambda conn: threads.last_event_number(conn, user_id))
     return StreamingResponse(
-        stream(Reader(user_id, thread_id, after), hub.database, hub.fanout),
+        stream_events(EventReader(user_id, thread_id, after), hub.database, hub.fanout),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

@@ -10,11 +10,10 @@ from typing import cast
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.hub.agents.config import CostControls
-from annabelle.policy.costs.judge import Limits, read, reason_to_pause
-from annabelle.policy.costs.window import Window
-from annabelle.store.recent_calls import RecentCall
+from annabelle.policy.costs import SpendingLimits, TokenWindow, measure_rate, reason_to_pause
+from annabelle.store.cost_control import RecentCall
 
 
 class CostWindow(BaseModel):
@@ -42,23 +41,23 @@ class CostMonitor:
 
     def __init__(self, controls: Callable[[str], CostControls], minute: Callable[[], int] = current_minute) -> None:
         self._controls, self._minute = controls, minute
-        self._windows: defaultdict[str, Window] = defaultdict(Window)
+        self._windows: defaultdict[str, TokenWindow] = defaultdict(TokenWindow)
 
     def restore(self, agent_id: str, calls: Sequence[RecentCall]) -> None:
         """Make the window of an agent anew from what the ledger says of its last hour."""
-        window, minute = Window(), self._minute()
+        window, minute = TokenWindow(), self._minute()
         for call in calls:
             window.add(minute - call.minutes_ago, call.input_tokens, call.output_tokens)
         self._windows[agent_id] = window
 
-    def count(self, agent_id: str, usage: Usage) -> str | None:
+    def count(self, agent_id: str, usage: TokenUsage) -> str | None:
         """Count a call; why the agent has to be paused, if it has to be."""
         window, controls, minute = self._windows[agent_id], self._controls(agent_id), self._minute()
         window.add(minute, usage.input_tokens, usage.output_tokens)
         if not controls.enabled:
             return None
         limits = _limits(controls)
-        return reason_to_pause(read(window, minute, limits), limits)
+        return reason_to_pause(measure_rate(window, minute, limits), limits)
 
     def forget(self, agent_id: str) -> None:
         """Begin the agent's hour anew."""
@@ -66,7 +65,7 @@ class CostMonitor:
 
     def status(self, agent_id: str) -> CostWindow:
         controls = self._controls(agent_id)
-        reading = read(self._windows[agent_id], self._minute(), _limits(controls))
+        reading = measure_rate(self._windows[agent_id], self._minute(), _limits(controls))
         return CostWindow(
             enabled=controls.enabled,
             current_hour_tokens=reading.hour_tokens,
@@ -78,8 +77,8 @@ class CostMonitor:
         )
 
 
-def _limits(controls: CostControls) -> Limits:
-    return Limits(
+def _limits(controls: CostControls) -> SpendingLimits:
+    return SpendingLimits(
         hard_cap_tokens=controls.hard_cap_tokens_per_hour,
         short_minutes=controls.short_window_minutes,
         multiplier=controls.spike_multiplier,

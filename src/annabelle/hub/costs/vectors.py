@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from annabelle.core.contract import ModelCall, Reserve
-from annabelle.llm.prices import price_of_vectors
+from annabelle.llm.prices import price_embeddings
 
 # Servers that run the same model may count a text differently.
 _MARGIN: Final = 2
@@ -14,10 +14,10 @@ _MARGIN: Final = 2
 
 async def priced_request(request: Reserve) -> Reserve:
     tokens = request.estimated_input_tokens * _MARGIN
-    price = await asyncio.to_thread(price_of_vectors, request.provider, request.model, tokens)
+    price = await asyncio.to_thread(price_embeddings, request.provider, request.model, tokens)
     return request.model_copy(update={"reserved_usd": price.usd, "price_known": price.known})
 
 
 async def priced_call(call: ModelCall) -> ModelCall:
-    price = await asyncio.to_thread(price_of_vectors, call.provider, call.model, call.usage.input_tokens)
+    price = await asyncio.to_thread(price_embeddings, call.provider, call.model, call.usage.input_tokens)
     return call.model_copy(update={"usage": call.usage.model_copy(update={"cost_usd": price.usd})})

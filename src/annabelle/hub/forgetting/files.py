@@ -1,19 +1,249 @@
-"""Goes through the files of a home: records are masked, copies deleted, exports rewritten, a person's own named."""
+"""Finds a text in the files of a home: masks records, deletes copies, rewrites exports, names personal files."""
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
+from typing import Literal
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.core.needle import Needle
-from annabelle.hub.forgetting.exports import prune_export
-from annabelle.hub.forgetting.lines import mask_lines
-from annabelle.hub.forgetting.marker import shred
-from annabelle.hub.forgetting.places import Found, Places
-from annabelle.store.residue import bytes_hold, file_holds
+from annabelle.core.home import Home, write_atomically
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK, ForgetMatcher, fold_unescaped, mask_value, prune_value
+from annabelle.hub.forgetting.forget_journal import overwrite_with_zeros, shred_file
+from annabelle.store.text_removal import bytes_contain, file_contains
+
+Treatment = Literal["lines", "copy", "export", "own"]
+
+_DATABASE = (".db", ".db-wal", ".db-shm", ".db-journal", ".lock")
+_COPY = (".replaced", ".damaged-", ".restored")
+_SECRETS = ("annabelle.token", "forgetting.json", "forgotten.jsonl")
+# Key, head, torn lines and files of the audit. No content ever gets in, and a masked line would break its chain.
+_AUDIT = "audit"
+
+# What an agent has in hand, per thread: one JSON record in each file.
+_WORKSPACES = "workspaces"
+
+# Where servers keep what was too long to show; see `servers/kit/files/layout.py`.
+_RESULTS = Path("temp", "results")
+
+
+@dataclass(frozen=True, slots=True)
+class HomeFile:
+    """A file, what is done with it, and under which name a person sees it."""
+
+    path: Path
+    treatment: Treatment
+    place: str
+
+
+class HomeFiles:
+    """The files of one home. Databases and the cache of vectors are left out: their owners see to them."""
+
+    def __init__(self, home: Home, export: Path | None = None, workspace: Path | None = None) -> None:
+        self._home = home
+        self._export, self._workspace = export or home.memory_export, workspace or home.workspace
+
+    def databases(self) -> list[Path]:
+        """The files of the databases in use, with their journals."""
+        home = self._home
+        files = [home.database_file, home.flows_file, home.memory_file, *home.agents.glob("*/turns.db")]
+        return [path for file in files for path in (file, file.with_name(f"{file.name}-wal")) if path.is_file()]
+
+    def files(self) -> Iterator[HomeFile]:
+        """Every file but the person's own."""
+        yield from (HomeFile(path, "export", "exports") for path in _walk_files(self._export))
+        # What tools answered at length and what a browser remembers are copies: a file that holds the text goes whole.
+        yield from (HomeFile(path, "copy", "results") for path in _walk_files(self._workspace / _RESULTS))
+        yield from (HomeFile(path, "copy", "browser") for path in _walk_files(self._home.browser_profiles))
+        home, seen = self._home, (self._export, self._workspace, self._home.browser_profiles, *self._server_folders())
+        skipped = {home.models, home.embedding_cache, home.skills, home.playbooks, home.config, home.connections, *seen}
+        for path in _walk_files(home.root, skipped):
+            found = self._classify(path)
+            if found is not None:
+                yield found
+
+    def personal_files(self) -> Iterator[Path]:
+        """What belongs to the person: it is named and never touched."""
+        home = self._home
+        results = self._workspace / _RESULTS
+        for folder in (
+            self._workspace,
+            home.config,
+            home.skills,
+            home.playbooks,
+            home.connections,
+            *self._server_folders(),
+        ):
+            yield from (path for path in _walk_files(folder, {self._export, results}))
+        yield from home.agents.glob("*/*.md")
+        yield from (path for path in (home.good_agents_file,) if path.is_file())
+
+    def _server_folders(self) -> list[Path]:
+        """What servers keep for the person: scripts, mail filters, feeds. Each folder of the data is a server's."""
+        home = self._home
+        folders = (path for path in sorted(home.data.glob("*/")) if path.is_dir())
+        return [path for path in folders if path not in (home.embedding_cache, home.browser_profiles)]
+
+    def _classify(self, path: Path) -> HomeFile | None:
+        home, name = self._home, path.name
+        if any(mark in name for mark in _COPY) or path.is_relative_to(home.backups):
+            return HomeFile(path, "copy", "backups")
+        if path.is_relative_to(home.agents) and path.parent.name == _WORKSPACES:
+            return HomeFile(path, "lines", "workspaces")
+        if name.endswith(_DATABASE) or name in _SECRETS or name.endswith((".json", ".md", ".pid", ".sock")):
+            return None
+        if name.startswith(_AUDIT) and path.parent in (home.logs, home.data):
+            return None
+        if path.is_relative_to(home.agents):
+            return HomeFile(path, "lines", "sessions")
+        if path == home.history_file:
+            return HomeFile(path, "lines", "terminal history")
+        return HomeFile(path, "lines", "traces" if name.startswith(home.traces_file.name) else "logs")
+
+
+def _walk_files(root: Path, skipped: set[Path] | None = None) -> Iterator[Path]:
+    """Plain files below a folder; links are not followed, because what they lead to is not ours."""
+    for folder, folders, names in os.walk(root):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if here / name not in (skipped or set()))
+        for name in sorted(names):
+            path = here / name
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+FileLine = tuple[int, bytes]
+"""Where a line begins in its file, and its bytes without the end of line."""
+
+
+def mask_lines(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
+    """Overwrite the lines that hold the text; how many did."""
+    descriptor = os.open(path, os.O_RDWR if apply else os.O_RDONLY)
+    try:
+        blob = b"".join(iter(lambda: os.read(descriptor, 4_000_000), b""))
+        found = list(find_replacements(blob, needle))
+        for at, line in found if apply else []:
+            os.pwrite(descriptor, line, at)
+        if apply and found:
+            os.fsync(descriptor)
+        return len(found)
+    finally:
+        os.close(descriptor)
+
+
+def find_replacements(blob: bytes, needle: ForgetMatcher) -> Iterator[FileLine]:
+    """The lines that must change, each with what to write over it."""
+    if not needle.found_in_bytes(blob):
+        return
+    plain: list[FileLine] = []
+    for at, line in _split_lines(blob):
+        record = _parse_record(line)
+        if record is None:
+            plain.append((at, line))
+        elif needle.found_in(line.decode(errors="replace")):
+            new = _mask_record(line, record, needle)
+            if new is not None:
+                yield at, new
+    for at, line in _lines_holding(plain, needle):
+        new = FORGOTTEN_MASK.encode()[: len(line)].ljust(len(line))
+        if new != line:  # the mask itself may read like the text
+            yield at, new
+
+
+def _split_lines(blob: bytes) -> Iterator[FileLine]:
+    at = 0
+    for line in blob.split(b"\n"):
+        if line.strip():
+            yield at, line
+        at += len(line) + 1
+
+
+def _parse_record(line: bytes) -> dict[str, object] | list[object] | None:
+    if not line.lstrip().startswith((b"{", b"[")):
+        return None
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mask_record(line: bytes, record: dict[str, object] | list[object], needle: ForgetMatcher) -> bytes | None:
+    """The record without the text, filled up with blanks; None when only what holds it together reads like the text."""
+    for mask in (FORGOTTEN_MASK, ""):
+        new = mask_value(needle, record, mask)
+        if new == record:
+            return None
+        written = json.dumps(new, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        if len(written) <= len(line):
+            return written.ljust(len(line))
+    return FORGOTTEN_MASK.encode()[: len(line)].ljust(len(line))
+
+
+def _lines_holding(lines: list[FileLine], needle: ForgetMatcher) -> Iterator[FileLine]:
+    """Lines that hold the text, or a part of it when it goes on in the next line."""
+    texts = [line.decode(errors="replace") for _at, line in lines]
+    hit = {number for number, text in enumerate(texts) if needle.found_in(text)}
+    spellings = [fold_unescaped(text) for text in texts]
+    for which in range(max(map(len, spellings), default=0)):
+        chosen = ((number, ways[min(which, len(ways) - 1)]) for number, ways in enumerate(spellings))
+        folded = [(number, text) for number, text in chosen if text]
+        starts = list(accumulate((len(text) + 1 for _number, text in folded), initial=0))
+        for start, end in needle.find_spans(" ".join(text for _number, text in folded)):
+            first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
+            hit |= {folded[place][0] for place in range(first, last + 1)}
+    for number in sorted(hit):
+        yield lines[number]
+
+
+def prune_export(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
+    """Rewrite an export without what holds the text; how many lines or files did."""
+    blob = path.read_bytes()
+    if not needle.found_in_bytes(blob):
+        return 0
+    if path.suffix == ".json":
+        kept, count = _prune_json(blob, needle), 1
+    else:
+        gone = {at for at, _line in find_replacements(blob, needle)}
+        kept, count = _drop_lines(blob, gone), len(gone)
+    if apply:
+        _replace_file(path, kept)
+    return count
+
+
+def _prune_json(blob: bytes, needle: ForgetMatcher) -> str:
+    try:
+        value: object = json.loads(blob)
+    except (ValueError, RecursionError):
+        return ""  # half a document is no use to anybody
+    return json.dumps(prune_value(needle, value), ensure_ascii=False, indent=2) + "\n"
+
+
+def _drop_lines(blob: bytes, gone: set[int]) -> str:
+    kept: list[bytes] = []
+    at = 0
+    for line in blob.split(b"\n"):
+        if at not in gone:
+            kept.append(line)
+        at += len(line) + 1
+    return b"\n".join(kept).decode(errors="replace")
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """A new file in the old one's place, of which nothing is left to be read."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        write_atomically(path, text, mode=os.fstat(descriptor).st_mode & 0o777)
+        overwrite_with_zeros(descriptor)
+    finally:
+        os.close(descriptor)
+
 
 _log = logging.getLogger(__name__)
 _OWN_FILES = 5_000
@@ -21,12 +251,12 @@ _OWN_BYTES = 5_000_000
 _NAMED = 50
 
 
-def sweep_files(places: Places, needle: Needle, *, apply: bool) -> dict[str, int]:
+def sweep_files(places: HomeFiles, needle: ForgetMatcher, *, apply: bool) -> dict[str, int]:
     """Lines, files and copies that held the text, by place; with `apply` none does any more."""
     counts: Counter[str] = Counter()
     for found in places.files():
         try:
-            counts[found.place] += _sweep(found, needle, apply=apply)
+            counts[found.place] += _sweep_file(found, needle, apply=apply)
         except FileNotFoundError:
             continue  # a log that was rotated away, or a backup that a newer one replaced
         except OSError as error:
@@ -37,36 +267,36 @@ def sweep_files(places: Places, needle: Needle, *, apply: bool) -> dict[str, int
     return {place: count for place, count in counts.items() if count}
 
 
-def remains(places: Places, needle: Needle) -> int:
+def count_database_remains(places: HomeFiles, needle: ForgetMatcher) -> int:
     """Database files that hold the text in their bytes, be it in rows or in what is left of deleted ones."""
-    return sum(bytes_hold(path, needle) for path in places.databases())
+    return sum(bytes_contain(path, needle) for path in places.databases())
 
 
-def own_files(places: Places, needle: Needle) -> list[str]:
+def find_personal_files(places: HomeFiles, needle: ForgetMatcher) -> list[str]:
     """The person's own files that hold the text; those that are very large, or too many, are not looked through."""
-    return [str(path) for path in _own(places, needle)]
+    return [str(path) for path in _walk_personal_files(places, needle)]
 
 
-def _own(places: Places, needle: Needle) -> Iterator[Path]:
+def _walk_personal_files(places: HomeFiles, needle: ForgetMatcher) -> Iterator[Path]:
     named = 0
-    for looked, path in enumerate(places.own()):
+    for looked, path in enumerate(places.personal_files()):
         if looked >= _OWN_FILES or named >= _NAMED:
             return
         try:
-            if path.stat().st_size <= _OWN_BYTES and bytes_hold(path, needle):
+            if path.stat().st_size <= _OWN_BYTES and bytes_contain(path, needle):
                 named += 1
                 yield path
         except OSError as error:
             _log.info("A file was not looked through: %s", error.strerror)
 
 
-def _sweep(found: Found, needle: Needle, *, apply: bool) -> int:
+def _sweep_file(found: HomeFile, needle: ForgetMatcher, *, apply: bool) -> int:
     if found.treatment == "lines":
         return mask_lines(found.path, needle, apply=apply)
     if found.treatment == "export":
         return prune_export(found.path, needle, apply=apply)
-    if not file_holds(found.path, needle):
+    if not file_contains(found.path, needle):
         return 0
     if apply:
-        shred(found.path)
+        shred_file(found.path)
     return 1

@@ -11,28 +11,31 @@ from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import OWNER
 from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
-from annabelle.durable.durable import Durable
+from annabelle.durable.engine import Durable
 from annabelle.hub.agents.manager import AgentManager
-from annabelle.hub.flows.learn_facts import LearnFacts, LearnServices, of_thread
-from annabelle.hub.memory.keeper import Keeper
-from annabelle.hub.memory.memory_tools import MemoryTools, Owned
-from annabelle.hub.memory.resting import Resting
-from annabelle.hub.memory.thinking import Thinking
-from annabelle.hub.memory.tidying import Tidying
-from annabelle.hub.quiet import Quiet
-from annabelle.hub.tools.memory_extraction import backfill_tool
-from annabelle.hub.tools.memory_synthesis import synthesize_tool
+from annabelle.hub.agents.thinker_calls import ThinkerQuestions
+from annabelle.hub.conversations.turns import MaintenanceGate
+from annabelle.hub.memory.fact_extraction import (
+    FactExtractionDeps,
+    FactExtractionWorkflow,
+    backfill_tool,
+    request_for_thread,
+)
+from annabelle.hub.memory.fact_tidier import FactTidier, synthesize_tool
+from annabelle.hub.memory.idle_threads import IdleThreads
+from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner
+from annabelle.hub.memory.memory_outbox import MemoryOutbox
 from annabelle.store.database import Database
-from annabelle.store.idle_threads import IdleThread
+from annabelle.store.memory_queue import IdleThread
 from annabelle.store.messages import StoredMessage
+from annabelle.toolbox.catalogue import NativeTool
 from annabelle.toolbox.facade import Toolbox
-from annabelle.toolbox.native import NativeTool
 
 _OPEN_AFTER_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class MemoryDeps:
     """What of the hub it works with."""
 
     settings: Settings
@@ -42,56 +45,58 @@ class Around:
     agents: AgentManager
     traces: TraceFile
     ready: Callable[[], Awaitable[None]]
-    quiet: Quiet
+    maintenance: MaintenanceGate
 
 
 class HubMemory:
     """The keeper of turns, the threads that rest, and what learns and tidies."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: MemoryDeps) -> None:
         settings, agents = around.settings, around.agents
-        self.quiet, self.tools = around.quiet, MemoryTools(around.toolbox)
-        thinking = Thinking(agents)
-        self.keeper = Keeper(around.database, self.tools, around.ready, settings.user_name, around.quiet)
-        self.learn = LearnFacts(
-            LearnServices(around.durable, self.tools, thinking, around.traces, settings, around.ready)
+        self.maintenance, self.tools = around.maintenance, MemoryClient(around.toolbox)
+        thinking = ThinkerQuestions(agents)
+        self.outbox = MemoryOutbox(around.database, self.tools, around.ready, settings.user_name, around.maintenance)
+        self.extraction = FactExtractionWorkflow(
+            FactExtractionDeps(around.durable, self.tools, thinking, around.traces, settings, around.ready)
         )
-        self.tidying = Tidying(self.tools, thinking)
+        self.tidier = FactTidier(self.tools, thinking)
         self._agents = agents
         learning = settings.fact_extraction_enabled and settings.thinker_enabled
         self.rest_seconds = settings.fact_extraction_idle_seconds if learning else None
-        self._resting = Resting(around.database, agents, settings.fact_extraction_idle_seconds, self._rested)
+        self._idle_threads = IdleThreads(around.database, agents, settings.fact_extraction_idle_seconds, self._on_idle)
         self._warm = settings.thinker_warm_spare and settings.thinker_enabled
         self._opening: asyncio.Task[None] | None = None
 
     def native_tools(self) -> list[NativeTool]:
-        return [backfill_tool(self.learn, self._agents), synthesize_tool(self.tidying, self._agents)]
+        return [backfill_tool(self.extraction, self._agents), synthesize_tool(self.tidier, self._agents)]
 
     async def start(self) -> None:
         """Go on with what the last process left."""
-        self.keeper.start()
+        self.outbox.start()
         if self.rest_seconds is not None:
-            await self._resting.start()
+            await self._idle_threads.start()
         if self._warm:
-            self._opening = asyncio.create_task(self._open())
+            self._opening = asyncio.create_task(self._warm_up())
 
-    async def _open(self) -> None:
+    async def _warm_up(self) -> None:
         """Let the memory open its database now, like the spare thinker: the first message would wait for it."""
         await asyncio.sleep(_OPEN_AFTER_SECONDS)
         with contextlib.suppress(AnnabelleError):  # whoever needs it next is told
-            await self.tools.known(Owned(OWNER, self._agents.config.default.agent_id), 1)
+            await self.tools.list_known_facts(MemoryOwner(OWNER, self._agents.config.default.agent_id), 1)
 
-    def delivered(self, message: StoredMessage) -> None:
+    def on_delivered(self, message: StoredMessage) -> None:
         """A turn is over: it has to be stored, and its thread rests."""
-        self.keeper.wake()
+        self.outbox.wake()
         if self.rest_seconds is not None:
-            self._resting.said(message.thread_id)
+            self._idle_threads.restart_timer(message.thread_id)
 
     async def stop(self) -> None:
         if self._opening is not None:
             self._opening.cancel()
-        await self._resting.stop()
-        await self.keeper.stop()
+        await self._idle_threads.stop()
+        await self.outbox.stop()
 
-    async def _rested(self, idle: IdleThread) -> None:
-        await self.learn.begin(of_thread(idle.thread_id, idle.user_id, idle.agent_id, idle.last_message_id))
+    async def _on_idle(self, idle: IdleThread) -> None:
+        await self.extraction.begin(
+            request_for_thread(idle.thread_id, idle.user_id, idle.agent_id, idle.last_message_id)
+        )

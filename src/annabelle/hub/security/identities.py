@@ -1,16 +1,27 @@
-"""Who a token belongs to: the owner, another person, or one living thinker process."""
+"""Tokens and who they belong to: the owner, other people, agents and servers."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
+import os
+import re
 import secrets
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal
 
-from annabelle.core.errors import NotAllowed, Unauthorized
+from annabelle.core.errors import ConfigMistake, NotAllowed, OperatorMistake, Unauthorized
+from annabelle.core.home import Home, write_atomically
 from annabelle.core.messages import OWNER
-from annabelle.hub.security.users_file import Users, hashed
+from annabelle.core.settings import Settings
+from annabelle.core.tools import ToolSpec
+from annabelle.hub.notices import Notices
+from annabelle.hub.security.users_file import UserList, hash_token, read_users
+from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
@@ -22,7 +33,7 @@ _PEOPLES_PLACES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class SubagentScope:
     """What a subagent was sent for: its one turn, the message that turn is for, and what it may use at most."""
 
     turn_id: str
@@ -32,56 +43,56 @@ class Errand:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CallerIdentity:
     """An authenticated caller. A subagent has the id of the agent it works for, and an errand."""
 
     kind: Literal["owner", "user", "agent", "server"]
     user_id: str = OWNER
     agent_id: str | None = None
-    errand: Errand | None = None
+    subagent_scope: SubagentScope | None = None
 
 
 class Identities:
     """The tokens in force. A thinker's secret is made for one process and dies with it."""
 
     def __init__(self, owner_token: str) -> None:
-        self._owner = (owner_token.encode(), Identity("owner"))
-        self._agents: dict[bytes, Identity] = {}
-        self._people: dict[bytes, Identity] = {}
-        self.on_stranger: Callable[[], bool] = lambda: False
+        self._owner = (owner_token.encode(), CallerIdentity("owner"))
+        self._agents: dict[bytes, CallerIdentity] = {}
+        self._people: dict[bytes, CallerIdentity] = {}
+        self.on_unknown_token: Callable[[], bool] = lambda: False
         """Asked about an unknown token: whether the people known may have changed meanwhile."""
         self.on_revoked: Callable[[str], None] = lambda user_id: None
         """Told whose token is no longer valid."""
-        self.on_admitted: Callable[[Identity], None] = lambda _identity: None
+        self.on_admitted: Callable[[CallerIdentity], None] = lambda _identity: None
         """Told of every process that gets a secret."""
 
-    def know(self, users: Users) -> None:
+    def set_users(self, users: UserList) -> None:
         """The people beside the owner, from now on. Whose token is gone is told of, so that their streams end."""
         before = self._people
-        self._people = {user.token_sha256.encode(): Identity("user", user.id) for user in users.users}
+        self._people = {user.token_sha256.encode(): CallerIdentity("user", user.id) for user in users.users}
         for token in before.keys() - self._people.keys():
             self.on_revoked(before[token].user_id)
 
-    def admit(self, agent_id: str, errand: Errand | None = None) -> str:
+    def admit(self, agent_id: str, errand: SubagentScope | None = None) -> str:
         """A fresh secret for a thinker process that is about to start."""
         secret = secrets.token_urlsafe(32)
-        identity = self._agents[secret.encode()] = Identity("agent", agent_id=agent_id, errand=errand)
+        identity = self._agents[secret.encode()] = CallerIdentity("agent", agent_id=agent_id, subagent_scope=errand)
         self.on_admitted(identity)
         return secret
 
     def admit_servers(self) -> str:
         """A fresh secret for servers that book what they spend; it opens the ledger and nothing else."""
         secret = secrets.token_urlsafe(32)
-        self._agents[secret.encode()] = Identity("server")
+        self._agents[secret.encode()] = CallerIdentity("server")
         return secret
 
-    def dismiss(self, secret: str) -> None:
+    def revoke(self, secret: str) -> None:
         self._agents.pop(secret.encode(), None)
 
-    def recognise(self, token: bytes) -> Identity:
+    def identify(self, token: bytes) -> CallerIdentity:
         """Whose token this is. Every known token is compared, so the time taken tells nothing."""
         found = self._find(token)
-        if found is None and token and self.on_stranger():
+        if found is None and token and self.on_unknown_token():
             found = self._find(token)
         if found is None:
             raise Unauthorized(
@@ -90,19 +101,19 @@ class Identities:
             )
         return found
 
-    def _find(self, token: bytes) -> Identity | None:
-        found: Identity | None = None
+    def _find(self, token: bytes) -> CallerIdentity | None:
+        found: CallerIdentity | None = None
         for known, identity in (self._owner, *self._agents.items()):
             if hmac.compare_digest(known, token):
                 found = identity
-        digest = hashed(token).encode() if self._people else b""
+        digest = hash_token(token).encode() if self._people else b""
         for known, identity in self._people.items():
             if hmac.compare_digest(known, digest):
                 found = found or identity
         return found
 
 
-def authorise(identity: Identity, path: str) -> None:
+def authorize_path(identity: CallerIdentity, path: str) -> None:
     """Thinkers reach tools and the ledger, people beside the owner what is theirs, and nobody else what is internal."""
     if identity.kind == "agent" and not path.startswith(_AGENT_PATHS):
         raise NotAllowed("An agent may only use tools and the ledger.")
@@ -113,3 +124,144 @@ def authorise(identity: Identity, path: str) -> None:
         raise NotAllowed("Only a running agent may use this address.")
     if identity.kind == "user" and path not in _PEOPLES_PLACES and not path.startswith(_PEOPLES_PATHS):
         raise NotAllowed("Only the owner of this home may use this address.")
+
+
+_log = logging.getLogger(__name__)
+_GOOD = re.compile(r"[!-~]{16,512}")
+
+
+def owner_token(home: Home, settings: Settings) -> str:
+    """The token in force; a missing, damaged or exposed file is repaired, and the log says so."""
+    if settings.annabelle_token is not None:
+        configured = settings.annabelle_token.get_secret_value()
+        if not _GOOD.fullmatch(configured):
+            raise ConfigMistake(
+                "ANNABELLE_TOKEN is not valid: it must be 16 to 512 visible ASCII characters.",
+                hint="Set a longer one, or remove it and Annabelle makes its own.",
+                field="ANNABELLE_TOKEN",
+            )
+        return configured
+    return _read_token_file(home.token_file)
+
+
+def _read_token_file(path: Path) -> str:
+    try:
+        token = path.read_bytes().strip().decode("ascii", errors="replace")
+        exposed = stat.S_IMODE(path.stat().st_mode) & 0o077
+    except FileNotFoundError:
+        return _create_token_file(path)
+    except OSError as error:
+        raise OperatorMistake(
+            f"The token file {path} can not be read: {error.strerror}.",
+            hint="Remove it or fix its permissions; a new token is made when it is missing.",
+        ) from error
+    if not _GOOD.fullmatch(token):
+        _log.warning("The token file was damaged or empty; a new token was made, so clients must read it again.")
+        return _create_token_file(path)
+    if exposed:
+        _log.warning("The token file was readable by others; its mode is 0600 again.")
+        _restrict_mode(path)
+    return token
+
+
+def _create_token_file(path: Path) -> str:
+    token = secrets.token_urlsafe(32)
+    try:
+        write_atomically(path, token + "\n", mode=0o600)
+    except OSError as error:
+        raise OperatorMistake(
+            f"The token file {path} can not be written: {error.strerror}.",
+            hint="Free space or fix the permissions of the home.",
+        ) from error
+    return token
+
+
+def _restrict_mode(path: Path) -> None:
+    try:
+        os.chmod(path, 0o600)
+    except OSError as error:
+        raise OperatorMistake(
+            f"The token file {path} is readable by others and its mode can not be changed: {error.strerror}.",
+            hint=f"Run chmod 600 {path} as its owner.",
+        ) from error
+
+
+LOOK_SECONDS: Final = 1.0
+TOPIC: Final = "users_config"
+MEMORY: Final = "memory"
+# These read or replace files of the home, in which other people's memory may stand.
+_OWNERS: Final = frozenset({"memory_import_memory", "memory_list_backups", "memory_restore_backup"})
+_IN_TURNS: Final = frozenset(
+    {"send_message", "send_telegram", "get_tool_catalog", "search_tools", "store_fact", "search_memories"}
+)
+
+Stamp = tuple[int, int, int]
+
+
+class HomeUsers:
+    """Reads users.json at the start and whenever it changes; a bad edit leaves the last good one in force."""
+
+    def __init__(self, path: Path, notices: Notices, on_change: Callable[[UserList], None]) -> None:
+        self._path, self._notices, self._on_change = path, notices, on_change
+        self._users = UserList()
+        self._stamp: Stamp | None = None
+        self._task: asyncio.Task[None] | None = None
+        self.reload_if_changed()
+
+    def reload_if_changed(self) -> bool:
+        """Read the file if it changed since the last look; whether it did."""
+        stamp = _stamp(self._path)
+        if stamp == self._stamp:
+            return False
+        self._stamp = stamp
+        try:
+            self._users = read_users(self._path)
+        except ConfigMistake as mistake:
+            self._notices.add(TOPIC, f"{mistake.message} The last good one stays in force.", level="error")
+            return False
+        self._notices.clear(TOPIC)
+        self._on_change(self._users)
+        return True
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=LOOK_SECONDS)
+
+    def policy(self, user_id: str, tools: tuple[ToolSpec, ...], *, in_turn: bool) -> AgentPolicy:
+        """What a person may call, by the exact names of what there is; `in_turn`: what an agent may for them."""
+        user = self._users.get(user_id)
+        more = AgentPolicy(allowed=user.allowed_tools if user is not None else ())
+        names = [spec.name for spec in tools if _is_theirs(spec, in_turn) or more.permits(spec.name)]
+        return AgentPolicy(allowed=tuple(names))
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self.reload_if_changed()
+
+
+def tool_refusal(user_id: str, tool: str) -> NotAllowed:
+    """Why a person may not use a tool that is there."""
+    return NotAllowed(
+        f"{user_id} may not use {tool}.", hint="The owner of this home decides it: allowedTools in config/users.json."
+    )
+
+
+def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:
+    if spec.name in _OWNERS:
+        return False
+    if spec.server == MEMORY:
+        return True
+    return spec.server == NATIVE and (spec.name.startswith("memory_") or (in_turn and spec.name in _IN_TURNS))
+
+
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -22,11 +22,11 @@ from annabelle.core.messages import OWNER, now
 USER_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 
 
-class _Entry(BaseModel):
+class _UsersEntry(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
-class User(_Entry):
+class HomeUser(_UsersEntry):
     """One person. What is not said here is what everybody may: talk, and their own memory."""
 
     id: str = Field(pattern=USER_ID)
@@ -37,10 +37,10 @@ class User(_Entry):
     )
 
 
-class Users(_Entry):
+class UserList(_UsersEntry):
     """The whole file."""
 
-    users: tuple[User, ...] = ()
+    users: tuple[HomeUser, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -53,28 +53,28 @@ class Users(_Entry):
                     raise ValueError(f"users: {value if seen is ids else 'one token'} {what}")
         return self
 
-    def get(self, user_id: str) -> User | None:
+    def get(self, user_id: str) -> HomeUser | None:
         return next((user for user in self.users if user.id == user_id), None)
 
 
-def hashed(token: bytes) -> str:
+def hash_token(token: bytes) -> str:
     """What is kept of a token. Tokens are long and random, so one round is enough."""
     return hashlib.sha256(token).hexdigest()
 
 
-def read_users(path: Path) -> Users:
+def read_users(path: Path) -> UserList:
     """The people in the file, none when there is no file; a fault is named with its field."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return Users()
+        return UserList()
     except UnicodeDecodeError as error:
         raise ConfigMistake(f"{path}: not UTF-8 text at byte {error.start}.", field=str(path)) from error
     except OSError as error:
         raise ConfigMistake(f"{path} can not be read: {error.strerror}.", field=str(path)) from error
     try:
         json.loads(text)
-        return Users.model_validate_json(text)
+        return UserList.model_validate_json(text)
     except json.JSONDecodeError as error:
         raise ConfigMistake(
             f"{path}, line {error.lineno}, column {error.colno}: {error.msg}.", hint="Fix the JSON there."
@@ -95,8 +95,8 @@ def add_user(path: Path, user_id: str) -> str:
         raise Conflict(f"There is a user {user_id} already.", hint="Remove them first to make a new token.")
     token = secrets.token_urlsafe(32)
     try:
-        new = User(id=user_id, token_sha256=hashed(token.encode()), created_at=now())
-        _write(path, Users(users=(*users.users, new)))
+        new = HomeUser(id=user_id, token_sha256=hash_token(token.encode()), created_at=now())
+        _write(path, UserList(users=(*users.users, new)))
     except ValidationError as error:
         raise InvalidArguments(
             f"{user_id!r} can not be a user's name.", hint=f"Use up to 40 of a-z, 0-9, - and _; {OWNER} is taken."
@@ -109,10 +109,10 @@ def remove_user(path: Path, user_id: str) -> None:
     users = read_users(path)
     if users.get(user_id) is None:
         raise NotFound(f"There is no user {user_id}.", hint="annabelle users list shows who there is.")
-    _write(path, Users(users=tuple(user for user in users.users if user.id != user_id)))
+    _write(path, UserList(users=tuple(user for user in users.users if user.id != user_id)))
 
 
-def _write(path: Path, users: Users) -> None:
+def _write(path: Path, users: UserList) -> None:
     text = json.dumps(users.model_dump(mode="json", by_alias=True, exclude_defaults=True) or {"users": []}, indent=2)
     try:
         write_atomically(path, text + "\n", mode=0o600)

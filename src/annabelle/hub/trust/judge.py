@@ -1,49 +1,139 @@
-"""Asked before every call of an agent: what is the call, what is known of its turn, what does policy say (POL-04)."""
+"""Judges every call of an agent: loads what is known of its turn and asks policy (POL-04)."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol, cast, get_args
 
 from sqlalchemy import Connection
 
-from annabelle.core.tools import CallContext, JsonObject, ToolSpec
-from annabelle.core.trust import Decision
-from annabelle.hub.trust.address_book import AddressBook
-from annabelle.hub.trust.turn_facts import turn_facts
+from annabelle.core.connections import connection_file
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.home import Home
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.core.trust import Label, PolicyDecision, Source
 from annabelle.policy.decide import decide, needs_facts
-from annabelle.policy.facts import CallFacts, TurnFacts
-from annabelle.policy.people import answered, names_of_writers
-from annabelle.policy.rules.rule import RuleBook
-from annabelle.policy.tools.guess import guessed
-from annabelle.policy.tools.reviewed import HUB
-from annabelle.policy.tools.traits import Traits
-from annabelle.store import recent_turns
+from annabelle.policy.person_words import content_words
+from annabelle.policy.recipients import answered, find_sender_names
+from annabelle.policy.rules.rule import RuleSource
+from annabelle.policy.seen_content import SeenContent, SeenResult
+from annabelle.policy.tool_traits import HUB, ToolTraits, guess_traits
+from annabelle.policy.turn_facts import CallFacts, TurnFacts
+from annabelle.store import tool_calls
 from annabelle.store.database import Database
+from annabelle.store.tool_calls import StoredToolResult
+
+_WARNINGS = frozenset({"suspicious", "unscanned"})
+
+
+def load_turn_facts(
+    conn: Connection, message_id: str, own: frozenset[str], people: tuple[SeenResult, ...] = ()
+) -> TurnFacts:
+    """What the person said, and what the agent has seen in the whole thread; `people` are those known anyway."""
+    record = tool_calls.read_turn_provenance(conn, message_id)
+    return TurnFacts(
+        words=record.words,
+        earlier=record.earlier,
+        origins=record.untrusted,
+        suspicious=bool(record.warnings & _WARNINGS),
+        unsolicited_read="pried" in record.warnings,
+        seen=SeenContent((*map(_to_seen_result, record.results), *people)),
+        own=own,
+    )
+
+
+def _to_seen_result(kept: StoredToolResult) -> SeenResult:
+    source, structured = kept.result.get("source"), kept.result.get("structured")
+    return SeenResult(
+        tool=kept.tool,
+        source=cast("Source", source) if source in get_args(Source) else None,
+        trusted=kept.trusted,
+        private="private" in kept.labels,
+        labels=tuple(cast("Label", label) for label in kept.labels if label in get_args(Label)),
+        text=str(kept.result.get("text") or ""),
+        structured=cast("JsonObject", structured) if isinstance(structured, dict) else None,
+        this_turn=kept.this_turn,
+        failed=kept.result.get("is_error") is True,
+        cut=kept.cut,
+    )
+
+
+_LIST: Final = "memory_list_contacts"
+_MOST: Final = 200
+_SECONDS: Final = 2.0
+_MAIL: Final = "gmail_list_emails"
+_MAILS: Final = 50
+_MAIL_SECONDS: Final = 10.0
+_NAMES: Final = 3
+
+
+class CallTool(Protocol):
+    """The part of the toolbox that is needed."""
+
+    async def __call__(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult: ...
+
+
+class AddressBook:
+    """Looks people up for policy, as if the agent had: that it did not is no reason to ask who Bob is."""
+
+    def __init__(self, call: CallTool) -> None:
+        self._call = call
+
+    async def people(self, context: CallContext) -> tuple[SeenResult, ...]:
+        """The contacts of whom the agent works for; none where there is no memory, or none that answers."""
+        found = await self._ask(_LIST, {"limit": _MOST}, context, _SECONDS)
+        if found is None:
+            return ()
+        return (SeenResult(_LIST, "memory", trusted=True, structured=found, this_turn=False),)
+
+    async def writers(self, names: frozenset[str], context: CallContext) -> dict[str, frozenset[str]]:
+        """The addresses of all who write under these names: one who only says to be Carla is seen beside her."""
+        found: dict[str, frozenset[str]] = {}
+        for name in sorted(names)[:_NAMES]:
+            asked: JsonObject = {"query": f"from:{name}", "max_results": _MAILS}
+            mails = await self._ask(_MAIL, asked, context, _MAIL_SECONDS)
+            if mails is not None:
+                things = SeenResult(_MAIL, "mail", structured=mails).things
+                named = (thing for thing in things if name in content_words(thing.sender))
+                found[name] = frozenset(address for thing in named for address in thing.addresses("sender"))
+        return found
+
+    async def _ask(self, tool: str, arguments: JsonObject, context: CallContext, seconds: float) -> JsonObject | None:
+        asked = CallContext(caller="hub", user_id=context.user_id, agent_id=context.agent_id)
+        try:
+            async with asyncio.timeout(seconds):
+                found = await self._call(tool, arguments, asked)
+        except (AnnabelleError, TimeoutError):
+            return None
+        return None if found.is_error else found.structured
+
 
 _READING: Final = frozenset({"read_private", "read_untrusted"})
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeParts:
+class JudgeDeps:
     """What the judge looks things up in. `reviewed` is what people wrote of a tool."""
 
     database: Database
-    rules: RuleBook
-    reviewed: Callable[[ToolSpec], Traits | None]
+    rules: RuleSource
+    reviewed: Callable[[ToolSpec], ToolTraits | None]
     own_addresses: Callable[[], frozenset[str]] = frozenset
-    book: AddressBook | None = None
+    address_book: AddressBook | None = None
 
 
 class TrustJudge:
     """Decides from stored facts alone: nothing a model, a thinker or a server says of itself has a part in it."""
 
-    def __init__(self, parts: JudgeParts) -> None:
-        self._parts = parts
+    def __init__(self, parts: JudgeDeps) -> None:
+        self._deps = parts
 
-    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> Decision:
-        parts, own = self._parts, _own_chat(context)
+    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
+        parts, own = self._deps, _own_chat(context)
         call = self._call(tool, arguments, own)
         if not needs_facts(call):
             return decide(call, TurnFacts())
@@ -57,29 +147,29 @@ class TrustJudge:
         if not rules and reads and not await self._tainted(message_id):
             return decide(call, TurnFacts())
 
-        book = parts.book if _reaches_people(call) else None
+        book = parts.address_book if _reaches_people(call) else None
         people = await book.people(context) if book is not None else ()
 
-        def look(conn: Connection) -> tuple[Decision, TurnFacts]:
+        def decide_from_turn(conn: Connection) -> tuple[PolicyDecision, TurnFacts]:
             # Decided where it is loaded, off the loop: a long conversation takes a while to read.
-            turn = turn_facts(conn, message_id, own | parts.own_addresses(), people)
+            turn = load_turn_facts(conn, message_id, own | parts.own_addresses(), people)
             return decide(call, turn, rules), turn
 
-        decision, turn = await parts.database.read(look)
+        decision, turn = await parts.database.read(decide_from_turn)
         if book is None or decision.verdict != "ask":
             return decision
         reached = (one for thing in turn.things_of(call) for one in answered(thing, turn))
-        names = names_of_writers((*call.values(call.traits.to), *reached), turn)
+        names = find_sender_names((*call.values(call.traits.to), *reached), turn)
         if not names:
             return decision
         # Somebody known from their mail alone: worth a look into the mailbox before the person is asked.
-        return decide(call, replace(turn, writers=await book.writers(names, context)), rules)
+        return decide(call, replace(turn, senders_by_name=await book.writers(names, context)), rules)
 
     async def _tainted(self, message_id: str) -> bool:
-        return await self._parts.database.read(lambda conn: recent_turns.is_tainted(conn, message_id))
+        return await self._deps.database.read(lambda conn: tool_calls.is_tainted(conn, message_id))
 
     def _call(self, tool: ToolSpec, arguments: JsonObject, own: frozenset[str]) -> CallFacts:
-        traits = self._parts.reviewed(tool) or guessed(tool)
+        traits = self._deps.reviewed(tool) or guess_traits(tool)
         call = CallFacts(tool.name, arguments, traits, traits.classes_of(arguments))
         if tool.server == HUB and traits.to and all(one.casefold() in own for one in call.values(traits.to)):
             return CallFacts(tool.name, arguments, traits, traits.classes)  # said to whom the agent talks with anyway
@@ -92,3 +182,25 @@ def _reaches_people(call: CallFacts) -> bool:
 
 def _own_chat(context: CallContext) -> frozenset[str]:
     return frozenset(one.casefold() for one in (context.chat_id, context.channel) if one) | {"me"}
+
+
+_KINDS = (("google", "email"), ("mail", "address"))
+
+
+def make_own_addresses_reader(home: Home) -> Callable[[], frozenset[str]]:
+    """Tells them as they are now. Nothing else is taken from the files; one that can not be read says nothing."""
+
+    def read_own_addresses() -> frozenset[str]:
+        found = (_read_field(connection_file(home, kind), field) for kind, field in _KINDS)
+        return frozenset(address.casefold() for address in found if address)
+
+    return read_own_addresses
+
+
+def _read_field(file: Path, name: str) -> str | None:
+    try:
+        kept = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    value = cast("dict[str, object]", kept).get(name) if isinstance(kept, dict) else None
+    return value if isinstance(value, str) else None

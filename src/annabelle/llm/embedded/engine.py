@@ -9,30 +9,38 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, cast
 
 import xllamacpp
 from pydantic import SecretStr
+from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
-from annabelle.core.errors import ConfigMistake
+from annabelle.core.errors import ConfigMistake, ProviderRefused
+from annabelle.llm.backend import BackendEvent, ModelQuestion
+from annabelle.llm.gguf_models import GgufWeights
+from annabelle.llm.openai_backend import OpenAiBackend
 from annabelle.llm.providers import PROVIDERS, Endpoint
+from annabelle.llm.token_estimate import estimate_tokens
 
 _LOAD_SECONDS = 120.0
 
 
-class _Threads(Protocol):
+class _ThreadParams(Protocol):
     n_threads: int
 
 
-class _File(Protocol):
+class _GgufFile(Protocol):
     path: str
 
 
-class _Params(Protocol):
+class _LlamaParams(Protocol):
     """The part of the engine's parameters that is set here; the library has no types."""
 
-    model: _File
+    model: _GgufFile
     model_alias: set[str]
     hostnames: list[str]
     port: int
@@ -41,8 +49,8 @@ class _Params(Protocol):
     n_parallel: int
     n_predict: int
     n_threads_http: int
-    cpuparams: _Threads
-    cpuparams_batch: _Threads
+    cpuparams: _ThreadParams
+    cpuparams_batch: _ThreadParams
     cache_prompt: bool
     cache_ram_mib: int
     warmup: bool
@@ -53,26 +61,26 @@ class _Params(Protocol):
     verbosity: int
 
 
-class _Server(Protocol):
+class _LlamaServer(Protocol):
     listening_address: str
 
 
-class _Library(Protocol):
-    def CommonParams(self) -> _Params: ...
+class _LlamaLibrary(Protocol):
+    def CommonParams(self) -> _LlamaParams: ...
 
-    def Server(self, params: _Params) -> _Server: ...
-
-
-_library = cast("_Library", xllamacpp)
+    def Server(self, params: _LlamaParams) -> _LlamaServer: ...
 
 
-class Engine:
+_library = cast("_LlamaLibrary", xllamacpp)
+
+
+class GgufEngine:
     """One loaded model. Everything that may take a while happens in a thread."""
 
     def __init__(self, weights: Path, *, context: int, max_tokens: int) -> None:
         self._weights, self._context, self._max_tokens = weights, context, max_tokens
         self._key = secrets.token_urlsafe(24)
-        self._server: _Server | None = None
+        self._server: _LlamaServer | None = None
         self._lock = asyncio.Lock()
 
     async def start(self) -> Endpoint:
@@ -91,7 +99,7 @@ class Engine:
                 del server
                 await asyncio.to_thread(holder.clear)  # the last reference going away stops it
 
-    def _load(self) -> _Server:
+    def _load(self) -> _LlamaServer:
         if not self._weights.is_file():
             raise ConfigMistake(
                 f"The model file {self._weights} is not there.", hint="Pull it again: annabelle models pull."
@@ -123,3 +131,74 @@ class Engine:
                 f"{self._weights.name} could not be loaded: {error}.",
                 hint="The file may be damaged, or the memory too small: pull it again or choose a smaller model.",
             ) from error
+
+
+MAX_TOKENS = 512
+# Tokens are estimated, and a prompt that is too long is refused whole: then a smaller part of it is tried.
+_SHARES = (0.8, 0.5, 0.25)
+
+
+class EmbeddedBackend:
+    """One engine with one model. Long conversations are cut at the front until they fit its small context."""
+
+    def __init__(self, weights: GgufWeights) -> None:
+        self._weights = weights
+        self._engine = GgufEngine(weights.file, context=weights.context, max_tokens=MAX_TOKENS)
+        self._backend: OpenAiBackend | None = None
+        self._lock = asyncio.Lock()
+
+    async def stream(self, ask: ModelQuestion) -> AsyncGenerator[BackendEvent]:
+        async with self._lock:
+            if self._backend is None:
+                # Its server closes a connection after each stream, so keeping one would only meet a closed door.
+                place = await self._engine.start()
+                self._backend = OpenAiBackend(place, keep_alive=False, extra=self._weights.sampling)
+        tokens = min(ask.max_tokens or MAX_TOKENS, MAX_TOKENS)
+        for share in _SHARES:
+            room = int((self._weights.context - tokens) * share)
+            fitted = replace(
+                ask, messages=fit_messages(ask.messages, room), max_tokens=tokens, temperature=self._temperature(ask)
+            )
+            try:
+                async with aclosing(self._backend.stream(fitted)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except ProviderRefused as error:
+                if "context size" not in error.message or share == _SHARES[-1]:
+                    raise
+
+    def _temperature(self, ask: ModelQuestion) -> float | None:
+        own = self._weights.sampling.get("temperature")
+        return own if isinstance(own, float) and ask.answer_schema is None else ask.temperature
+
+    async def close(self) -> None:
+        if self._backend is not None:
+            await self._backend.close()
+        await self._engine.stop()
+
+
+def fit_messages(messages: list[ModelMessage], room: int) -> list[ModelMessage]:
+    """The conversation within `room` tokens: its oldest messages go first, then long texts lose their ends."""
+    if estimate_tokens(messages) <= room or not messages:
+        return messages
+    first, rest = messages[0], messages[1:]
+    while rest[1:] and estimate_tokens([first, *rest]) > room:
+        rest = rest[1:]
+    kept = [first, *rest]
+    if estimate_tokens(kept) <= room:
+        return kept
+    share = max(200, room * 4 // (len(kept) + 1))
+    return [_truncate_message(message, share) for message in kept]
+
+
+def _truncate_message(message: ModelMessage, characters: int) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [
+        replace(part, content=part.content[:characters])
+        if isinstance(part, SystemPromptPart | UserPromptPart) and isinstance(part.content, str)
+        else part
+        for part in message.parts
+    ]
+    return ModelRequest(parts=parts, instructions=message.instructions)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from annabelle.policy.intent.kinds import ActionKind
+from annabelle.policy.intent.action_kinds import ActionKind
 
 _PLAIN_LETTERS: Final = str.maketrans("áàâäãåèêëíìîïóòôöõúùûüñçąćęłńśźż", "aaaaaaeeeiiiiooooouuuuncacelnszz")
 # Not at the end of a word: "archivé" and "borré" say what was done, "archive" and "borre" what to do.
@@ -39,7 +39,7 @@ class Imperatives:
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
+class VerbForms:
     """Of one kind of action: how it is ordered, how it is asked for, and the forms that are nothing but an order."""
 
     ordered: str
@@ -52,7 +52,7 @@ def folded(text: str) -> str:
     return _INNER_ACCENT.sub("e", text.translate(_PLAIN_LETTERS))
 
 
-def german(verbs: str, phrases: str = "") -> Forms:
+def german(verbs: str, phrases: str = "") -> VerbForms:
     """`schick+ab|los` is a stem and the prefixes it may end with, `wirf/werf` one that changes, `antworte` one that
     keeps its e. With prefixes it is not this verb without one."""
     ordered: list[str] = []
@@ -75,7 +75,7 @@ def german(verbs: str, phrases: str = "") -> Forms:
     return _forms(ordered, asked, phrases, told)
 
 
-def french(verbs: str, phrases: str = "") -> Forms:
+def french(verbs: str, phrases: str = "") -> VerbForms:
     """`ajouter` is a verb that is regular, `réponds/répondez/répondre` one that is not, `note~r` one that is a noun as
     well, and none where something of it follows."""
     ordered: list[str] = []
@@ -97,7 +97,7 @@ def _french_forms(verb: str) -> tuple[str, str]:
     return f"{verb[:-1]}z?", verb
 
 
-def spanish(verbs: str, phrases: str = "") -> Forms:
+def spanish(verbs: str, phrases: str = "") -> VerbForms:
     """`guardar` is a verb that is regular, `mover/muev` one whose stem changes, `reservar~` one that is a noun as well,
     `pon/ponga/poner` one that is not regular."""
     ordered: list[str] = []
@@ -122,7 +122,7 @@ def _spanish_forms(verb: str) -> tuple[str, str]:
     return f"{stem}[ea]{_SPANISH_CLITICS}{of_nothing}", infinitive
 
 
-def polish(verbs: str, phrases: str = "") -> Forms:
+def polish(verbs: str, phrases: str = "") -> VerbForms:
     """`wyślij/wysłać` is how it is ordered, and how it is asked for."""
     pairs = [verb.partition("/") for verb in verbs.split()]
     ordered = [f"{told}(?:cie)?" for told, _, _ in pairs]
@@ -130,11 +130,11 @@ def polish(verbs: str, phrases: str = "") -> Forms:
     return _forms([*ordered, *asked], asked, phrases, ordered)
 
 
-def _forms(ordered: Iterable[str], asked: Iterable[str], phrases: str, told: Iterable[str] = ()) -> Forms:
-    return Forms("|".join([*([phrases] if phrases else []), *ordered]), "|".join(asked), "|".join(told))
+def _forms(ordered: Iterable[str], asked: Iterable[str], phrases: str, told: Iterable[str] = ()) -> VerbForms:
+    return VerbForms("|".join([*([phrases] if phrases else []), *ordered]), "|".join(asked), "|".join(told))
 
 
-def spoken(marks: str, before: str, condition: str, forms: Mapping[ActionKind, Forms]) -> Imperatives:
+def spoken(marks: str, before: str, condition: str, forms: Mapping[ActionKind, VerbForms]) -> Imperatives:
     """A language whose verbs are told by their forms alone."""
     return Imperatives(
         marks=marks,

@@ -13,6 +13,8 @@ from functools import lru_cache
 from itertools import accumulate, takewhile
 from typing import Final
 
+from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.intent.exclusions import without_spared
 from annabelle.policy.intent.forms import folded
 from annabelle.policy.intent.grammar import (
     ABOUT_THE_WORLD,
@@ -47,11 +49,8 @@ from annabelle.policy.intent.grammar import (
     WONDERS,
     hidden,
 )
-from annabelle.policy.intent.imperatives import IMPERATIVES
-from annabelle.policy.intent.kinds import ActionKind
 from annabelle.policy.intent.own_words import own_words
-from annabelle.policy.intent.sparing import without_spared
-from annabelle.policy.intent.standing import Verb, looking_in, verbs_of
+from annabelle.policy.intent.verb_position import IMPERATIVES, Verb, looking_in, verbs_of
 from annabelle.policy.intent.verbless import belongs, verbless
 
 _NEAR: Final = 80

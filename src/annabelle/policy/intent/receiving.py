@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from annabelle.policy.intent.kinds import ActionKind
-from annabelle.policy.naming import Said, plain
+from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.person_words import PersonWords, normalize_text
 
 _WHOSE_IT_IS: Final = re.compile(
     r"\b(?:(?:mail|e-?mail|write|message|contact|ask|to|tell) them|(?:write to|contact|ask|(?:mail|message|note|line|"
@@ -47,12 +47,12 @@ _SOURCE: Final = re.compile(
 )
 
 
-def receiving(orders: Iterable[str], kinds: Sequence[ActionKind]) -> Said:
+def receiving(orders: Iterable[str], kinds: Sequence[ActionKind]) -> PersonWords:
     """What of orders says who gets something: right behind the verb, or behind `to`. Whoever else stands there is
     spoken of, or has written what it is about."""
     behind = _OR_WITH if "schedule" in kinds else _BEHIND
-    texts = (_TO_BE_SAID.sub(" ", _NOT_THEM.sub(" ", _SOURCE.sub(" ", plain(order)))) for order in orders)
-    return Said(match[1] for text in texts for match in behind.finditer(text))
+    texts = (_TO_BE_SAID.sub(" ", _NOT_THEM.sub(" ", _SOURCE.sub(" ", normalize_text(order)))) for order in orders)
+    return PersonWords(match[1] for text in texts for match in behind.finditer(text))
 
 
 def is_for_the_person(order: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.intent.grammar import NAME, QUOTED, hidden
-from annabelle.policy.intent.kinds import ActionKind
 
 _PLEASE: Final = (
     r"(?:pls|plz|please|asap|thanks|thx|too|as well|now|bitte|danke|damit|noch|auch|rein|dazu|drauf|stp|svp|merci|"

@@ -115,7 +115,7 @@ _LONGEST: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class RulePhrase:
     """What a sentence restricts, and how. `standing`: its own words say that it is for good."""
 
     kind: Literal["ask", "never"]
@@ -123,15 +123,15 @@ class Phrase:
     standing: bool
 
 
-def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+def _compile_patterns(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(rf"{pattern}\W*", re.IGNORECASE) for pattern in patterns)
 
 
-_ASK_FIRST, _NEVER_EVER, _NOT_NOW = _compiled(_ASK), _compiled(_NEVER), _compiled(_NOT)
-_LET_BE = _compiled(_HANDS_OFF)
+_ASK_FIRST, _NEVER_EVER, _NOT_NOW = _compile_patterns(_ASK), _compile_patterns(_NEVER), _compile_patterns(_NOT)
+_LET_BE = _compile_patterns(_HANDS_OFF)
 
 
-def phrase_of(sentence: str) -> Phrase | None:
+def parse_phrase(sentence: str) -> RulePhrase | None:
     """The rule a sentence states, or None when it states none."""
     text = re.sub(r"\s+", " ", sentence.replace("’", "'")).strip()
     if len(text) > _LONGEST or text.endswith("?") or not _WORTH_A_LOOK.search(text):
@@ -145,14 +145,14 @@ def phrase_of(sentence: str) -> Phrase | None:
     return next(_readings(text, for_good=for_good), None)
 
 
-def _readings(text: str, *, for_good: bool) -> Iterator[Phrase]:
+def _readings(text: str, *, for_good: bool) -> Iterator[RulePhrase]:
     for pattern in _ASK_FIRST:
         if match := pattern.fullmatch(text):
-            yield Phrase("ask", match["rest"], standing=not _AT_HAND.search(match["rest"]))
+            yield RulePhrase("ask", match["rest"], standing=not _AT_HAND.search(match["rest"]))
     for pattern in _LET_BE:
         if match := pattern.fullmatch(text):
-            yield Phrase("never", f"touch {match['rest']}", standing=for_good)
+            yield RulePhrase("never", f"touch {match['rest']}", standing=for_good)
     for patterns, standing in ((_NEVER_EVER, True), (_NOT_NOW, for_good)):
         for pattern in patterns:
             if match := pattern.fullmatch(text):
-                yield Phrase("never", match["rest"], standing=standing and not _AT_HAND.search(match["rest"]))
+                yield RulePhrase("never", match["rest"], standing=standing and not _AT_HAND.search(match["rest"]))

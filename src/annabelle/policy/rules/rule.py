@@ -25,7 +25,7 @@ _LARGEST: Final = 10**30
 _TOO_LONG: Final = "\N{REPLACEMENT CHARACTER}(too long a number)"
 
 
-class Match(BaseModel):
+class RuleMatch(BaseModel):
     """Which calls a rule is about. A condition that is empty is no condition."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,13 +39,13 @@ class Match(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StandingRule:
     """`words` is the rule as the person said it, or how an allowance reads."""
 
     id: str
     kind: RuleKind
     words: str
-    match: Match
+    match: RuleMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class RuledCall:
     about: tuple[str, ...] = ()
 
 
-class RuleBook(Protocol):
+class RuleSource(Protocol):
     """The active rules of a person for one of their agents."""
 
-    async def for_call(self, user_id: str, agent_id: str | None) -> tuple[Rule, ...]: ...
+    async def for_call(self, user_id: str, agent_id: str | None) -> tuple[StandingRule, ...]: ...
 
 
-def matches(rule: Rule, call: RuledCall) -> bool:
+def matches(rule: StandingRule, call: RuledCall) -> bool:
     """Whether the rule is about this call. A rule without any condition is about none."""
     wanted = rule.match
     if not (wanted.tools or wanted.classes or wanted.arguments or wanted.mentions):
@@ -73,18 +73,18 @@ def matches(rule: Rule, call: RuledCall) -> bool:
         return False
     if wanted.classes and not set(wanted.classes) & set(call.classes):
         return False
-    if wanted.mentions and not _mentioned(wanted.mentions, (*texts_of(call.arguments), *call.about)):
+    if wanted.mentions and not _mentions_word(wanted.mentions, (*collect_texts(call.arguments), *call.about)):
         return False
     fits = _lies_within if rule.kind == "allow" else _touches
-    return all(fits(texts_of(call.arguments.get(name)), globs) for name, globs in wanted.arguments.items())
+    return all(fits(collect_texts(call.arguments.get(name)), globs) for name, globs in wanted.arguments.items())
 
 
-def exactly(text: str) -> str:
+def exact_glob(text: str) -> str:
     """The glob that fits this text and no other."""
     return re.sub(r"([*?[])", r"[\1]", text)
 
 
-def texts_of(value: object, depth: int = 0) -> tuple[str, ...]:
+def collect_texts(value: object, depth: int = 0) -> tuple[str, ...]:
     """Every text and number in a value; true and false as JSON writes them, nothing for what is not given."""
     if value is None:
         return ()
@@ -95,9 +95,11 @@ def texts_of(value: object, depth: int = 0) -> tuple[str, ...]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
     if isinstance(value, dict):
-        return tuple(text for one in cast("dict[str, object]", value).values() for text in texts_of(one, depth + 1))
+        return tuple(
+            text for one in cast("dict[str, object]", value).values() for text in collect_texts(one, depth + 1)
+        )
     if isinstance(value, (list, tuple)):
-        return tuple(text for one in cast("list[object]", value) for text in texts_of(one, depth + 1))
+        return tuple(text for one in cast("list[object]", value) for text in collect_texts(one, depth + 1))
     return (_TOO_LONG if isinstance(value, int) and abs(value) >= _LARGEST else str(value),)
 
 
@@ -109,7 +111,7 @@ def _touches(texts: tuple[str, ...], globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(text.casefold(), glob.casefold()) for text in texts for glob in globs)
 
 
-def _mentioned(words: Iterable[str], texts: Iterable[str]) -> bool:
+def _mentions_word(words: Iterable[str], texts: Iterable[str]) -> bool:
     heap = _plain("\n".join(texts))
     return any(
         re.search(rf"(?<![^\W\d_]){re.escape(word)}(?![^\W\d_])", heap) for word in map(_plain, words) if word.strip()

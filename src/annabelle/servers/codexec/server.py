@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from annabelle.servers.codexec.calculating import Calculating
+from annabelle.servers.codexec.calculate import CalculateTool
+from annabelle.servers.codexec.code_runner import CodeRunner
 from annabelle.servers.codexec.config import CodeConfig
-from annabelle.servers.codexec.executing import Executing
-from annabelle.servers.codexec.isolation.choosing import Isolation
-from annabelle.servers.codexec.packages.installer import Installer
-from annabelle.servers.codexec.packages.tools import PackageTools
-from annabelle.servers.codexec.scripts.keeping import Keeping
-from annabelle.servers.codexec.scripts.library import Library
-from annabelle.servers.codexec.scripts.running import RunningScripts
-from annabelle.servers.codexec.sessions.room import Room
-from annabelle.servers.codexec.sessions.tools import SessionTools
-from annabelle.servers.codexec.workshop import Workshop
+from annabelle.servers.codexec.execute import ExecuteTool
+from annabelle.servers.codexec.isolation.selection import IsolationSelector
+from annabelle.servers.codexec.packages import PackageInstaller, PackageTools
+from annabelle.servers.codexec.script_library import ScriptLibrary
+from annabelle.servers.codexec.script_tools import ScriptRunTools, ScriptTools
+from annabelle.servers.codexec.session_pool import SessionPool
+from annabelle.servers.codexec.session_tools import SessionTools
 from annabelle.servers.kit import ToolServer
 
 INSTRUCTIONS = (
@@ -22,30 +20,30 @@ INSTRUCTIONS = (
 )
 
 
-def build(config: CodeConfig | None = None, isolation: Isolation | None = None) -> ToolServer:
+def build(config: CodeConfig | None = None, isolation: IsolationSelector | None = None) -> ToolServer:
     """The code server with all its tools; whether code can be kept apart is found out by the first call."""
-    workshop = Workshop(config or CodeConfig.from_environment(), isolation)
-    room, installer = Room(workshop), Installer(workshop)
-    library = Library(workshop.config.data / "scripts")
-    keeping = Keeping(workshop, library)
-    calculating = Calculating()
+    runner = CodeRunner(config or CodeConfig.from_environment(), isolation)
+    pool, installer = SessionPool(runner), PackageInstaller(runner)
+    library = ScriptLibrary(runner.config.data / "scripts")
+    keeping = ScriptTools(runner, library)
+    calculating = CalculateTool()
 
     async def close() -> None:
-        await room.close()
+        await pool.close()
         await calculating.close()
-        workshop.folders.close()
+        runner.folders.close()
 
     return ToolServer(
         "codexec",
         [
-            Executing(workshop),
-            SessionTools(workshop, room),
-            PackageTools(workshop, room, installer),
+            ExecuteTool(runner),
+            SessionTools(runner, pool),
+            PackageTools(runner, pool, installer),
             keeping,
-            RunningScripts(workshop, library, keeping, installer),
+            ScriptRunTools(runner, library, keeping, installer),
             calculating,
         ],
         instructions=INSTRUCTIONS,
         on_close=close,
-        readiness=workshop.isolation.missing,
+        readiness=runner.isolation.missing,
     )

@@ -1,23 +1,25 @@
-"""What is asked of a file, and what comes back: the words between the server and the process that reads."""
+"""The questions and answers exchanged with the worker process, and page and cell ranges."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from annabelle.core.errors import ErrorBody
-from annabelle.servers.documents.formats.base import Facts, Row
+from annabelle.core.errors import ErrorBody, InvalidArguments
+from annabelle.servers.documents.formats.base import DocumentFacts, Row
 
 
-class _Asked(BaseModel):
+class _DocumentQuestion(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
     """The file's name; its ending tells kinds of text apart."""
 
 
-class ReadText(_Asked):
+class ReadText(_DocumentQuestion):
     ask: Literal["text"] = "text"
     pages: str | None = None
     sheet: str | None = None
@@ -25,40 +27,40 @@ class ReadText(_Asked):
     max_chars: int = 20_000
 
 
-class FindText(_Asked):
+class FindText(_DocumentQuestion):
     ask: Literal["find"] = "find"
     query: str
     limit: int = 20
 
 
-class TellFacts(_Asked):
+class TellFacts(_DocumentQuestion):
     ask: Literal["facts"] = "facts"
     words: bool = True
     """Whether they are to be counted, which takes reading it all."""
 
 
-class ReadRows(_Asked):
+class ReadRows(_DocumentQuestion):
     ask: Literal["rows"] = "rows"
     sheet: str | None = None
     range: str | None = None
     max_rows: int = 100
 
 
-class ReadTables(_Asked):
+class ReadTables(_DocumentQuestion):
     ask: Literal["tables"] = "tables"
     limit: int = 10
     max_rows: int = 50
 
 
-class TellPicture(_Asked):
+class TellPicture(_DocumentQuestion):
     ask: Literal["picture"] = "picture"
 
 
-class ListMembers(_Asked):
+class ListMembers(_DocumentQuestion):
     ask: Literal["members"] = "members"
 
 
-Question = Annotated[
+AnyDocumentQuestion = Annotated[
     ReadText | FindText | TellFacts | ReadRows | ReadTables | TellPicture | ListMembers, Field(discriminator="ask")
 ]
 
@@ -73,16 +75,16 @@ class TextAnswer(BaseModel):
     covered: list[int] = []
 
 
-class Hit(BaseModel):
+class DocumentHit(BaseModel):
     where: str
     line: int
     text: str
 
 
-class FoundAnswer(BaseModel):
+class FindAnswer(BaseModel):
     ask: Literal["find"] = "find"
     kind: str
-    hits: list[Hit]
+    hits: list[DocumentHit]
     more: bool = False
 
 
@@ -90,7 +92,7 @@ class FactsAnswer(BaseModel):
     ask: Literal["facts"] = "facts"
     kind: str
     part: str
-    facts: Facts
+    facts: DocumentFacts
 
 
 class RowsAnswer(BaseModel):
@@ -128,14 +130,81 @@ class MembersAnswer(BaseModel):
     contents: dict[str, object]
 
 
-Answer = Annotated[
-    TextAnswer | FoundAnswer | FactsAnswer | RowsAnswer | TablesAnswer | PictureAnswer | MembersAnswer,
+DocumentAnswer = Annotated[
+    TextAnswer | FindAnswer | FactsAnswer | RowsAnswer | TablesAnswer | PictureAnswer | MembersAnswer,
     Field(discriminator="ask"),
 ]
 
 
-class Refusal(BaseModel):
+class WorkerRefusal(BaseModel):
     """A sentence instead of an answer."""
 
     ask: Literal["refused"] = "refused"
     error: ErrorBody
+
+
+_PAGES = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
+_CELLS = re.compile(r"([A-Z]{1,3})?([0-9]{1,7})?(?::([A-Z]{1,3})?([0-9]{1,7})?)?", re.IGNORECASE)
+_MAX_PAGES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class CellRange:
+    """A block of cells, counted from one; None where it is open."""
+
+    first_row: int = 1
+    last_row: int | None = None
+    first_column: int = 1
+    last_column: int | None = None
+
+
+def parse_page_numbers(text: str | None) -> tuple[int, ...]:
+    """Page numbers in the order they are asked for; none means all."""
+    if text is None or not text.strip():
+        return ()
+    found: dict[int, None] = {}
+    for word in text.replace(" ", "").split(","):
+        match = _PAGES.fullmatch(word)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last or last - first > _MAX_PAGES:
+            raise InvalidArguments(f"{text[:80]!r} names no pages.", hint="Write them like 1-3,7.", field="pages")
+        found |= dict.fromkeys(range(first, last + 1))
+    if len(found) > _MAX_PAGES:
+        raise InvalidArguments(f"At most {_MAX_PAGES} pages are read at once.", field="pages")
+    return tuple(found)
+
+
+def parse_cell_range(text: str | None) -> CellRange:
+    """The block a range names: `B2:D10`, `A:C` (whole columns), `5:9` (whole rows) or one cell."""
+    if text is None or not text.strip():
+        return CellRange()
+    match = _CELLS.fullmatch(text.strip().replace("$", ""))
+    if match is None or not any(match.groups()):
+        raise InvalidArguments(f"{text[:80]!r} names no cells.", hint="Write them like A1:D20.", field="range")
+    column, row, last_column, last_row = match.groups()
+    single = ":" not in text
+    block = CellRange(
+        first_row=int(row or 1),
+        last_row=int(row) if single and row else int(last_row) if last_row else None,
+        first_column=column_number(column) if column else 1,
+        last_column=column_number(column) if single and column else column_number(last_column) if last_column else None,
+    )
+    upside_down = block.last_row is not None and block.last_row < block.first_row
+    if block.first_row < 1 or upside_down or (block.last_column or block.first_column) < block.first_column:
+        raise InvalidArguments(f"{text[:80]!r} ends before it begins.", field="range")
+    return block
+
+
+def column_number(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def column_letters(number: int) -> str:
+    letters = ""
+    while number > 0:
+        number, rest = divmod(number - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters

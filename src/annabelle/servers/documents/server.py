@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from annabelle.servers.documents.desk import Desk
-from annabelle.servers.documents.lanes import Lane, Lanes
-from annabelle.servers.documents.looking import Looking
-from annabelle.servers.documents.reading import Reading
-from annabelle.servers.documents.tabular import Tabular
+from annabelle.servers.documents.document_access import DocumentQueries, DocumentRunners, QuestionRunner
+from annabelle.servers.documents.read import DocumentReadTools, ImageArchiveTools, TableTools
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.workspace import Workspace
@@ -17,7 +14,11 @@ INSTRUCTIONS = (
 )
 
 
-def build(config: FilesConfig | None = None, careful: Lane | None = None) -> ToolServer:
+def build(config: FilesConfig | None = None, careful: QuestionRunner | None = None) -> ToolServer:
     """All tools for documents, ready to serve. `careful` is the way files that are not plain text are read."""
-    desk = Desk(Workspace(config or FilesConfig.from_environment()), Lanes(careful))
-    return ToolServer("documents", [Reading(desk), Tabular(desk), Looking(desk)], instructions=INSTRUCTIONS)
+    documents = DocumentQueries(Workspace(config or FilesConfig.from_environment()), DocumentRunners(careful))
+    return ToolServer(
+        "documents",
+        [DocumentReadTools(documents), TableTools(documents), ImageArchiveTools(documents)],
+        instructions=INSTRUCTIONS,
+    )

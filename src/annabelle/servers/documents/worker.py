@@ -15,8 +15,8 @@ import warnings
 from pydantic import TypeAdapter
 
 from annabelle.core.errors import AnnabelleError
-from annabelle.servers.documents.answering import answer
-from annabelle.servers.documents.questions import Question, Refusal
+from annabelle.servers.documents.answers import answer_question
+from annabelle.servers.documents.questions import AnyDocumentQuestion, WorkerRefusal
 
 CPU_SECONDS = 30
 WALL_SECONDS = 60
@@ -24,19 +24,19 @@ MEMORY_BYTES = 1_500_000_000
 
 
 def main() -> None:
-    _bound()
+    _set_limits()
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     source = sys.stdin.buffer
-    question: Question = TypeAdapter(Question).validate_json(source.readline())
+    question: AnyDocumentQuestion = TypeAdapter(AnyDocumentQuestion).validate_json(source.readline())
     try:
-        said = answer(question, source.read()).model_dump_json()
+        said = answer_question(question, source.read()).model_dump_json()
     except AnnabelleError as error:
-        said = Refusal(error=error.body()).model_dump_json()
+        said = WorkerRefusal(error=error.body()).model_dump_json()
     sys.stdout.buffer.write(said.encode("utf-8", errors="replace"))
 
 
-def _bound() -> None:
+def _set_limits() -> None:
     """No system knows all of these; those it knows hold."""
     limits = (
         ("RLIMIT_CPU", CPU_SECONDS),

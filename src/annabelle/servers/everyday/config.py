@@ -1,4 +1,4 @@
-"""Where the everyday server asks, what it keeps, and what time it is."""
+"""Settings of the everyday server."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from annabelle.core.errors import ConfigMistake
 from annabelle.core.home import Home
 from annabelle.core.messages import now
-from annabelle.core.private_hosts import Exceptions
-from annabelle.servers.everyday.addresses import host_and_port
+from annabelle.core.network_access import AllowedPrivateHosts
 from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
+
+
+def host_and_port(setting: str, url: str) -> tuple[str, int]:
+    """Where a service is; a setting that names no place is the person's mistake."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigMistake(f"{setting} must be an http or https address.", field=setting) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigMistake(f"{setting} must be an http or https address.", field=setting)
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except ValueError as error:
+        raise ConfigMistake(f"{setting} has a port that is none.", field=setting) from error
+    return parts.hostname, port
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +49,7 @@ class EverydayConfig:
         settings = own_settings()
         for name in ("weather_url", "geocoding_url", "currency_url"):
             host_and_port(name.upper(), getattr(settings, name))
-        Exceptions.parse(settings.private_hosts_allowed)
+        AllowedPrivateHosts.parse(settings.private_hosts_allowed)
         return cls(
             files=FilesConfig.from_environment(),
             folder=Home.from_environment().data / "everyday",

@@ -1,19 +1,142 @@
-"""Tools that convert money."""
+"""Tools that convert money, and the exchange rates kept on disk."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+import json
+import logging
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
 from datetime import date as Day
-from datetime import datetime
-from decimal import Decimal
-from typing import Annotated
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, cast
 
-from pydantic import Field
+from pydantic import BaseModel, Field, ValidationError
 
-from annabelle.core.errors import InvalidArguments
-from annabelle.servers.everyday.rates import RateBook
-from annabelle.servers.kit import Result, tool
+from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound
+from annabelle.core.home import write_atomically
+from annabelle.servers.everyday.web_source import JsonObject, JsonSource, SourceRefused
+from annabelle.servers.kit import Result, in_thread, tool
+
+_log = logging.getLogger(__name__)
+
+BASE = "EUR"
+"""The source reckons in it, so every other pair loses the least by going through it."""
+_KEPT_DAYS = 200
+_LATEST = "latest"
+
+
+class StoredRates(BaseModel):
+    """The rates of one day, as they were fetched."""
+
+    date: date
+    fetched: date
+    rates: dict[str, Decimal] = Field(description="How much of each currency one euro is")
+
+
+class _RatesFile(BaseModel):
+    days: dict[str, StoredRates] = {}
+    names: dict[str, str] = {}
+    names_fetched: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayRates:
+    """Rates of a day, and whether they are older than wanted because the source did not answer."""
+
+    date: date
+    rates: dict[str, Decimal]
+    stale: str | None = None
+
+
+class RateStore:
+    """What the source said, by the day asked for."""
+
+    def __init__(self, source: JsonSource, folder: Path, clock: Callable[[], datetime]) -> None:
+        self._source, self._file, self._clock = source, folder / "rates.json", clock
+        self._lock = asyncio.Lock()
+
+    async def get_rates(self, day: date | None) -> DayRates:
+        """The rates of a day, or the newest. One request a day; offline, the last ones that are known."""
+        key = _LATEST if day is None else day.isoformat()
+        today = self._clock().date()
+        async with self._lock:
+            rates_file = await in_thread(lambda stop: self._read())
+            kept = rates_file.days.get(key)
+            if kept is not None and (day is not None or kept.fetched == today):
+                return DayRates(kept.date, kept.rates)
+            try:
+                fresh = self._parse(await self._source.fetch(f"/v1/{key}", {"base": BASE}, fresh=True), today)
+            except AnnabelleError as error:
+                if day is not None and isinstance(error, SourceRefused) and error.status == 404:
+                    raise NotFound(f"There are no rates of {key}.", hint="Rates begin in 1999.") from error
+                last = kept or self._nearest(rates_file, day)
+                if last is None:
+                    raise
+                return DayRates(last.date, last.rates, error.message)
+            rates_file.days[key] = fresh
+            await in_thread(lambda stop: self._write(rates_file))
+            return DayRates(fresh.date, fresh.rates)
+
+    async def get_names(self) -> tuple[dict[str, str], str | None]:
+        """Every currency by its code, and why the list may be old, if it may."""
+        today = self._clock().date()
+        async with self._lock:
+            rates_file = await in_thread(lambda stop: self._read())
+            if rates_file.names and rates_file.names_fetched == today:
+                return rates_file.names, None
+            try:
+                answer = await self._source.fetch("/v1/currencies", {}, fresh=True)
+            except AnnabelleError as error:
+                if not rates_file.names:
+                    raise
+                return rates_file.names, error.message
+            rates_file.names = {code.upper()[:8]: str(name)[:80] for code, name in list(answer.items())[:500]}
+            rates_file.names_fetched = today
+            await in_thread(lambda stop: self._write(rates_file))
+            return rates_file.names, None
+
+    def _parse(self, answer: JsonObject, today: date) -> StoredRates:
+        rates: dict[str, Decimal] = {BASE: Decimal(1)}
+        said = answer.get("rates")
+        for code, value in cast("JsonObject", said).items() if isinstance(said, dict) else ():
+            try:
+                rate = Decimal(str(value))
+            except InvalidOperation:
+                continue
+            if rate.is_finite() and rate > 0:
+                rates[code.upper()[:8]] = rate
+        try:
+            return StoredRates(date=date.fromisoformat(str(answer.get("date"))), fetched=today, rates=rates)
+        except ValueError:
+            return StoredRates(date=today, fetched=today, rates=rates)
+
+    def _nearest(self, rates_file: _RatesFile, day: date | None) -> StoredRates | None:
+        """Offline: what is known of the days nearest to the one asked for."""
+        wanted = day or self._clock().date()
+        return min(rates_file.days.values(), key=lambda kept: abs(kept.date - wanted), default=None)
+
+    def _read(self) -> _RatesFile:
+        try:
+            return _RatesFile.model_validate(cast("object", json.loads(self._file.read_bytes())))
+        except FileNotFoundError:
+            return _RatesFile()
+        except (OSError, ValueError, ValidationError) as error:
+            _log.warning("The kept exchange rates can not be read and are fetched anew: %s", type(error).__name__)
+            return _RatesFile()
+
+    def _write(self, rates_file: _RatesFile) -> None:
+        old = sorted((key for key in rates_file.days if key != _LATEST), key=lambda key: rates_file.days[key].fetched)
+        for key in old[: max(0, len(old) - _KEPT_DAYS)]:
+            del rates_file.days[key]
+        try:
+            write_atomically(self._file, rates_file.model_dump_json())
+        except OSError as error:
+            _log.warning("The exchange rates could not be kept: %s", error.strerror)
+
 
 _FIRST = Day(1999, 1, 4)
 _SIGNS = {
@@ -26,7 +149,7 @@ _SIGNS = {
 Currency = Annotated[str, Field(min_length=1, max_length=20, description="Code or sign, as in USD, EUR or £")]
 
 
-class Money(Result):
+class ConvertedMoney(Result):
     """An amount in another currency."""
 
     amount: str
@@ -37,19 +160,19 @@ class Money(Result):
     date: Day = Field(description="Of which day the rate is")
     note: str | None = None
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         note = f" {self.note}" if self.note else ""
         said = f"{self.amount} {self.from_currency} = {self.result} {self.to_currency}"
         return f"{said} (rate {self.rate} of {self.date}).{note}"
 
 
-class Currencies(Result):
+class CurrencyList(Result):
     """Currencies with known rates, by code."""
 
     currencies: dict[str, str]
     note: str | None = None
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         lines = [f"{code}: {name}" for code, name in sorted(self.currencies.items())]
         return "\n".join([*lines, *([self.note] if self.note else [])])
 
@@ -57,8 +180,8 @@ class Currencies(Result):
 class CurrencyTools:
     """convert_currency and list_currencies."""
 
-    def __init__(self, book: RateBook, clock: Callable[[], datetime]) -> None:
-        self._book, self._clock = book, clock
+    def __init__(self, rates_file: RateStore, clock: Callable[[], datetime]) -> None:
+        self._rates, self._clock = rates_file, clock
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def convert_currency(
@@ -67,13 +190,13 @@ class CurrencyTools:
         from_currency: Currency,
         to_currency: Currency,
         date: Annotated[Day | None, Field(description="Day of the rate, as in 2026-03-15; leave out for today")] = None,
-    ) -> Money:
+    ) -> ConvertedMoney:
         """Convert an amount of money with the reference rates of a day. They are published on working days and are not
         what a bank charges."""
         if date is not None and not _FIRST <= date <= self._clock().date():
             raise InvalidArguments(f"Rates are known from {_FIRST} until today.", field="date")
-        source, target = _code(from_currency), _code(to_currency)
-        found = await self._book.of(date)
+        source, target = _resolve_code(from_currency), _resolve_code(to_currency)
+        found = await self._rates.get_rates(date)
         for code, field in ((source, "from_currency"), (target, "to_currency")):
             if code not in found.rates:
                 close = difflib.get_close_matches(code, found.rates, n=3)
@@ -88,7 +211,7 @@ class CurrencyTools:
             notes.append(f"{found.stale} These are the last known rates, of {found.date}.")
         elif date is not None and found.date != date:
             notes.append(f"No rates were published on {date}; these are of {found.date}.")
-        return Money(
+        return ConvertedMoney(
             amount=_plain(exact),
             from_currency=source,
             result=_rounded(exact * rate),
@@ -99,13 +222,13 @@ class CurrencyTools:
         )
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
-    async def list_currencies(self) -> Currencies:
+    async def list_currencies(self) -> CurrencyList:
         """List the currencies convert_currency knows, by code."""
-        names, stale = await self._book.names()
-        return Currencies(currencies=names, note=f"{stale} This is the last known list." if stale else None)
+        names, stale = await self._rates.get_names()
+        return CurrencyList(currencies=names, note=f"{stale} This is the last known list." if stale else None)
 
 
-def _code(text: str) -> str:
+def _resolve_code(text: str) -> str:
     return _SIGNS.get(text.strip().lower(), text.strip().upper())
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import calendar
 import hashlib
+import html
 import io
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,24 +17,70 @@ from urllib.parse import urljoin, urlsplit
 from xml.parsers import expat
 
 from annabelle.core.errors import InvalidArguments, NotFound, TooLarge, Unavailable
-from annabelle.servers.everyday.plain_text import plain
 from annabelle.servers.kit import deferred_module, in_thread
-from annabelle.servers.kit.net.addresses import Exceptions, Reach
+from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
 
 if TYPE_CHECKING:
-    from annabelle.servers.kit.net import client, fetching
+    from annabelle.servers.kit import http_client
 else:
-    client = deferred_module("annabelle.servers.kit.net.client")
-    fetching = deferred_module("annabelle.servers.kit.net.fetching")
+    http_client = deferred_module("annabelle.servers.kit.http_client")
+    http_client = deferred_module("annabelle.servers.kit.http_client")
 
 
-class _Parser(Protocol):
+_BREAKS = frozenset(("p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote"))
+_HIDDEN = frozenset(("script", "style", "template", "noscript"))
+_MAX_MARKUP = 200_000
+_TAG = re.compile(r"/?([a-zA-Z][a-zA-Z0-9]{0,20})")
+
+
+def html_to_words(markup: str, limit: int) -> str:
+    """The words of some HTML, on as few lines as they need, cut at a limit; no control or direction characters."""
+    words = html.unescape("".join(_visible_pieces(markup[:_MAX_MARKUP])))
+    text = "".join(char for char in words if char == "\n" or unicodedata.category(char)[0] != "C")
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    whole = "\n".join(line for line in lines if line)
+    return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
+
+
+def _visible_pieces(markup: str) -> list[str]:
+    """What a reader would see between the tags. What is never closed hides the rest, as it would in a browser."""
+    pieces: list[str] = []
+    small = markup.lower()
+    position = 0
+    while (start := markup.find("<", position)) >= 0:
+        pieces.append(markup[position:start])
+        if markup.startswith("<!--", start):
+            end = markup.find("-->", start + 4)
+            if end < 0:
+                return pieces
+            position = end + 3
+            continue
+        tag = _TAG.match(markup, start + 1)
+        if tag is None and markup[start + 1 : start + 2] not in ("!", "?"):
+            pieces.append("<")
+            position = start + 1
+            continue
+        end = markup.find(">", start)
+        if end < 0:
+            return pieces
+        position = end + 1
+        name = tag[1].lower() if tag is not None else ""
+        if name in _BREAKS:
+            pieces.append("\n")
+        if name in _HIDDEN and markup[start + 1] != "/":
+            position = small.find(f"</{name}", position)
+            if position < 0:
+                return pieces
+    return [*pieces, markup[position:]]
+
+
+class _FeedParser(Protocol):
     """What is used of the library; its own code has no types."""
 
     def parse(self, stream: BinaryIO, *, sanitize_html: bool, resolve_relative_uris: bool) -> Mapping[str, object]: ...
 
 
-feedparser = cast("_Parser", deferred_module("feedparser"))
+feedparser = cast("_FeedParser", deferred_module("feedparser"))
 
 MAX_BYTES = 5_000_000
 MAX_ENTRIES = 500
@@ -63,7 +112,7 @@ class ReadFeed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedFeed:
     validators: dict[str, str]
     feed: ReadFeed
 
@@ -72,8 +121,8 @@ class FeedReader:
     """Reads feeds from the open internet, and from those hosts of the user's own that were allowed."""
 
     def __init__(self, private_hosts: str) -> None:
-        self._reach = Reach(Exceptions.parse(private_hosts))
-        self._kept: dict[str, _Kept] = {}
+        self._reach = HostAccess(AllowedPrivateHosts.parse(private_hosts))
+        self._kept: dict[str, _CachedFeed] = {}
 
     async def read(self, url: str) -> ReadFeed:
         """The feed behind an address. An answer "not modified" gives the one that was read before."""
@@ -90,23 +139,23 @@ class FeedReader:
             raise Unavailable(f"{parts.hostname} answered with status {answer.status}.", hint="Try again in a while.")
         if answer.truncated:
             raise TooLarge(f"The feed has more than {MAX_BYTES} bytes.", field="url")
-        feed = await in_thread(lambda stop: _parse(answer.data, url))
+        feed = await in_thread(lambda stop: _parse_feed(answer.data, url))
         said = {"If-None-Match": answer.etag, "If-Modified-Since": answer.last_modified}
-        self._kept[url] = _Kept({ask: value for ask, value in said.items() if value is not None}, feed)
+        self._kept[url] = _CachedFeed({ask: value for ask, value in said.items() if value is not None}, feed)
         while len(self._kept) > _KEPT:
             self._kept.pop(next(iter(self._kept)))
         return feed
 
-    async def _fetch(self, url: str, validators: dict[str, str]) -> fetching.Fetched:
+    async def _fetch(self, url: str, validators: dict[str, str]) -> http_client.FetchedResponse:
         headers = {"Accept": _ACCEPT, **validators}
-        async with client.guarded_client(self._reach, seconds=_SECONDS, headers=headers) as http:
-            return await fetching.fetch(http, url, max_bytes=MAX_BYTES, seconds=_SECONDS)
+        async with http_client.guarded_client(self._reach, seconds=_SECONDS, headers=headers) as http:
+            return await http_client.fetch(http, url, max_bytes=MAX_BYTES, seconds=_SECONDS)
 
 
-def _parse(data: bytes, url: str) -> ReadFeed:
+def _parse_feed(data: bytes, url: str) -> ReadFeed:
     if b"<!ENTITY" in data[:100_000]:
         raise InvalidArguments("The feed defines entities of its own, which is not read.", field="url")
-    if not _tame(data):
+    if not _is_cheap_to_parse(data):
         raise InvalidArguments("The feed is not well-formed XML.", hint="Its publisher has to mend it.", field="url")
     # As a stream: the library would take bytes for a file's name first. Its cleaning of HTML takes minutes for some
     # markup, and is not needed: only words are kept.
@@ -119,11 +168,11 @@ def _parse(data: bytes, url: str) -> ReadFeed:
         )
     about = cast("Mapping[str, object]", parsed.get("feed") or {})
     entries = cast("list[Mapping[str, object]]", parsed.get("entries") or [])[:MAX_ENTRIES]
-    title = plain(_text(about, "title"), 200) or str(urlsplit(url).hostname)
-    return ReadFeed(title, tuple(_entry(entry, url) for entry in entries))
+    title = html_to_words(_get_text(about, "title"), 200) or str(urlsplit(url).hostname)
+    return ReadFeed(title, tuple(_parse_entry(entry, url) for entry in entries))
 
 
-def _tame(data: bytes) -> bool:
+def _is_cheap_to_parse(data: bytes) -> bool:
     """Whether the library reads it in a time that grows with its size: well-formed XML, or something small. For what
     is broken it has a second parser, which some input keeps busy for hours."""
     try:
@@ -133,28 +182,28 @@ def _tame(data: bytes) -> bool:
     return True
 
 
-def _entry(entry: Mapping[str, object], url: str) -> FeedEntry:
-    link = urljoin(url, _text(entry, "link").strip())[:2000]
-    title = plain(_text(entry, "title"), 300)
-    summary = plain(_text(entry, "summary"), 1000)
-    named = _text(entry, "id") or _text(entry, "link") or f"{title}\n{summary}"
+def _parse_entry(entry: Mapping[str, object], url: str) -> FeedEntry:
+    link = urljoin(url, _get_text(entry, "link").strip())[:2000]
+    title = html_to_words(_get_text(entry, "title"), 300)
+    summary = html_to_words(_get_text(entry, "summary"), 1000)
+    named = _get_text(entry, "id") or _get_text(entry, "link") or f"{title}\n{summary}"
     return FeedEntry(
         # A stranger's id may be of any length; its digest names the entry as well.
         id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16],
         title=title or "(no title)",
-        link=link if _text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
-        published=_time(entry.get("published_parsed") or entry.get("updated_parsed")),
+        link=link if _get_text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
+        published=_get_time(entry.get("published_parsed") or entry.get("updated_parsed")),
         summary=summary,
-        author=plain(_text(entry, "author"), 100) or None,
+        author=html_to_words(_get_text(entry, "author"), 100) or None,
     )
 
 
-def _text(entry: Mapping[str, object], name: str) -> str:
+def _get_text(entry: Mapping[str, object], name: str) -> str:
     value = entry.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _time(value: object) -> datetime | None:
+def _get_time(value: object) -> datetime | None:
     if not isinstance(value, struct_time):
         return None
     try:

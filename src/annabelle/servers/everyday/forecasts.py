@@ -1,16 +1,121 @@
-"""Forecasts as the source gives them, turned from columns into days and hours."""
+"""Weather forecasts and place search from the configured services."""
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 from typing import Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from annabelle.servers.everyday.places import Place
-from annabelle.servers.everyday.source import JsonObject, Source
-from annabelle.servers.everyday.weather_words import sky, wind_from
+from annabelle.core.errors import NotFound
+from annabelle.servers.everyday.web_source import JsonObject, JsonSource
+from annabelle.servers.everyday.zones import fold_name
+
+_COORDINATES = re.compile(r"\s*(-?\d{1,2}(?:\.\d+)?)\s*[,;\s]\s*(-?\d{1,3}(?:\.\d+)?)\s*")
+
+
+class GeoPlace(BaseModel):
+    """A place on the map."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    latitude: float = Field(ge=-90, le=90)
+    longitude: float = Field(ge=-180, le=180)
+    country: str | None = None
+    country_code: str | None = None
+    region: str | None = Field(default=None, validation_alias="admin1")
+    timezone: str | None = None
+    population: int | None = None
+
+    def to_line(self) -> str:
+        where = ", ".join(filter(None, (self.name, self.region, self.country)))
+        return f"{where} ({self.latitude:.4f}, {self.longitude:.4f})"
+
+
+class Geocoder:
+    """Places by name, the most likely one first. What follows a comma narrows them down."""
+
+    def __init__(self, source: JsonSource) -> None:
+        self._source = source
+
+    async def search(self, query: str, count: int = 10) -> list[GeoPlace]:
+        """Places that carry this name."""
+        name, _, rest = (part.strip() for part in query.partition(","))
+        parameters = {"name": name or query, "count": "50" if rest else str(count), "language": "en", "format": "json"}
+        answer = await self._source.fetch("/v1/search", parameters)
+        results = answer.get("results")
+        found: list[GeoPlace] = []
+        for entry in cast("list[JsonObject]", results) if isinstance(results, list) else []:
+            try:
+                found.append(GeoPlace.model_validate(entry))
+            except ValidationError:
+                continue
+        words = [fold_name(word) for word in rest.split(",") if word.strip()]
+        return [place for place in found if _matches(place, words)][:count]
+
+    async def find_best(self, query: str) -> tuple[GeoPlace, list[GeoPlace]]:
+        """The likeliest place, and the others of that name; coordinates are taken as they are."""
+        match = _COORDINATES.fullmatch(query)
+        if match is not None and abs(float(match[1])) <= 90 and abs(float(match[2])) <= 180:
+            return GeoPlace(name=query.strip(), latitude=float(match[1]), longitude=float(match[2])), []
+        found = await self.search(query)
+        if not found:
+            raise NotFound(
+                f"No place called {query[:80]!r} was found.",
+                hint="Write it as city, country, or as latitude,longitude; find_place lists places.",
+                field="place",
+            )
+        return found[0], found[1:5]
+
+
+def _matches(place: GeoPlace, words: list[str]) -> bool:
+    known = [fold_name(text) for text in (place.region, place.country, place.country_code) if text]
+    return all(any(word == text or (len(word) > 2 and word in text) for text in known) for word in words)
+
+
+_CODES = {
+    0: "clear sky",
+    1: "mainly clear",
+    2: "partly cloudy",
+    3: "overcast",
+    45: "fog",
+    48: "freezing fog",
+    51: "light drizzle",
+    53: "drizzle",
+    55: "heavy drizzle",
+    56: "light freezing drizzle",
+    57: "freezing drizzle",
+    61: "light rain",
+    63: "rain",
+    65: "heavy rain",
+    66: "light freezing rain",
+    67: "freezing rain",
+    71: "light snow",
+    73: "snow",
+    75: "heavy snow",
+    77: "snow grains",
+    80: "light showers",
+    81: "showers",
+    82: "violent showers",
+    85: "light snow showers",
+    86: "heavy snow showers",
+    95: "thunderstorm",
+    96: "thunderstorm with light hail",
+    99: "thunderstorm with heavy hail",
+}
+_WINDS = ("N", "NE", "E", "SE", "S", "SW", "W", "NW")
+
+
+def describe_sky(code: float | None) -> str:
+    return "unknown" if code is None else _CODES.get(int(code), f"weather code {int(code)}")
+
+
+def describe_wind(degrees: float | None) -> str | None:
+    return None if degrees is None else _WINDS[round(degrees / 45) % 8]
+
 
 UnitSystem = Literal["metric", "imperial"]
 
@@ -26,7 +131,7 @@ _HOURLY = "temperature_2m,precipitation_probability,precipitation,weather_code,w
 _IMPERIAL = {"temperature_unit": "fahrenheit", "wind_speed_unit": "mph", "precipitation_unit": "inch"}
 
 
-class Now(BaseModel):
+class CurrentWeather(BaseModel):
     """The weather at this moment."""
 
     model_config = ConfigDict(frozen=True)
@@ -74,60 +179,62 @@ class HourForecast(BaseModel):
     wind: float | None
 
 
-class Forecasts:
+class ForecastSource:
     """Asks for the weather of a place, in its own time zone."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: JsonSource) -> None:
         self._source = source
 
-    async def now(self, place: Place, units: UnitSystem) -> tuple[Now, DayForecast | None]:
+    async def fetch_current(self, place: GeoPlace, units: UnitSystem) -> tuple[CurrentWeather, DayForecast | None]:
         answer = await self._ask(place, units, {"current": _CURRENT, "daily": _DAILY, "forecast_days": "1"})
         said = answer.get("current")
         current = cast("JsonObject", said) if isinstance(said, dict) else {}
-        days = _days(answer)
+        days = _parse_days(answer)
         return (
-            Now(
+            CurrentWeather(
                 time=str(current.get("time", "")),
-                sky=sky(_number(current.get("weather_code"))),
+                sky=describe_sky(_number(current.get("weather_code"))),
                 temperature=_number(current.get("temperature_2m")),
                 feels_like=_number(current.get("apparent_temperature")),
                 humidity=_number(current.get("relative_humidity_2m")),
                 precipitation=_number(current.get("precipitation")),
                 cloud_cover=_number(current.get("cloud_cover")),
                 wind=_number(current.get("wind_speed_10m")),
-                wind_from=wind_from(_number(current.get("wind_direction_10m"))),
+                wind_from=describe_wind(_number(current.get("wind_direction_10m"))),
                 gusts=_number(current.get("wind_gusts_10m")),
             ),
             days[0] if days else None,
         )
 
-    async def day(self, place: Place, units: UnitSystem, day: date) -> list[DayForecast]:
+    async def fetch_day(self, place: GeoPlace, units: UnitSystem, day: date) -> list[DayForecast]:
         span = {"start_date": day.isoformat(), "end_date": day.isoformat()}
-        return _days(await self._ask(place, units, {"daily": _DAILY, **span}))
+        return _parse_days(await self._ask(place, units, {"daily": _DAILY, **span}))
 
-    async def days(
-        self, place: Place, units: UnitSystem, count: int, *, hourly: bool
+    async def fetch_days(
+        self, place: GeoPlace, units: UnitSystem, count: int, *, hourly: bool
     ) -> tuple[list[DayForecast], list[HourForecast]]:
         wanted = {"daily": _DAILY, "forecast_days": str(count), **({"hourly": _HOURLY} if hourly else {})}
         answer = await self._ask(place, units, wanted)
-        return _days(answer), _hours(answer)
+        return _parse_days(answer), _parse_hours(answer)
 
-    async def _ask(self, place: Place, units: UnitSystem, wanted: dict[str, str]) -> JsonObject:
+    async def _ask(self, place: GeoPlace, units: UnitSystem, wanted: dict[str, str]) -> JsonObject:
         where = {"latitude": f"{place.latitude:.4f}", "longitude": f"{place.longitude:.4f}", "timezone": "auto"}
-        return await self._source.ask("/v1/forecast", {**where, **(_IMPERIAL if units == "imperial" else {}), **wanted})
+        return await self._source.fetch(
+            "/v1/forecast", {**where, **(_IMPERIAL if units == "imperial" else {}), **wanted}
+        )
 
 
-def _days(answer: JsonObject) -> list[DayForecast]:
+def _parse_days(answer: JsonObject) -> list[DayForecast]:
     return [
         DayForecast(
             date=str(row.get("time")),
-            sky=sky(_number(row.get("weather_code"))),
+            sky=describe_sky(_number(row.get("weather_code"))),
             high=_number(row.get("temperature_2m_max")),
             low=_number(row.get("temperature_2m_min")),
             precipitation=_number(row.get("precipitation_sum")),
             precipitation_chance=_number(row.get("precipitation_probability_max")),
             wind=_number(row.get("wind_speed_10m_max")),
-            wind_from=wind_from(_number(row.get("wind_direction_10m_dominant"))),
+            wind_from=describe_wind(_number(row.get("wind_direction_10m_dominant"))),
             sunrise=_text(row.get("sunrise")),
             sunset=_text(row.get("sunset")),
             uv_index=_number(row.get("uv_index_max")),
@@ -136,11 +243,11 @@ def _days(answer: JsonObject) -> list[DayForecast]:
     ]
 
 
-def _hours(answer: JsonObject) -> list[HourForecast]:
+def _parse_hours(answer: JsonObject) -> list[HourForecast]:
     return [
         HourForecast(
             time=str(row.get("time")),
-            sky=sky(_number(row.get("weather_code"))),
+            sky=describe_sky(_number(row.get("weather_code"))),
             temperature=_number(row.get("temperature_2m")),
             precipitation=_number(row.get("precipitation")),
             precipitation_chance=_number(row.get("precipitation_probability")),

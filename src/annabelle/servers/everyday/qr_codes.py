@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments, TooLarge
 from annabelle.servers.kit import Result, StopSign, deferred_module, in_thread, tool
-from annabelle.servers.kit.files.parts import stamp
+from annabelle.servers.kit.files.atomic_write import make_stamp
 from annabelle.servers.kit.files.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -35,28 +35,28 @@ class QrCode(Result):
     size: int = Field(description="Bytes")
     version: str = Field(description="How large the code is: 1 to 40")
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         return f"The QR code is in {self.path} ({self.size} bytes)."
 
 
-class ReadCode(BaseModel):
+class DecodedCode(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     text: str
     format: str
 
 
-class ReadCodes(Result):
+class DecodedCodes(Result):
     """What the codes in a picture say."""
 
     path: str
-    codes: list[ReadCode]
+    codes: list[DecodedCode]
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         return "\n".join(code.text for code in self.codes) or f"There is no readable code in {self.path}."
 
 
-class QrCodes:
+class QrCodeTools:
     """make_qr_code and read_qr_code."""
 
     def __init__(self, workspace: Workspace) -> None:
@@ -78,24 +78,24 @@ class QrCodes:
         """Draw a QR code and put it into the workspace. Nothing is overwritten."""
         if path is not None and not path.lower().endswith(f".{format}"):
             raise InvalidArguments(f"The path must end in .{format}.", field="path")
-        version, data = await in_thread(lambda stop: _draw(text, format, scale))
+        version, data = await in_thread(lambda stop: _draw_code(text, format, scale))
         if path is not None:
             kept = await self._workspace.write(path, data)
         else:
-            kept = await self._workspace.keep("Images", f"qr-{stamp()}.{format}", data)
+            kept = await self._workspace.keep("Images", f"qr-{make_stamp()}.{format}", data)
         return QrCode(path=kept.path, format=format, size=kept.size, version=version)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def read_qr_code(
         self,
         path: Annotated[str, Field(min_length=1, max_length=1000, description="Picture in the workspace")],
-    ) -> ReadCodes:
+    ) -> DecodedCodes:
         """Read the QR codes and barcodes in a picture of the workspace. What they say is foreign text."""
         file = await self._workspace.read(path, _MAX_BYTES)
-        return ReadCodes(path=file.path, codes=await in_thread(lambda stop: _read(file.data, stop)))
+        return DecodedCodes(path=file.path, codes=await in_thread(lambda stop: _read_codes(file.data, stop)))
 
 
-def _draw(text: str, kind: str, scale: int) -> tuple[str, bytes]:
+def _draw_code(text: str, kind: str, scale: int) -> tuple[str, bytes]:
     try:
         code = segno.make_qr(text, error="m")
     except (segno.DataOverflowError, UnicodeError) as error:
@@ -107,7 +107,7 @@ def _draw(text: str, kind: str, scale: int) -> tuple[str, bytes]:
     return str(code.version), picture.getvalue()
 
 
-def _read(data: bytes, stop: StopSign) -> list[ReadCode]:
+def _read_codes(data: bytes, stop: StopSign) -> list[DecodedCode]:
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
             if image.width * image.height > _MAX_PIXELS:
@@ -124,4 +124,4 @@ def _read(data: bytes, stop: StopSign) -> list[ReadCode]:
         ) from error
     stop.check()
     found = zxingcpp.read_barcodes(grey)[:_MAX_CODES]
-    return [ReadCode(text=code.text[:8000], format=code.format.name) for code in found]
+    return [DecodedCode(text=code.text[:8000], format=code.format.name) for code in found]

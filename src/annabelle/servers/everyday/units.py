@@ -1,18 +1,297 @@
-"""The tool that converts units."""
+"""The tool that converts units, with its own unit parser and spellings."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import difflib
+import math
+import re
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
 from pydantic import Field
 
-from annabelle.servers.everyday.measuring import Measures
-from annabelle.servers.kit import Result, in_thread, tool
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.kit import Result, deferred_module, in_thread, tool
+
+if TYPE_CHECKING:
+    import pint
+else:
+    pint = deferred_module("pint")
+
+
+SPELLINGS = {
+    "c": "degree_Celsius",
+    "f": "degree_Fahrenheit",
+    "k": "kelvin",
+    "°c": "degree_Celsius",
+    "°f": "degree_Fahrenheit",
+    "º c": "degree_Celsius",
+    "degrees c": "degree_Celsius",
+    "degrees f": "degree_Fahrenheit",
+    "degrees celsius": "degree_Celsius",
+    "degrees fahrenheit": "degree_Fahrenheit",
+    "degree celsius": "degree_Celsius",
+    "degree fahrenheit": "degree_Fahrenheit",
+    "centigrade": "degree_Celsius",
+    "degrees": "degree",
+    "°": "degree",
+    "fl oz": "fluid_ounce",
+    "fl. oz.": "fluid_ounce",
+    "floz": "fluid_ounce",
+    "fluid ounces": "fluid_ounce",
+    "fluid ounce": "fluid_ounce",
+    "imperial gallon": "imperial_gallon",
+    "uk gallon": "imperial_gallon",
+    "us gallon": "gallon",
+    "imperial pint": "imperial_pint",
+    "uk pint": "imperial_pint",
+    "nautical mile": "nautical_mile",
+    "nautical miles": "nautical_mile",
+    "light year": "light_year",
+    "light years": "light_year",
+    "light-year": "light_year",
+    "metric ton": "metric_ton",
+    "metric tons": "metric_ton",
+    "short ton": "short_ton",
+    "long ton": "long_ton",
+    "kmh": "kilometer_per_hour",
+    "kmph": "kilometer_per_hour",
+    "km/h": "kilometer_per_hour",
+    "miles per hour": "mile_per_hour",
+    "kilometers per hour": "kilometer_per_hour",
+    "miles per gallon": "miles_per_gallon",
+    "mpg": "miles_per_gallon",
+    "uk mpg": "miles_per_imperial_gallon",
+    "l/100km": "liters_per_100km",
+    "l/100 km": "liters_per_100km",
+    "liters per 100 km": "liters_per_100km",
+    "litres per 100 km": "liters_per_100km",
+    "horse power": "horsepower",
+    "kwh": "kilowatt_hour",
+    "wh": "watt_hour",
+    "kb": "kilobyte",
+    "mb": "megabyte",
+    "gb": "gigabyte",
+    "tb": "terabyte",
+    "pb": "petabyte",
+    "kib": "kibibyte",
+    "mib": "mebibyte",
+    "gib": "gibibyte",
+    "tib": "tebibyte",
+    "kbps": "kilobits_per_second",
+    "mbps": "megabits_per_second",
+    "gbps": "gigabits_per_second",
+    "lbs": "pound",
+    "lb": "pound",
+    "″": "inch",
+    '"': "inch",
+    "′": "foot",
+    "'": "foot",
+    "sqm": "meter^2",
+    "sqft": "foot^2",
+    "cc": "centimeter^3",
+    "ml": "milliliter",
+    "cl": "centiliter",
+    "dl": "deciliter",
+    "l": "liter",
+    "kg": "kilogram",
+    "kgs": "kilogram",
+    "km": "kilometer",
+    "kms": "kilometer",
+    "hrs": "hour",
+    "mins": "minute",
+    "secs": "second",
+    "wk": "week",
+    "wks": "week",
+    "yr": "year",
+    "yrs": "year",
+}
+
+CASED = {
+    "Kb": "kilobit",
+    "Mb": "megabit",
+    "Gb": "gigabit",
+    "Tb": "terabit",
+    "PS": "metric_horsepower",
+}
+"""Spellings whose case tells them apart."""
+
+EXTRA = (
+    "miles_per_gallon = mile / gallon",
+    "miles_per_imperial_gallon = mile / imperial_gallon",
+    "liters_per_100km = liter / (100 * kilometer)",
+    "kilobits_per_second = 1000 * bit / second",
+    "megabits_per_second = 1e6 * bit / second",
+    "gigabits_per_second = 1e9 * bit / second",
+)
+"""Defined beside the table's own units."""
+
+COMMON = (
+    "meter", "kilometer", "centimeter", "millimeter", "mile", "yard", "foot", "inch", "nautical_mile", "gram",
+    "kilogram", "pound", "ounce", "stone", "metric_ton", "liter", "milliliter", "gallon", "quart", "pint", "cup",
+    "fluid_ounce", "tablespoon", "teaspoon", "meter^3", "meter^2", "kilometer^2", "hectare", "acre", "foot^2",
+    "degree_Celsius", "degree_Fahrenheit", "kelvin", "second", "minute", "hour", "day", "week", "year",
+    "kilometer_per_hour", "mile_per_hour", "meter/second", "knot", "joule", "kilocalorie", "kilowatt_hour", "BTU",
+    "watt", "kilowatt", "horsepower", "pascal", "bar", "psi", "atmosphere", "byte", "kilobyte", "megabyte", "gigabyte",
+    "bit", "megabits_per_second", "radian", "degree", "hertz", "newton", "volt", "ampere", "ohm", "miles_per_gallon",
+    "liters_per_100km",
+)  # fmt: skip
+"""Named when a conversion does not fit, to choose from."""
+
+CURRENCIES = frozenset(
+    ("usd", "eur", "gbp", "jpy", "chf", "pln", "cny", "inr", "aud", "cad", "dollar", "dollars", "euro", "euros",
+     "$", "€", "£")
+)  # fmt: skip
+
+
+_FACTOR = re.compile(r"([^\W\d][\w°]*|°\w+|[°'\"′″%Å])\s*(?:(?:\^|\*\*)?\s*([+-]?[1-9])(?!\d))?")
+_SEPARATOR = re.compile(r"\s*([*/])?\s*")
+_POWERS = {"sq": 2, "square": 2, "cu": 3, "cubic": 3}
+_SIGNS = str.maketrans({"²": "^2", "³": "^3", "·": "*", "×": "*", "⋅": "*", "µ": "u", "μ": "u", "÷": "/"})
+_MAX_FACTORS = 8
+_TOO_LARGE = 1e300
+
+
+class PintUnit(Protocol):
+    """What is used of the library's units."""
+
+    dimensionality: object
+
+    def __mul__(self, other: PintUnit) -> PintUnit: ...
+    def __truediv__(self, other: PintUnit) -> PintUnit: ...
+    def __pow__(self, power: int) -> PintUnit: ...
+
+
+class PintQuantity(Protocol):
+    magnitude: float
+
+    def to(self, unit: str) -> PintQuantity: ...
+
+
+class PintRegistry(Protocol):
+    """What is used of the library's table of units."""
+
+    def Unit(self, name: str) -> PintUnit: ...  # the library's own spelling
+    def Quantity(self, value: float, unit: str) -> PintQuantity: ...
+    def define(self, line: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedValue:
+    """A value in its new unit."""
+
+    value: float
+    from_unit: str
+    to_unit: str
+    reciprocal: bool = False
+
+
+class UnitConverter:
+    """The table of units, read at first use."""
+
+    def __init__(self) -> None:
+        self._registry: PintRegistry | None = None
+        self._lock = threading.Lock()
+
+    def convert(self, value: float, from_text: str, to_text: str) -> ConvertedValue:
+        """The value in the other unit. Consumption and its inverse (miles per gallon) turn into each other."""
+        registry = self._table()
+        source, target = self._read(from_text, "from_unit"), self._read(to_text, "to_unit")
+        fits = source.dimensionality == target.dimensionality
+        reciprocal = not fits and source.dimensionality == (target**-1).dimensionality
+        if not fits and not reciprocal:
+            raise self._mismatch(source, target, from_text, to_text)
+        if reciprocal and value == 0:
+            raise InvalidArguments("Zero has no reciprocal, so this can not be converted.", field="value")
+        amount = 1 / value if reciprocal else value
+        start = source**-1 if reciprocal else source
+        try:
+            found = float(registry.Quantity(amount, str(start)).to(str(target)).magnitude)
+        except (pint.PintError, OverflowError, ZeroDivisionError) as error:
+            raise InvalidArguments(
+                f"{from_text[:60]!r} can not be converted to {to_text[:60]!r}.",
+                hint="Temperatures convert only by themselves, not as a part of another unit.",
+                field="from_unit",
+            ) from error
+        if not math.isfinite(found) or abs(found) > _TOO_LARGE:
+            raise InvalidArguments("The result is too large a number.", hint="Use a larger unit.", field="to_unit")
+        return ConvertedValue(float(f"{found:.12g}"), str(source), str(target), reciprocal)
+
+    def _table(self) -> PintRegistry:
+        with self._lock:
+            if self._registry is None:
+                registry = cast("PintRegistry", pint.UnitRegistry())
+                for line in EXTRA:
+                    registry.define(line)
+                self._registry = registry
+            return self._registry
+
+    def _read(self, text: str, field: str) -> PintUnit:
+        """Factors with small powers, times or divided by each other; nothing else, so nothing to reckon."""
+        plain = " ".join(text.replace(".", " ").translate(_SIGNS).split())
+        if plain not in CASED:
+            plain = SPELLINGS.get(text.strip().lower(), SPELLINGS.get(plain.lower(), plain))
+        plain = re.sub(r"\s*\bper\b\s*|\s*/\s*", "/", plain, flags=re.IGNORECASE)
+        unit: PintUnit | None = None
+        power, divide, position, count = 1, False, 0, 0
+        while position < len(plain):
+            match = _FACTOR.match(plain, position)
+            if match is None or count == _MAX_FACTORS:
+                raise self._unknown(text, field)
+            position = match.end()
+            word = match[1].lower()
+            if word in _POWERS and match[2] is None and position < len(plain):
+                power = _POWERS[word]
+            else:
+                factor = self._name(match[1], text, field) ** (power * int(match[2] or 1))
+                unit = factor if unit is None else unit / factor if divide else unit * factor
+                power, divide, count = 1, False, count + 1
+            separator = _SEPARATOR.match(plain, position)
+            if separator is not None:
+                divide, position = separator[1] == "/" or (divide and separator[1] is None), separator.end()
+        if unit is None:
+            raise self._unknown(text, field)
+        return unit
+
+    def _name(self, word: str, text: str, field: str) -> PintUnit:
+        registry = self._table()
+        for spelled in (CASED.get(word) or SPELLINGS.get(word.lower(), word), word, word.lower()):
+            try:
+                return registry.Unit(spelled.replace("^", "**"))
+            except (pint.PintError, AttributeError, TypeError, ValueError):
+                continue
+        power = re.fullmatch(r"(\D+)([23])", word)  # m2, ft3
+        if power is not None:
+            return self._name(power[1], text, field) ** int(power[2])
+        raise self._unknown(text, field, word)
+
+    def _unknown(self, text: str, field: str, word: str | None = None) -> InvalidArguments:
+        spelled = (word or text)[:60]
+        if spelled.strip().lower() in CURRENCIES:
+            return InvalidArguments(f"{spelled} is money.", hint="convert_currency knows rates.", field=field)
+        names = [*COMMON, *SPELLINGS]
+        close = difflib.get_close_matches(spelled.lower(), names, n=3)
+        hint = f"Did you mean {' or '.join(close)}?" if close else "Write it like km, lb, °F, sq ft, m/s or kWh."
+        return InvalidArguments(f"{spelled!r} is not a unit.", hint=hint, field=field)
+
+    def _mismatch(self, source: PintUnit, target: PintUnit, from_text: str, to_text: str) -> InvalidArguments:
+        registry = self._table()
+        fitting = [
+            name for name in COMMON if registry.Unit(name.replace("^", "**")).dimensionality == source.dimensionality
+        ]
+        return InvalidArguments(
+            f"{from_text[:60]!r} ({source.dimensionality}) and {to_text[:60]!r} ({target.dimensionality}) do not "
+            "measure the same thing.",
+            hint=f"It converts to {', '.join(fitting[:8])}." if fitting else None,
+            field="to_unit",
+        )
+
 
 UnitName = Annotated[str, Field(min_length=1, max_length=60)]
 
 
-class Converted(Result):
+class ConvertedUnits(Result):
     """A value in another unit."""
 
     value: float
@@ -21,16 +300,16 @@ class Converted(Result):
     to_unit: str
     note: str | None = None
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         note = f" {self.note}" if self.note else ""
         return f"{self.value:.12g} {self.from_unit} = {self.result:.12g} {self.to_unit}.{note}"
 
 
-class Units:
+class UnitTools:
     """convert_units."""
 
     def __init__(self) -> None:
-        self._measures = Measures()
+        self._measures = UnitConverter()
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def convert_units(
@@ -38,11 +317,11 @@ class Units:
         value: Annotated[float, Field(ge=-1e300, le=1e300, allow_inf_nan=False, description="How much")],
         from_unit: Annotated[UnitName, Field(description="As in mile, lb, °F, sq ft, km/h, cups, GB")],
         to_unit: Annotated[UnitName, Field(description="As in km, kg, °C, m^2, mph, ml, MiB")],
-    ) -> Converted:
+    ) -> ConvertedUnits:
         """Convert between units of length, weight, volume, temperature, speed, area, energy, data and more. Cups,
         gallons and the like are those of the United States unless called imperial."""
         found = await in_thread(lambda stop: self._measures.convert(value, from_unit, to_unit))
-        return Converted(
+        return ConvertedUnits(
             value=value,
             from_unit=found.from_unit,
             result=found.value,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from annabelle.servers.filer.desk import Desk
-from annabelle.servers.filer.granting import Granting
-from annabelle.servers.filer.moving import Moving
-from annabelle.servers.filer.overview import Overview
-from annabelle.servers.filer.reading import Reading
-from annabelle.servers.filer.searching import Searching
-from annabelle.servers.filer.writing import Writing
+from annabelle.servers.filer.info import FileGrantTools, FileInfoTools
+from annabelle.servers.filer.operations import FileOperations
+from annabelle.servers.filer.read import FileReadTools
+from annabelle.servers.filer.search import FileSearchTools
+from annabelle.servers.filer.write import FileMoveTools, FileWriteTools
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
 
@@ -20,6 +18,13 @@ INSTRUCTIONS = (
 
 def build(config: FilesConfig | None = None) -> ToolServer:
     """The filer with all its tools, ready to serve; what is wrong with its settings is said here."""
-    desk = Desk(config or FilesConfig.from_environment())
-    groups = [Writing(desk), Reading(desk), Moving(desk), Searching(desk), Granting(desk), Overview(desk)]
+    operations = FileOperations(config or FilesConfig.from_environment())
+    groups = [
+        FileWriteTools(operations),
+        FileReadTools(operations),
+        FileMoveTools(operations),
+        FileSearchTools(operations),
+        FileGrantTools(operations),
+        FileInfoTools(operations),
+    ]
     return ToolServer("filer", groups, instructions=INSTRUCTIONS)

@@ -1,4 +1,4 @@
-"""The classifier of the embedded scanner: one weight for each feature, summed over windows of the text."""
+"""The classifier of the embedded scanner: hashed features of a text, one weight for each, summed over windows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,134 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from annabelle.servers.guardian.features import Features, read_features
-from annabelle.servers.guardian.windows import Window
+from annabelle.servers.guardian.document import Window
+
+Buckets = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+
+PIECES: Final = (3, 4, 5)
+PIECE_BITS: Final = 17
+WORD_BITS: Final = 17
+KIND_BITS: Final = 16
+KIND_TABLE_BITS: Final = 17
+SIZE: Final = (1 << PIECE_BITS) + (1 << WORD_BITS) + (1 << KIND_BITS)
+"""How many weights there are."""
+
+_FACTOR: Final = 0x9E3779B97F4A7C15 | 1
+_INVERSE: Final = pow(_FACTOR, -1, 1 << 64)
+_MIX: Final = np.uint64(0xC2B2AE3D27D4EB4F)
+_FOLD: Final = np.uint64(29)
+_BLANK: Final = 32
+_DIGIT: Final = 48
+_WORD_SALTS: Final = (np.uint64(0x1), np.uint64(0xA5A5A5A5), np.uint64(0x5BD1E995), np.uint64(0x27D4EB2F))
+_KIND_SALTS: Final = (np.uint64(0x3), np.uint64(0x7FEB352D), np.uint64(0x846CA68B), np.uint64(0x9E3779B1))
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Buckets by position: `pieces[n][i]` begins at character i, `words[n][t]` at word t, which is at `starts[t]`."""
+
+    length: int
+    pieces: tuple[Buckets, ...]
+    words: tuple[Buckets, ...]
+    starts: NDArray[np.int64]
+
+
+def read_features(text: str, kinds: NDArray[np.uint16]) -> Features:
+    """The features of a text; `kinds` tells for the hash of a word which kind of word it is."""
+    signs = np.frombuffer(text.lower().encode("utf-32-le", errors="replace"), dtype=np.uint32).astype(np.uint64)
+    digits = (signs >= _DIGIT) & (signs <= _DIGIT + 9)
+    signs[digits] = _DIGIT
+    signs[signs < _BLANK] = _BLANK
+    sums, inverses = _running_sums(signs)
+    pieces = tuple(_piece_buckets(sums, inverses, size) for size in PIECES)
+    starts, ends = _word_bounds(signs)
+    hashes = _mix_hashes((sums[ends] - sums[starts]) * inverses[starts])
+    kind = kinds[(hashes >> np.uint64(64 - KIND_TABLE_BITS)).astype(np.int64)].astype(np.uint64)
+    word_base, kind_base = 1 << PIECE_BITS, (1 << PIECE_BITS) + (1 << WORD_BITS)
+    words = (
+        *_word_chains(hashes, _WORD_SALTS, WORD_BITS, word_base),
+        *_word_chains(kind + np.uint64(1), _KIND_SALTS, KIND_BITS, kind_base),
+    )
+    return Features(len(signs), pieces, words, starts)
+
+
+def find_word_slot(word: str) -> int:
+    """Where a word stands in the table of kinds."""
+    signs = np.frombuffer(word.lower().encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
+    sums, _ = _running_sums(signs)
+    return int(_mix_hashes(sums[-1:])[0] >> np.uint64(64 - KIND_TABLE_BITS))
+
+
+def _running_sums(signs: Hashes) -> tuple[Hashes, Hashes]:
+    powers = _powers(_FACTOR, len(signs) + 1)
+    sums = np.zeros(len(signs) + 1, dtype=np.uint64)
+    np.cumsum((signs + np.uint64(1)) * powers[:-1], out=sums[1:])
+    return sums, _powers(_INVERSE, len(signs) + 1)
+
+
+def _powers(factor: int, count: int) -> Hashes:
+    powers = np.full(count, factor, dtype=np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)
+
+
+def _mix_hashes(hashes: Hashes) -> Hashes:
+    return (hashes ^ (hashes >> _FOLD)) * _MIX
+
+
+def _piece_buckets(sums: Hashes, inverses: Hashes, size: int) -> Buckets:
+    if len(sums) <= size:
+        return np.zeros(0, dtype=np.int64)
+    raw = (sums[size:] - sums[:-size]) * inverses[: len(sums) - size] + np.uint64(size)
+    return (_mix_hashes(raw) >> np.uint64(64 - PIECE_BITS)).astype(np.int64)
+
+
+def _word_chains(hashes: Hashes, salts: tuple[np.uint64, ...], bits: int, base: int) -> tuple[Buckets, ...]:
+    """Each word alone, with the next, with the one after that, and with both."""
+    alone, pair, gap, three = salts
+    second, third = hashes[1:], hashes[2:]
+    turned = hashes * _MIX
+    raws = (
+        hashes + alone,
+        turned[:-1] + second * pair,
+        turned[:-2] + third * gap,
+        turned[:-2] + (second[:-1] * pair) + (third * three),
+    )
+    shift = np.uint64(64 - bits)
+    return tuple((_mix_hashes(raw * _MIX) >> shift).astype(np.int64) + base for raw in raws)
+
+
+def _word_bounds(signs: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Letters and digits in a row are a word; every sign of Chinese, Japanese and Korean is one of its own."""
+    small = signs < np.uint64(128)
+    letters = (signs >= np.uint64(97)) & (signs <= np.uint64(122)) | (signs == np.uint64(_DIGIT))
+    foreign = ~small & ~((signs >= np.uint64(0x2000)) & (signs < np.uint64(0x2070))) & (signs >= np.uint64(0xC0))
+    ideograms = (
+        (signs >= np.uint64(0x2E80))
+        & (signs < np.uint64(0xD7B0))
+        & ~((signs >= np.uint64(0x3000)) & (signs < np.uint64(0x3040)))
+    )
+    inside = (letters | foreign) & ~((signs >= np.uint64(0x3000)) & (signs < np.uint64(0x3040)))
+    edge = np.zeros(len(signs) + 2, dtype=np.int8)
+    edge[1:-1] = inside
+    steps = np.diff(edge)
+    begins, ends = steps[:-1] == 1, steps[1:] == -1
+    if ideograms.any():
+        begins |= ideograms
+        begins[1:] |= ideograms[:-1] & inside[1:]
+        ends |= ideograms
+        ends[:-1] |= ideograms[1:] & inside[:-1]
+    return np.flatnonzero(begins), np.flatnonzero(ends) + 1
+
 
 WEIGHTS_FILE: Final = "weights.npz"
-_MOST_WINDOWS: Final = 128
+_MAX_WINDOWS: Final = 128
 Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ClassifierHead:
     """What was learnt for one channel: weights of features and of cues, and how a sum becomes a score."""
 
     weights: NDArray[np.float32]
@@ -36,28 +154,28 @@ class Head:
 
 def doublings(windows: int) -> float:
     """How often one window doubles to give so many. Bounded: a flood of words must not drown an order."""
-    return float(np.log2(min(_MOST_WINDOWS, max(1, windows))))
+    return float(np.log2(min(_MAX_WINDOWS, max(1, windows))))
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ClassifierModel:
     """Everything that was learnt."""
 
     kinds: NDArray[np.uint16]
-    output: Head
-    message: Head
+    output: ClassifierHead
+    message: ClassifierHead
 
 
-def load_model() -> Model:
+def load_model() -> ClassifierModel:
     """The weights that come with the package."""
     with (
         files("annabelle.servers.guardian").joinpath(WEIGHTS_FILE).open("rb") as file,
         np.load(file, allow_pickle=False) as stored,
     ):
-        return Model(stored["kinds"], _head(stored, "output"), _head(stored, "message"))
+        return ClassifierModel(stored["kinds"], _load_head(stored, "output"), _load_head(stored, "message"))
 
 
-def save_model(path: str, model: Model) -> None:
+def save_model(path: str, model: ClassifierModel) -> None:
     """Weights are rounded to a byte each: their sum over a window does not notice."""
     stored: dict[str, NDArray[np.generic]] = {"kinds": model.kinds}
     for name, head in (("output", model.output), ("message", model.message)):
@@ -69,13 +187,13 @@ def save_model(path: str, model: Model) -> None:
     np.savez_compressed(path, allow_pickle=False, **stored)
 
 
-def _head(stored: np.lib.npyio.NpzFile, name: str) -> Head:
+def _load_head(stored: np.lib.npyio.NpzFile, name: str) -> ClassifierHead:
     step, bias, slope, middle, per_doubling = (float(number) for number in stored[f"{name}_numbers"])
     weights = stored[f"{name}_weights"].astype(np.float32) * np.float32(step)
-    return Head(weights, stored[f"{name}_cues"], bias, slope, middle, per_doubling)
+    return ClassifierHead(weights, stored[f"{name}_cues"], bias, slope, middle, per_doubling)
 
 
-def window_sums(features: Features, head: Head, spans: list[Window]) -> Scores:
+def window_sums(features: Features, head: ClassifierHead, spans: list[Window]) -> Scores:
     """The sum of each window, without its cues."""
     bounds = np.array(spans, dtype=np.int64)
     starts, ends = bounds[:, 0], bounds[:, 1]
@@ -83,12 +201,12 @@ def window_sums(features: Features, head: Head, spans: list[Window]) -> Scores:
     count = np.ones(len(spans))
     for pieces in features.pieces:
         first, last = np.minimum(starts, len(pieces)), np.minimum(ends, len(pieces))
-        total += _between(head.weights[pieces], first, last)
+        total += _range_sums(head.weights[pieces], first, last)
         count += last - first
     first_word, last_word = np.searchsorted(features.starts, starts), np.searchsorted(features.starts, ends)
     for words in features.words:
         first, last = np.minimum(first_word, len(words)), np.minimum(last_word, len(words))
-        total += _between(head.weights[words], first, last)
+        total += _range_sums(head.weights[words], first, last)
         count += last - first
     return total / np.sqrt(count) + head.bias
 
@@ -99,10 +217,19 @@ def counts_within(places: list[int], spans: list[Window]) -> NDArray[np.int64]:
     return bounds[:, 1] - bounds[:, 0]
 
 
-def _between(values: NDArray[np.float32], first: NDArray[np.int64], last: NDArray[np.int64]) -> Scores:
+def _range_sums(values: NDArray[np.float32], first: NDArray[np.int64], last: NDArray[np.int64]) -> Scores:
     sums = np.zeros(len(values) + 1)
     np.cumsum(values, out=sums[1:])
     return sums[last] - sums[first]
 
 
-__all__ = ["Head", "Model", "counts_within", "doublings", "load_model", "read_features", "save_model", "window_sums"]
+__all__ = [
+    "ClassifierHead",
+    "ClassifierModel",
+    "counts_within",
+    "doublings",
+    "load_model",
+    "read_features",
+    "save_model",
+    "window_sums",
+]

@@ -69,7 +69,7 @@ def _model(settings: Settings) -> ModelConfig | None:
             hint="Write both, as in ollama:granite3.3-guardian or groq:openai/gpt-oss-safeguard-20b.",
             field="GUARDIAN_MODEL",
         )
-    endpoint = providers.endpoint_of(settings, provider)
+    endpoint = providers.make_endpoint(settings, provider)
     if provider.needs_key and endpoint.key is None:
         raise ConfigMistake(
             f"GUARDIAN_PROVIDER asks {provider.label}, which needs a key.",

@@ -1,7 +1,5 @@
-"""The texts of nested data as one: every string with its JSON path, values in their order, then the keys.
-
-Values stand one after the other without anything between but a line's end, so an order that is split across fields
-reads as one. What a field hides or holds in code is put beside it.
+"""The texts of nested data as one document, shortened to a bounded size, with what fields hide, and cut into
+windows.
 """
 
 from __future__ import annotations
@@ -9,43 +7,123 @@ from __future__ import annotations
 import hashlib
 import json
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, cast
 
-from annabelle.servers.guardian.characters import as_seen
-from annabelle.servers.guardian.decoding import decoded, retold
-from annabelle.servers.guardian.excerpt import Excerpt, excerpt
-from annabelle.servers.guardian.hidden import looks_like_markup, unseen_pieces, without_tags
+from annabelle.servers.guardian.encoded_text import decode_pieces, undo_ciphers
+from annabelle.servers.guardian.visible_text import (
+    find_hidden_pieces,
+    looks_like_markup,
+    normalise_characters,
+    strip_tags,
+)
 
-LONGEST_PATH: Final = 200
-MOST_FIELDS: Final = 50_000
-MOST_ASIDES: Final = 200
-LONGEST_JSON: Final = 2_000_000
+BUDGET: Final = 400_000
+"""Characters that are looked at in one scan."""
+_EDGE: Final = 60_000
+_PIECE: Final = 1_200
+_MAX_KEYWORDS: Final = 120
+_KEYWORDS: Final = (
+    "ignore", "instruction", "system prompt", "you are now", "assistant", "password", "do not tell", "<!--", "as an ai",
+    "api key", "language model", "important!!", "curl ", "base64",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """As many texts as there were, shortened where they had to be."""
+
+    texts: list[str]
+    unscanned: str | None
+
+
+def make_excerpt(texts: list[str], left_out_fields: int) -> Excerpt:
+    """The texts themselves while they fit the budget; else each gets its share of it."""
+    total = sum(len(text) for text in texts)
+    if total <= BUDGET:
+        said = f"{left_out_fields} more fields were not looked at." if left_out_fields else None
+        return Excerpt(texts, said)
+    share = _share_of_budget(sorted(len(text) for text in texts), BUDGET)
+    kept = [text if len(text) <= share else _sample_text(text, share) for text in texts]
+    missing = total - sum(len(text) for text in kept)
+    fields = f" and {left_out_fields} more fields" if left_out_fields else ""
+    return Excerpt(kept, f"{missing} of {total} characters{fields} were not looked at.")
+
+
+def _share_of_budget(lengths: list[int], budget: int) -> int:
+    """How long a text may be so that all fit: short ones are kept whole and leave their rest to the others."""
+    for place, length in enumerate(lengths):
+        share = budget // (len(lengths) - place)
+        if length > share:
+            return share
+        budget -= length
+    return budget
+
+
+def _sample_text(text: str, share: int) -> str:
+    """Parts of a long text, in their order."""
+    edge = min(_EDGE, share // 3)
+    spans = [(0, edge), (len(text) - edge, len(text))]
+    pieces = max(1, (share - 2 * edge) // _PIECE)
+    called = sorted(set(_find_keywords(text)))[: min(_MAX_KEYWORDS, pieces // 2)]
+    spans += [(max(0, place - _PIECE // 2), place + _PIECE // 2) for place in called]
+    evenly = max(1, pieces - len(called))
+    stride = max(1, (len(text) - 2 * edge) // evenly)
+    spans += [(start, start + _PIECE) for start in range(edge, len(text) - edge, stride)][:evenly]
+    return "\n".join(text[start:end] for start, end in _merge_spans(sorted(spans)))
+
+
+def _find_keywords(text: str) -> Iterator[int]:
+    low = text.lower()
+    for word in _KEYWORDS:
+        place = low.find(word)
+        for _ in range(_MAX_KEYWORDS // 4):
+            if place < 0:
+                break
+            yield place
+            place = low.find(word, place + _PIECE)
+
+
+def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+MAX_PATH: Final = 200
+MAX_FIELDS: Final = 50_000
+MAX_HIDDEN_TEXTS: Final = 200
+MAX_JSON: Final = 2_000_000
 """A longer text is not parsed as JSON: its objects would take many times its size. It is read as it stands."""
 
 SHORTEST_HIDING: Final = 16
 """A shorter text hides nothing that is worth a word: no code, no comment, no attribute."""
 
-AsideKind = Literal["hidden", "decoded"]
+HiddenTextKind = Literal["hidden", "decoded"]
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class HiddenText:
     """A text that does not meet the eye, and the position it stands at."""
 
-    kind: AsideKind
+    kind: HiddenTextKind
     position: int
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ScanDocument:
     """All texts joined, and where each of them begins. `unscanned` says what is not in it."""
 
     text: str
     starts: tuple[int, ...]
     paths: tuple[str, ...]
-    asides: tuple[Aside, ...] = ()
+    asides: tuple[HiddenText, ...] = ()
     unscanned: str | None = None
 
     def path_at(self, position: int) -> str:
@@ -54,13 +132,13 @@ class Document:
         return self.paths[place] if place >= 0 else "$"
 
 
-def read_document(content: object) -> Document:
+def read_document(content: object) -> ScanDocument:
     """Every string of `content`, as a reader understands it."""
-    return read_fields(fields_of(content))
+    return read_fields(collect_fields(content))
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class ScanFields:
     """Every string with its path, as it came; `left_out` counts those beyond the bound."""
 
     paths: list[str]
@@ -80,18 +158,18 @@ class Fields:
         return digest.hexdigest()
 
 
-def fields_of(content: object) -> Fields:
+def collect_fields(content: object) -> ScanFields:
     """A text that is JSON is taken for what it holds: escapes must not hide anything."""
-    found, left_out = _fields(_parsed(content))
-    return Fields([path for path, _ in found], [text for _, text in found], left_out)
+    found, left_out = _walk_content(_parse_json(content))
+    return ScanFields([path for path, _ in found], [text for _, text in found], left_out)
 
 
-def read_fields(fields: Fields) -> Document:
+def read_fields(fields: ScanFields) -> ScanDocument:
     """The fields as one text, with what they hide; shortened when it is too long to be looked at in time."""
-    return _joined(fields.paths, excerpt(fields.texts, fields.left_out))
+    return _join_fields(fields.paths, make_excerpt(fields.texts, fields.left_out))
 
 
-def _fields(content: object) -> tuple[list[tuple[str, str]], int]:
+def _walk_content(content: object) -> tuple[list[tuple[str, str]], int]:
     values: list[tuple[str, str]] = []
     keys: list[tuple[str, str]] = []
     left_out = 0
@@ -99,49 +177,73 @@ def _fields(content: object) -> tuple[list[tuple[str, str]], int]:
     while waiting:
         path, node = waiting.pop()
         if isinstance(node, str):
-            if len(values) < MOST_FIELDS:
+            if len(values) < MAX_FIELDS:
                 values.append((path, node))
             else:
                 left_out += 1
         elif isinstance(node, dict):
-            entries = [(_below(path, f".{key}"), key, value) for key, value in cast("dict[str, object]", node).items()]
-            keys.extend((f"{inner}~", key) for inner, key, _ in entries if len(keys) < MOST_FIELDS)
+            entries = [
+                (_child_path(path, f".{key}"), key, value) for key, value in cast("dict[str, object]", node).items()
+            ]
+            keys.extend((f"{inner}~", key) for inner, key, _ in entries if len(keys) < MAX_FIELDS)
             waiting.extend((inner, value) for inner, _, value in reversed(entries))
         elif isinstance(node, list):
             items = cast("list[object]", node)
-            waiting.extend((_below(path, f"[{place}]"), items[place]) for place in range(len(items) - 1, -1, -1))
+            waiting.extend((_child_path(path, f"[{place}]"), items[place]) for place in range(len(items) - 1, -1, -1))
     return values + keys, left_out
 
 
-def _joined(paths: list[str], kept: Excerpt) -> Document:
+def _join_fields(paths: list[str], kept: Excerpt) -> ScanDocument:
     starts: list[int] = []
     texts: list[str] = []
-    asides: list[Aside] = []
+    asides: list[HiddenText] = []
     position = 0
     for whole in kept.texts:
         starts.append(position)
-        text = as_seen(whole)
+        text = normalise_characters(whole)
         if len(text) >= SHORTEST_HIDING:
-            asides += [Aside("hidden", position, piece) for piece in unseen_pieces(text)]
-            pieces, text = decoded(text)
-            asides += [Aside("decoded", position, as_seen(piece)) for piece in pieces]
+            asides += [HiddenText("hidden", position, piece) for piece in find_hidden_pieces(text)]
+            pieces, text = decode_pieces(text)
+            asides += [HiddenText("decoded", position, normalise_characters(piece)) for piece in pieces]
             if looks_like_markup(text):
-                text = without_tags(text)
+                text = strip_tags(text)
         texts.append(text)
         position += len(text) + 1
     text = "\n".join(texts)
-    asides += [Aside("decoded", 0, one) for one in retold(text)]
-    return Document(text, tuple(starts), tuple(paths), tuple(asides[:MOST_ASIDES]), kept.unscanned)
+    asides += [HiddenText("decoded", 0, one) for one in undo_ciphers(text)]
+    return ScanDocument(text, tuple(starts), tuple(paths), tuple(asides[:MAX_HIDDEN_TEXTS]), kept.unscanned)
 
 
-def _below(path: str, step: str) -> str:
-    return path if len(path) >= LONGEST_PATH else (path + step)[:LONGEST_PATH]
+def _child_path(path: str, step: str) -> str:
+    return path if len(path) >= MAX_PATH else (path + step)[:MAX_PATH]
 
 
-def _parsed(content: object) -> object:
-    if not isinstance(content, str) or len(content) > LONGEST_JSON or content.lstrip()[:1] not in ("{", "["):
+def _parse_json(content: object) -> object:
+    if not isinstance(content, str) or len(content) > MAX_JSON or content.lstrip()[:1] not in ("{", "["):
         return content
     try:
         return cast("object", json.loads(content))
     except (ValueError, RecursionError):
         return content
+
+
+WIDTHS: Final = (200, 480)
+"""Characters of a window; one for a sentence, one for a paragraph."""
+
+Window = tuple[int, int]
+
+
+def split_into_windows(start: int, length: int) -> list[Window]:
+    """The windows of a text that stands at `start`: the whole of a short one, else halves overlapping."""
+    if length <= WIDTHS[0]:
+        return [(start, start + length)]
+    found: list[Window] = []
+    for width in WIDTHS:
+        if length <= width * 5 // 4:
+            found.append((start, start + length))
+            break
+        stride = width // 2
+        count = -(-(length - width) // stride)
+        found += [(start + place * stride, start + place * stride + width) for place in range(count)]
+        found.append((start + length - width, start + length))
+    return found

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Final, cast
 
 import httpx2 as httpx
 
-from annabelle.core.contract import ModelCall, Reserve, Usage
+from annabelle.core.contract import ModelCall, Reserve, TokenUsage
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import JsonObject
 from annabelle.llm.providers import is_loopback
-from annabelle.servers.guardian.answers import Answer, read_answer
 from annabelle.servers.guardian.config import ModelConfig
-from annabelle.servers.guardian.questions import request_body
+from annabelle.servers.guardian.guard_model import GuardAnswer, build_request, parse_answer
 
 if TYPE_CHECKING:
     from annabelle.core.ports import Ledger
@@ -48,9 +47,9 @@ class ModelJudge:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def ask(self, text: str, context: str) -> Answer | None:
+    async def ask(self, text: str, context: str) -> GuardAnswer | None:
         """The model's verdict; None when its answer is not clear. Unavailable when there is none in time."""
-        body = request_body(self._config, text, context)
+        body = build_request(self._config, text, context)
         label = self._config.endpoint.provider.label
         try:
             async with asyncio.timeout(self._config.seconds):
@@ -68,7 +67,7 @@ class ModelJudge:
                 hint=f"See whether it runs and has the model {self._config.model}, or set GUARDIAN_PROVIDER=embedded.",
             ) from error
         await self._settle(call, answer, began)
-        return read_answer(_spoken(answer))
+        return parse_answer(_answer_text(answer))
 
     async def _exchange(self, body: JsonObject) -> JsonObject:
         url = f"{self._config.endpoint.base_url}/chat/completions"
@@ -116,7 +115,7 @@ class ModelJudge:
         """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
         if call is None or self._ledger is None:
             return
-        record = ModelCall.of(call, _usage(answer, call), time.perf_counter() - began)
+        record = ModelCall.from_reservation(call, _read_usage(answer, call), time.perf_counter() - began)
         try:
             async with asyncio.timeout(_BOOKING_SECONDS):
                 await self._ledger.settle(record)
@@ -124,7 +123,7 @@ class ModelJudge:
             _log.warning("a question to the guardian's model could not be settled: %s", error)
 
 
-def _spoken(answer: JsonObject) -> str:
+def _answer_text(answer: JsonObject) -> str:
     choices = answer.get("choices")
     first: object = cast("list[object]", choices)[0] if isinstance(choices, list) and choices else None
     message = cast("JsonObject", first).get("message") if isinstance(first, dict) else None
@@ -132,14 +131,15 @@ def _spoken(answer: JsonObject) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _usage(answer: JsonObject, call: Reserve) -> Usage:
+def _read_usage(answer: JsonObject, call: Reserve) -> TokenUsage:
     counted = answer.get("usage")
     usage = cast("JsonObject", counted) if isinstance(counted, dict) else {}
 
-    def tokens(name: str, otherwise: int) -> int:
+    def count_tokens(name: str, otherwise: int) -> int:
         value = usage.get(name)
         return value if isinstance(value, int) and value >= 0 else otherwise
 
-    return Usage(
-        input_tokens=tokens("prompt_tokens", call.estimated_input_tokens), output_tokens=tokens("completion_tokens", 0)
+    return TokenUsage(
+        input_tokens=count_tokens("prompt_tokens", call.estimated_input_tokens),
+        output_tokens=count_tokens("completion_tokens", 0),
     )

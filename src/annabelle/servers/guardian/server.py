@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from annabelle.servers.guardian.config import GuardianConfig
-from annabelle.servers.guardian.embedded import EmbeddedScanner
-from annabelle.servers.guardian.judging import Judges
-from annabelle.servers.guardian.scanning import ScanTools
+from annabelle.servers.guardian.judges import ContentJudges, EmbeddedScanner
+from annabelle.servers.guardian.scan import ScanTools
 from annabelle.servers.kit import ToolServer
 
 INSTRUCTIONS = "Scans content for orders that it must not give. Only the hub calls it."
@@ -14,5 +13,5 @@ INSTRUCTIONS = "Scans content for orders that it must not give. Only the hub cal
 def build(config: GuardianConfig | None = None) -> ToolServer:
     """The guardian with its two tools, ready to serve."""
     config = config or GuardianConfig.from_environment()
-    judges = Judges(config, EmbeddedScanner())
+    judges = ContentJudges(config, EmbeddedScanner())
     return ToolServer("guardian", [ScanTools(judges, config)], instructions=INSTRUCTIONS, on_close=judges.close)

@@ -11,14 +11,14 @@ def main() -> None:
 A server with more to it has a `server.build(config)` in its package and starts with `run_listed`, as all our own do.
 """
 
-from annabelle.servers.kit.blocking import StopSign, in_thread
-from annabelle.servers.kit.call import Call, current_call
-from annabelle.servers.kit.declare import tool
-from annabelle.servers.kit.deferred import DeferredPackage, deferred_module  # before the next lines, which load the SDK
-from annabelle.servers.kit.result import Result
-from annabelle.servers.kit.run import run, run_listed
+from annabelle.servers.kit.call import Call, StopSign, current_call, in_thread
+from annabelle.servers.kit.lazy_import import (  # before the next lines, which load the SDK
+    DeferredPackage,
+    deferred_module,
+)
+from annabelle.servers.kit.run import own_settings, run, run_listed
 from annabelle.servers.kit.server import ToolServer
-from annabelle.servers.kit.settings import own_settings
+from annabelle.servers.kit.tools import Result, tool
 
 __all__ = [
     "Call",

@@ -1,13 +1,18 @@
-"""Who is calling, on whose behalf, and how to tell them how far the work is."""
+"""The current tool call: who is calling, progress, and blocking work that stops when the call is cancelled."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
-from annabelle.core.memory import Trust
+import anyio
+
+from annabelle.core.errors import TurnCancelled
+from annabelle.core.trust import Trust
 
 META_KEY = "annabelle"
 """The key of a request's `_meta` under which the hub sends who calls."""
@@ -18,7 +23,7 @@ _CALLERS: tuple[Caller, ...] = ("agent", "api", "cli", "hub")
 Progress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
-async def _nobody_listens(done: float, total: float | None, message: str | None) -> None:
+async def _ignore_progress(done: float, total: float | None, message: str | None) -> None:
     pass
 
 
@@ -43,7 +48,7 @@ class Call:
     """Values among the arguments that must not be written down; the kit masks them in this process's log."""
     secret_sites: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], repr=False)
     """By such a value: the web addresses of the vault item it is of. It is for no other site."""
-    _progress: Progress = _nobody_listens
+    _progress: Progress = _ignore_progress
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
         """Say how far the work is; free when the caller did not ask to know."""
@@ -68,29 +73,29 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
     sent = (meta or {}).get(META_KEY)
     facts = cast("dict[str, object]", sent) if isinstance(sent, dict) else {}
 
-    def text(name: str) -> str | None:
+    def get_text(name: str) -> str | None:
         value = facts.get(name)
         return value if isinstance(value, str) and value else None
 
-    def texts(name: str) -> tuple[str, ...]:
+    def get_texts(name: str) -> tuple[str, ...]:
         return _texts(facts.get(name))
 
     sites = facts.get("secret_sites")
     caller, trust = facts.get("caller"), facts.get("trust")
     return Call(
-        trace_id=text("trace_id"),
-        agent_id=text("agent_id"),
-        user_id=text("user_id"),
-        chat_id=text("chat_id"),
-        call_id=text("call_id"),
-        message_id=text("message_id"),
+        trace_id=get_text("trace_id"),
+        agent_id=get_text("agent_id"),
+        user_id=get_text("user_id"),
+        chat_id=get_text("chat_id"),
+        call_id=get_text("call_id"),
+        message_id=get_text("message_id"),
         caller=next((known for known in _CALLERS if known == caller), None),
-        thread_id=text("thread_id"),
-        channel=text("channel"),
+        thread_id=get_text("thread_id"),
+        channel=get_text("channel"),
         # A label that is not known is read as the careful one.
         trust=None if trust is None else "trusted" if trust == "trusted" else "untrusted",
-        origins=texts("origins"),
-        secrets=texts("secrets"),
+        origins=get_texts("origins"),
+        secrets=get_texts("secrets"),
         secret_sites={value: _texts(of) for value, of in cast("dict[str, object]", sites).items()}
         if isinstance(sites, dict)
         else {},
@@ -101,3 +106,44 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
 def _texts(values: object) -> tuple[str, ...]:
     listed = cast("list[object]", values) if isinstance(values, list) else []
     return tuple(value for value in listed if isinstance(value, str))
+
+
+T = TypeVar("T")
+
+SETTLE_SECONDS = 5.0
+"""How long a cancelled call waits for its thread to reach the next check, so that it leaves nothing half done."""
+
+
+class StopSign:
+    """Checked between bounded pieces of blocking work; raises once the call was cancelled."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def stop(self) -> None:
+        self._event.set()
+
+    @property
+    def stopped(self) -> bool:
+        return self._event.is_set()
+
+    def check(self) -> None:
+        if self._event.is_set():
+            raise TurnCancelled("The call was cancelled.")
+
+
+async def in_thread(work: Callable[[StopSign], T]) -> T:
+    """Run `work` in a thread. A cancelled call raises the sign and waits, bounded, until the thread has stopped."""
+    sign = StopSign()
+    running = asyncio.ensure_future(asyncio.to_thread(work, sign))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        sign.stop()
+        with anyio.move_on_after(
+            SETTLE_SECONDS, shield=True
+        ):  # the SDK's scopes cancel every wait inside, again and again
+            await asyncio.wait([running])
+        if running.done() and not running.cancelled():
+            running.exception()  # looked at, so that asyncio does not report it as forgotten
+        raise

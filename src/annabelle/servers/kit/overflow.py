@@ -6,15 +6,15 @@ import logging
 from dataclasses import dataclass
 
 from annabelle.core.errors import AnnabelleError
-from annabelle.servers.kit.files.layout import RESULTS
-from annabelle.servers.kit.files.parts import stamp
+from annabelle.servers.kit.files.atomic_write import make_stamp
+from annabelle.servers.kit.files.paths import RESULTS
 from annabelle.servers.kit.files.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownText:
     """What fits, how long the whole is, and the workspace path of the whole if it did not fit."""
 
     text: str
@@ -28,13 +28,13 @@ class Overflow:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    async def show(self, text: str, limit: int, name: str) -> Shown:
+    async def show_text(self, text: str, limit: int, name: str) -> ShownText:
         """`name` says what it is, with its ending: `page.md`, `output.txt`."""
         if len(text) <= limit:
-            return Shown(text, len(text))
+            return ShownText(text, len(text))
         try:
-            kept = await self._workspace.keep(RESULTS, f"{stamp()}-{name}", text.encode(errors="replace"))
+            kept = await self._workspace.keep(RESULTS, f"{make_stamp()}-{name}", text.encode(errors="replace"))
         except AnnabelleError as error:
             _log.warning("The rest of a long result could not be kept: %s", error.message)
-            return Shown(text[:limit], len(text))
-        return Shown(text[:limit], len(text), kept.path)
+            return ShownText(text[:limit], len(text))
+        return ShownText(text[:limit], len(text), kept.path)

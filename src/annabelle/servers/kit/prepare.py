@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-from annabelle.servers.kit.listing import read_listing, write_listing
+from annabelle.servers.kit.tool_list_cache import read_listing, write_listing
 
 _SERVERS = Path(__file__).parent.parent
 

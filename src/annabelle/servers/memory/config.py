@@ -1,4 +1,4 @@
-"""What the memory is told by its environment."""
+"""The memory server's settings, and the points at which a crash test may kill it."""
 
 from __future__ import annotations
 
@@ -60,3 +60,7 @@ def _number(variable: str, default: float, most: float) -> float:
         limit = "0 or more" if most == float("inf") else f"from 0 to {most:g}"
         raise ConfigMistake(f"{variable} must be a number {limit}, not {value!r}.", field=variable)
     return number
+
+
+FAILPOINTS = ("memory.during_import", "memory.before_import_commit")
+TIDYING_FAILPOINTS = ("memory.half_tidied",)

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from annabelle.core.memory import ContactType, Trust
+from annabelle.core.trust import ContactType, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.opening import Opening
-from annabelle.servers.memory.ownership import origin_of, owner_of
-from annabelle.servers.memory.wording import Label, Name, Notes, RowId, given, refuse_secrets, trust_of
+from annabelle.servers.memory.arguments import (
+    Label,
+    Name,
+    Notes,
+    RowId,
+    drop_missing,
+    lowest_trust,
+    refuse_secrets,
+    resolve_origin,
+    resolve_owner,
+)
+from annabelle.servers.memory.lazy_memory import LazyMemory
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -25,7 +34,7 @@ MAX_LISTED = 200
 _ADDRESS = re.compile(r"[^@\s<>,;\"]+@[^@\s<>,;\"]+")
 
 
-def address(text: str) -> str:
+def check_email_address(text: str) -> str:
     """An e-mail address, and nothing around it."""
     if not _ADDRESS.fullmatch(text.strip()):
         raise ValueError("it is not an e-mail address, as in ada@example.org")
@@ -33,10 +42,10 @@ def address(text: str) -> str:
 
 
 Agent = Annotated[str | None, Field(description="The agent whose contacts are meant; leave it out for your own")]
-Email = Annotated[str, Field(max_length=320), AfterValidator(address)]
+Email = Annotated[str, Field(max_length=320), AfterValidator(check_email_address)]
 
 
-class ContactRow(BaseModel):
+class ContactShown(BaseModel):
     """A contact as it is shown."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
@@ -52,7 +61,7 @@ class ContactRow(BaseModel):
     created_at: datetime
     updated_at: datetime
 
-    def line(self) -> str:
+    def to_line(self) -> str:
         where = ", ".join(part for part in (self.role, self.company) if part)
         marks = [str(mark) for mark in (self.type, self.trust) if mark not in ("work", "trusted")]
         return "".join(
@@ -64,34 +73,34 @@ class ContactRow(BaseModel):
         )
 
 
-class ContactKept(Result):
+class ContactSaved(Result):
     """A contact that was made or changed."""
 
-    contact: ContactRow
+    contact: ContactShown
     outcome: str = Field(description="created or updated")
     trust: Trust
 
-    def text(self) -> str:
-        return f"{self.outcome.capitalize()} contact {self.contact.line()}"
+    def to_text(self) -> str:
+        return f"{self.outcome.capitalize()} contact {self.contact.to_line()}"
 
 
 class ContactList(Result):
     """Contacts, the latest change first."""
 
-    contacts: list[ContactRow]
+    contacts: list[ContactShown]
     more: bool = Field(description="Whether there are others that fit")
     trust: Trust
 
-    def text(self) -> str:
-        lines = [contact.line() for contact in self.contacts] or ["No contact fits."]
+    def to_text(self) -> str:
+        lines = [contact.to_line() for contact in self.contacts] or ["No contact fits."]
         return "\n".join([*lines, *(["There are more: narrow it down, or raise limit."] if self.more else [])])
 
 
 class ContactTools:
     """create_contact, list_contacts and update_contact."""
 
-    def __init__(self, opening: Opening) -> None:
-        self._opening = opening
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def create_contact(
@@ -103,17 +112,17 @@ class ContactTools:
         role: Annotated[Label | None, Field(description="What they do there")] = None,
         type: Annotated[ContactType, Field(description="ignored is for somebody not to be bothered with")] = "work",
         notes: Annotated[Notes | None, Field(description="Anything else worth knowing")] = None,
-    ) -> ContactKept:
+    ) -> ContactSaved:
         """Add a person to the user's contacts. An address that a contact already has is refused with the id of that
         contact: change it with update_contact."""
         call = current_call()
-        owner, (trust, origin) = owner_of(call, agent_id), origin_of(call)
-        values = given(name=name, email=email, company=company, role=role, type=type, notes=notes)
+        owner, (trust, origin) = resolve_owner(call, agent_id), resolve_origin(call)
+        values = drop_missing(name=name, email=email, company=company, role=role, type=type, notes=notes)
         refuse_secrets("contact", values)
-        library = await self._opening.library()
+        memory = await self._memory.get()
         row = {**values, "trust": trust, "origin": origin}
-        made = await library.database.write(lambda c: contacts.create(c, owner, row))
-        return ContactKept(contact=ContactRow.model_validate(made), outcome="created", trust=made.trust)
+        made = await memory.database.write(lambda c: contacts.create_contact(c, owner, row))
+        return ContactSaved(contact=ContactShown.model_validate(made), outcome="created", trust=made.trust)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_contacts(
@@ -126,12 +135,12 @@ class ContactTools:
         limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many at most")] = 50,
     ) -> ContactList:
         """Find people among the user's contacts, by a part of their name or company, by address or by type."""
-        owner = owner_of(current_call(), agent_id)
-        library = await self._opening.library()
-        wanted = contacts.Wanted(email=email or None, name=name or None, company=company or None, type=type)
-        found = await library.database.read(lambda c: contacts.listing(c, owner, wanted, limit + 1))
-        rows = [ContactRow.model_validate(contact) for contact in found[:limit]]
-        return ContactList(contacts=rows, more=len(found) > limit, trust=trust_of(*(row.trust for row in rows)))
+        owner = resolve_owner(current_call(), agent_id)
+        memory = await self._memory.get()
+        wanted = contacts.ContactFilter(email=email or None, name=name or None, company=company or None, type=type)
+        found = await memory.database.read(lambda c: contacts.list_contacts(c, owner, wanted, limit + 1))
+        rows = [ContactShown.model_validate(contact) for contact in found[:limit]]
+        return ContactList(contacts=rows, more=len(found) > limit, trust=lowest_trust(*(row.trust for row in rows)))
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def update_contact(
@@ -144,19 +153,19 @@ class ContactTools:
         type: Annotated[ContactType | None, Field(description="New type")] = None,
         notes: Annotated[Notes | None, Field(description="New notes; an empty text removes them")] = None,
         agent_id: Agent = None,
-    ) -> ContactKept:
+    ) -> ContactSaved:
         """Change what is given of a contact and leave the rest as it is."""
         call = current_call()
-        owner, (trust, origin) = owner_of(call, agent_id), origin_of(call)
-        values = given(name=name, email=email, company=company, role=role, type=type, notes=notes)
+        owner, (trust, origin) = resolve_owner(call, agent_id), resolve_origin(call)
+        values = drop_missing(name=name, email=email, company=company, role=role, type=type, notes=notes)
         refuse_secrets("contact", values)
 
-        def change(connection: Connection) -> contacts.Contact:
-            old = contacts.get(connection, owner, contact_id)
+        def change_contact(connection: Connection) -> contacts.Contact:
+            old = contacts.get_contact(connection, owner, contact_id)
             before = {field: getattr(old, field) for field in values}
             # What it said before stays known: an address is not swapped without a trace.
-            label = {"trust": trust_of(old.trust, trust), "origin": {**origin, "before": before}}
-            return contacts.change(connection, owner, contact_id, {**values, **label})
+            label = {"trust": lowest_trust(old.trust, trust), "origin": {**origin, "before": before}}
+            return contacts.change_contact(connection, owner, contact_id, {**values, **label})
 
-        changed = await (await self._opening.library()).database.write(change)
-        return ContactKept(contact=ContactRow.model_validate(changed), outcome="updated", trust=changed.trust)
+        changed = await (await self._memory.get()).database.write(change_contact)
+        return ContactSaved(contact=ContactShown.model_validate(changed), outcome="updated", trust=changed.trust)

@@ -9,21 +9,29 @@ from pydantic import AfterValidator, Field
 
 from annabelle.core.contract import PastTurn
 from annabelle.core.errors import InvalidArguments
-from annabelle.core.memory import Trust
 from annabelle.core.messages import now
+from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.dates import first_moment, span, zone_of
-from annabelle.servers.memory.opening import Opening
-from annabelle.servers.memory.ownership import origin_of, owner_of
-from annabelle.servers.memory.recalled import FoundTurn, Tier, found_turns
-from annabelle.servers.memory.safety import without_secrets
-from annabelle.servers.memory.wording import Label, RowId, cleaned, trust_of
+from annabelle.servers.memory.arguments import (
+    Label,
+    RowId,
+    clean_text,
+    load_zone,
+    lowest_trust,
+    mask_secrets,
+    read_date_range,
+    resolve_origin,
+    resolve_owner,
+    start_of,
+)
+from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.recall_result import RecalledTurn, Tier, load_turns
 
 if TYPE_CHECKING:
-    from annabelle.servers.memory import turn_keeping
+    from annabelle.servers.memory import open_memory
     from annabelle.store.memory import conversations
 else:
-    turn_keeping = deferred_module("annabelle.servers.memory.turn_keeping")
+    open_memory = deferred_module("annabelle.servers.memory.open_memory")
     conversations = deferred_module("annabelle.store.memory.conversations")
 
 _log = logging.getLogger(__name__)
@@ -36,7 +44,7 @@ READ_CHARACTERS = 8_000
 
 Agent = Annotated[str | None, Field(description="The agent whose conversations are meant; leave it out for your own")]
 Query = Annotated[str, Field(description="What to look for: a question or a few words, in any language")]
-Said = Annotated[str, AfterValidator(lambda text: cleaned(text[: KEPT_CHARACTERS + 1]))]
+MessageText = Annotated[str, AfterValidator(lambda text: clean_text(text[: KEPT_CHARACTERS + 1]))]
 
 
 class ConversationStored(Result):
@@ -48,7 +56,7 @@ class ConversationStored(Result):
     shortened: bool = Field(default=False, description="Whether a message was too long to be kept whole")
     trust: Trust
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         notes = [
             *([f"Masked before it was kept: {', '.join(self.masked)}."] if self.masked else []),
             *([f"Only the first {KEPT_CHARACTERS:,} characters of a message are kept."] if self.shortened else []),
@@ -61,19 +69,19 @@ class ConversationsFound(Result):
     """Turns, best first."""
 
     tier: Tier
-    conversations: list[FoundTurn]
+    conversations: list[RecalledTurn]
     trust: Trust
 
-    def text(self) -> str:
-        return "\n".join(turn.line() for turn in self.conversations) or "Nothing like it was talked about."
+    def to_text(self) -> str:
+        return "\n".join(turn.to_line() for turn in self.conversations) or "Nothing like it was talked about."
 
 
-class Unextracted(Result):
+class UnextractedTurns(Result):
     turns: list[PastTurn]
     trust: Trust
 
 
-class Extracted(Result):
+class TurnsMarkedExtracted(Result):
     marked: int = Field(description="How many turns were marked now; those marked before are not counted")
     trust: Trust = "trusted"
 
@@ -81,14 +89,14 @@ class Extracted(Result):
 class ConversationTools:
     """store_conversation, search_conversations, list_unextracted, mark_extracted."""
 
-    def __init__(self, opening: Opening) -> None:
-        self._opening = opening
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def store_conversation(
         self,
-        user_message: Annotated[Said, Field(description="What was said")],
-        agent_response: Annotated[Said, Field(description="What was answered; may be empty")],
+        user_message: Annotated[MessageText, Field(description="What was said")],
+        agent_response: Annotated[MessageText, Field(description="What was answered; may be empty")],
         session_id: Annotated[
             Label | None, Field(description="The conversation it belongs to; by default the current one")
         ] = None,
@@ -105,17 +113,17 @@ class ConversationTools:
         """Remember one exchange word for word, to be found again by search_conversations. Conversations with Annabelle
         are remembered by themselves; this is for those that took place elsewhere. Secrets in it are masked."""
         call = current_call()
-        owner, (trust, _) = owner_of(call, agent_id), origin_of(call)
+        owner, (trust, _) = resolve_owner(call, agent_id), resolve_origin(call)
         if not user_message and not agent_response:
             raise InvalidArguments("There is nothing to remember: both messages are empty.", field="user_message")
-        at = None if said_at is None else first_moment(said_at, zone_of(self._opening.config.timezone), "said_at")
+        at = None if said_at is None else start_of(said_at, load_zone(self._memory.config.timezone), "said_at")
         shortened = max(len(user_message), len(agent_response)) > KEPT_CHARACTERS
-        said, in_said = without_secrets(user_message[:KEPT_CHARACTERS])
-        answered, in_answered = without_secrets(agent_response[:KEPT_CHARACTERS])
+        said, in_said = mask_secrets(user_message[:KEPT_CHARACTERS])
+        answered, in_answered = mask_secrets(agent_response[:KEPT_CHARACTERS])
         masked = list(dict.fromkeys((*in_said, *in_answered)))
         if masked:
             _log.warning("a conversation held a %s, which was masked", " and a ".join(masked))
-        library = await self._opening.library()
+        memory = await self._memory.get()
         new = conversations.NewTurn(
             session_id=session_id or call.thread_id or call.chat_id or "",
             user_message=said,
@@ -128,7 +136,7 @@ class ConversationTools:
             # Only the hub knows of a message that it was delivered, and stores each once however often it tries.
             message_id=call.message_id if call.caller == "hub" else None,
         )
-        turn, is_new = await turn_keeping.keep_turn(library, owner, new)
+        turn, is_new = await open_memory.store_turn(memory, owner, new)
         return ConversationStored(
             conversation_id=turn.id,
             status="stored" if is_new else "known",
@@ -150,22 +158,22 @@ class ConversationTools:
     ) -> ConversationsFound:
         """Find what was said in earlier conversations, by meaning and by words, with what was said right before and
         after. Name who said it or when, if it is known: both help."""
-        owner = owner_of(current_call(), agent_id)
-        since, until = span(date_from, date_to, zone_of(self._opening.config.timezone))
+        owner = resolve_owner(current_call(), agent_id)
+        since, until = read_date_range(date_from, date_to, load_zone(self._memory.config.timezone))
         if not query.strip():
             raise InvalidArguments(
                 "query is empty.", hint="query_timeline tells what was said in a time.", field="query"
             )
-        library = await self._opening.library()
-        found = await library.search.conversations(owner, query, limit, since=since, until=until)
-        rows = await library.database.read(lambda c: found_turns(c, owner, found))
+        memory = await self._memory.get()
+        found = await memory.search.search_conversations(owner, query, limit, since=since, until=until)
+        rows = await memory.database.read(lambda c: load_turns(c, owner, found))
         turns = [
             turn
             for turn in rows
             if (since is None or turn.said_at >= since) and (until is None or turn.said_at < until)
         ]
         return ConversationsFound(
-            tier=found.tier, conversations=turns, trust=trust_of(*(turn.least_trust() for turn in turns))
+            tier=found.tier, conversations=turns, trust=lowest_trust(*(turn.least_trust() for turn in turns))
         )
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False, audience="hub")
@@ -174,11 +182,11 @@ class ConversationTools:
         session_id: Annotated[str | None, Field(description="Only of this conversation; by default of all")] = None,
         limit: Annotated[int, Field(ge=1, le=50, description="How many turns at most")] = 10,
         agent_id: Agent = None,
-    ) -> Unextracted:
+    ) -> UnextractedTurns:
         """The last turns that no facts were read from yet, oldest first."""
-        owner = owner_of(current_call(), agent_id)
-        library = await self._opening.library()
-        turns = await library.database.read(lambda c: conversations.unextracted(c, owner, session_id, limit))
+        owner = resolve_owner(current_call(), agent_id)
+        memory = await self._memory.get()
+        turns = await memory.database.read(lambda c: conversations.list_unextracted(c, owner, session_id, limit))
         rows = [
             PastTurn(
                 conversation_id=turn.id,
@@ -191,16 +199,16 @@ class ConversationTools:
             )
             for turn in turns
         ]
-        return Unextracted(turns=rows, trust=trust_of(*(turn.trust for turn in turns)))
+        return UnextractedTurns(turns=rows, trust=lowest_trust(*(turn.trust for turn in turns)))
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False, audience="hub")
     async def mark_extracted(
         self,
         conversation_ids: Annotated[list[RowId], Field(min_length=1, max_length=200, description="Ids of turns")],
         agent_id: Agent = None,
-    ) -> Extracted:
+    ) -> TurnsMarkedExtracted:
         """Note that facts were read from these turns, so that it is not done again."""
-        owner = owner_of(current_call(), agent_id)
-        library = await self._opening.library()
-        marked = await library.database.write(lambda c: conversations.mark_extracted(c, owner, conversation_ids))
-        return Extracted(marked=marked)
+        owner = resolve_owner(current_call(), agent_id)
+        memory = await self._memory.get()
+        marked = await memory.database.write(lambda c: conversations.mark_extracted(c, owner, conversation_ids))
+        return TurnsMarkedExtracted(marked=marked)

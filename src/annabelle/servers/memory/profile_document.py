@@ -1,18 +1,54 @@
-"""A profile as a document: how updates are merged into it, what changed, and what may be in it."""
+"""The profile as a JSON document: validation, merging of updates, and the persona's fields (CTX-08)."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Iterator
-from typing import cast
+from typing import Annotated, cast
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from annabelle.core.errors import InvalidArguments, NotAllowed, TooLarge
-from annabelle.core.memory import Trust
 from annabelle.core.tools import JsonObject
-from annabelle.servers.memory.persona import check_persona
-from annabelle.servers.memory.safety import secret_kind
-from annabelle.servers.memory.wording import cleaned, one_line
+from annabelle.core.trust import Trust
+from annabelle.servers.memory.arguments import clean_text, find_secret_kind, one_line
+
+PersonaLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+
+class PersonaFields(BaseModel):
+    """How an agent presents itself and behaves."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)] | None = None
+    style: Annotated[str, Field(max_length=2000)] | None = None
+    tone: Annotated[str, Field(max_length=2000)] | None = None
+    system_prompt: Annotated[str, Field(max_length=20_000)] | None = None
+    capabilities: Annotated[list[PersonaLine], Field(max_length=50)] | None = None
+    proactive_behaviours: Annotated[list[PersonaLine], Field(max_length=50)] | None = None
+
+
+PERSONA_FIELDS = tuple(PersonaFields.model_fields)
+PERSONA_LISTS = ("capabilities", "proactive_behaviours")
+
+
+def check_persona(section: JsonObject) -> JsonObject:
+    """A persona with its fields in order; what is wrong with it is one sentence."""
+    try:
+        return PersonaFields.model_validate(section).model_dump(exclude_none=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise InvalidArguments(
+                f"A persona has no field {field[:60]!r}.",
+                hint=f"It has {', '.join(PERSONA_FIELDS)}; whatever else there is to say belongs into system_prompt.",
+                field="updates",
+            ) from error
+        raise InvalidArguments(f"The persona's {field} is not valid: {first['msg']}.", field="updates") from error
+
 
 SECTIONS = ("persona", "user")
 MAX_BYTES = 32_000
@@ -20,14 +56,14 @@ MAX_DEPTH = 6
 MAX_KEY = 100
 
 
-def merged(before: JsonObject, updates: JsonObject) -> JsonObject:
+def merge_updates(before: JsonObject, updates: JsonObject) -> JsonObject:
     """The document with updates in it: objects are merged field by field, null removes, anything else replaces."""
     after = dict(before)
     for key, value in updates.items():
         old = after.get(key)
         if isinstance(value, dict):
             inside = cast("JsonObject", old) if isinstance(old, dict) else {}
-            value = merged(inside, cast("JsonObject", value))
+            value = merge_updates(inside, cast("JsonObject", value))
         if value is None or value == {}:
             after.pop(key, None)
         else:
@@ -48,23 +84,23 @@ def difference(before: JsonObject, after: JsonObject) -> JsonObject:
     return updates
 
 
-def leaves(document: JsonObject, above: str = "") -> Iterator[tuple[str, object]]:
+def iter_leaves(document: JsonObject, above: str = "") -> Iterator[tuple[str, object]]:
     """Every field that holds a value, by its path: `user.city`."""
     for key, value in document.items():
         path = f"{above}.{key}" if above else key
         if isinstance(value, dict):
-            yield from leaves(cast("JsonObject", value), path)
+            yield from iter_leaves(cast("JsonObject", value), path)
         else:
             yield path, value
 
 
-def without(document: JsonObject, paths: frozenset[str], above: str = "") -> JsonObject:
+def remove_fields(document: JsonObject, paths: frozenset[str], above: str = "") -> JsonObject:
     """The document without these fields, nor sections that are empty then."""
     kept: JsonObject = {}
     for key, value in document.items():
         path = f"{above}.{key}" if above else key
         if isinstance(value, dict):
-            if inside := without(cast("JsonObject", value), paths, path):
+            if inside := remove_fields(cast("JsonObject", value), paths, path):
                 kept[key] = inside
         elif path not in paths:
             kept[key] = value
@@ -73,19 +109,19 @@ def without(document: JsonObject, paths: frozenset[str], above: str = "") -> Jso
 
 def changed_fields(before: JsonObject, after: JsonObject) -> list[str]:
     """Which fields differ, by path, in the order of the new document and then the old."""
-    old, new = dict(leaves(before)), dict(leaves(after))
+    old, new = dict(iter_leaves(before)), dict(iter_leaves(after))
     return [path for path in {**new, **old} if old.get(path) != new.get(path)]
 
 
-def still_untrusted(before: JsonObject, after: JsonObject, untrusted: frozenset[str], trusted: bool) -> set[str]:
+def untrusted_after(before: JsonObject, after: JsonObject, untrusted: frozenset[str], trusted: bool) -> set[str]:
     """Which fields others may have written, after a change: what a trusted one touched is no longer among them."""
-    changed, present = set(changed_fields(before, after)), dict(leaves(after))
+    changed, present = set(changed_fields(before, after)), dict(iter_leaves(after))
     return {
         path for path in present if (path in changed and not trusted) or (path in untrusted and path not in changed)
     }
 
 
-def in_sections(updates: JsonObject) -> JsonObject:
+def sort_into_sections(updates: JsonObject) -> JsonObject:
     """Updates sorted into the two sections; what is in neither is about the user."""
     sorted_in: JsonObject = {}
     for name in SECTIONS:
@@ -100,9 +136,9 @@ def in_sections(updates: JsonObject) -> JsonObject:
     return {name: section for name, section in sorted_in.items() if section != {}}
 
 
-def checked(document: JsonObject) -> JsonObject:
+def validate_profile(document: JsonObject) -> JsonObject:
     """The document as it may be stored: cleaned, of bounded size and depth, without secrets, with a valid persona."""
-    clean = cast("JsonObject", _cleaned(document, 0))
+    clean = cast("JsonObject", _clean_value(document, 0))
     if persona := clean.get("persona"):
         clean["persona"] = check_persona(cast("JsonObject", persona))
     size = len(json.dumps(clean, ensure_ascii=False).encode(errors="replace"))
@@ -112,9 +148,9 @@ def checked(document: JsonObject) -> JsonObject:
             hint="Keep what matters in every conversation, and store the rest as facts.",
             field="updates",
         )
-    for path, value in leaves(clean):
+    for path, value in iter_leaves(clean):
         words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        kind = secret_kind(words) or secret_kind(f"{path.rsplit('.', 1)[-1]}: {words}")
+        kind = find_secret_kind(words) or find_secret_kind(f"{path.rsplit('.', 1)[-1]}: {words}")
         if kind is not None:
             raise NotAllowed(
                 f"{path} looks like it holds a {kind}, and memory keeps no secrets. Nothing was changed.",
@@ -124,7 +160,7 @@ def checked(document: JsonObject) -> JsonObject:
     return clean
 
 
-def guard_persona(before: JsonObject, after: JsonObject, trust: Trust) -> None:
+def refuse_untrusted_persona(before: JsonObject, after: JsonObject, trust: Trust) -> None:
     """What others wrote never changes who an agent is (I-13)."""
     if trust == "untrusted" and before.get("persona") != after.get("persona"):
         raise NotAllowed(
@@ -133,19 +169,19 @@ def guard_persona(before: JsonObject, after: JsonObject, trust: Trust) -> None:
         )
 
 
-def _cleaned(value: object, depth: int) -> object:
+def _clean_value(value: object, depth: int) -> object:
     if depth > MAX_DEPTH:
         raise InvalidArguments(f"A profile is nested at most {MAX_DEPTH} levels deep.", field="updates")
     if isinstance(value, dict):
-        return {_key(key): _cleaned(inside, depth + 1) for key, inside in cast("JsonObject", value).items()}
+        return {_check_key(key): _clean_value(inside, depth + 1) for key, inside in cast("JsonObject", value).items()}
     if isinstance(value, list):
-        return [_cleaned(inside, depth + 1) for inside in cast("list[object]", value)]
+        return [_clean_value(inside, depth + 1) for inside in cast("list[object]", value)]
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidArguments("A profile holds no numbers that are not numbers.", field="updates")
-    return cleaned(value) if isinstance(value, str) else value
+    return clean_text(value) if isinstance(value, str) else value
 
 
-def _key(key: str) -> str:
+def _check_key(key: str) -> str:
     name = one_line(key)
     if not 0 < len(name) <= MAX_KEY:
         raise InvalidArguments(f"The name of a field has 1 to {MAX_KEY} characters.", field="updates")

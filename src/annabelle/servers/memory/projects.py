@@ -1,4 +1,4 @@
-"""Tools for projects: what the user works on, and with whom."""
+"""Tools for projects and their sources: what the user works on, with whom, and where it also lives."""
 
 from __future__ import annotations
 
@@ -7,12 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import MISSING, BaseModel, ConfigDict, Field
 
-from annabelle.core.memory import Priority, ProjectStatus, ProjectType, Trust
+from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Priority, ProjectStatus, ProjectType, SourceStatus, SourceType, Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.opening import Opening
-from annabelle.servers.memory.ownership import origin_of, owner_of
-from annabelle.servers.memory.wording import Label, Name, Notes, RowId, given, refuse_secrets, trust_of
+from annabelle.servers.memory.arguments import (
+    Label,
+    Name,
+    Notes,
+    RowId,
+    drop_missing,
+    load_zone,
+    lowest_trust,
+    refuse_secrets,
+    resolve_origin,
+    resolve_owner,
+    start_of,
+)
+from annabelle.servers.memory.lazy_memory import LazyMemory
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -20,6 +32,8 @@ if TYPE_CHECKING:
     from annabelle.store.memory import projects
 else:
     projects = deferred_module("annabelle.store.memory.projects")
+    projects = deferred_module("annabelle.store.memory.projects")
+
 
 MAX_LISTED = 200
 
@@ -27,7 +41,7 @@ Agent = Annotated[str | None, Field(description="The agent whose projects are me
 People = Annotated[list[RowId], Field(max_length=200)]
 
 
-class ProjectRow(BaseModel):
+class ProjectShown(BaseModel):
     """A project as it is shown."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
@@ -45,7 +59,7 @@ class ProjectRow(BaseModel):
     created_at: datetime
     updated_at: datetime
 
-    def line(self) -> str:
+    def to_line(self) -> str:
         people = [f"lead: contact {self.primary_contact_id}"] if self.primary_contact_id else []
         people += [f"with contacts {', '.join(map(str, self.participants))}"] if self.participants else []
         marks = [f"{self.priority} priority" if self.priority else "", self.company or "", *people]
@@ -53,34 +67,34 @@ class ProjectRow(BaseModel):
         return f"{self.id}  {self.name} ({', '.join([self.status, self.type, *filter(None, marks)])})"
 
 
-class ProjectKept(Result):
+class ProjectSaved(Result):
     """A project that was made or changed."""
 
-    project: ProjectRow
+    project: ProjectShown
     outcome: str = Field(description="created or updated")
     trust: Trust
 
-    def text(self) -> str:
-        return f"{self.outcome.capitalize()} project {self.project.line()}"
+    def to_text(self) -> str:
+        return f"{self.outcome.capitalize()} project {self.project.to_line()}"
 
 
 class ProjectList(Result):
     """Projects, the latest change first."""
 
-    projects: list[ProjectRow]
+    projects: list[ProjectShown]
     more: bool = Field(description="Whether there are others that fit")
     trust: Trust
 
-    def text(self) -> str:
-        lines = [project.line() for project in self.projects] or ["No project fits."]
+    def to_text(self) -> str:
+        lines = [project.to_line() for project in self.projects] or ["No project fits."]
         return "\n".join([*lines, *(["There are more: narrow it down, or raise limit."] if self.more else [])])
 
 
 class ProjectTools:
     """create_project, list_projects and update_project."""
 
-    def __init__(self, opening: Opening) -> None:
-        self._opening = opening
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def create_project(
@@ -94,16 +108,18 @@ class ProjectTools:
         participants: Annotated[People | None, Field(description="Everyone in it, by contact id")] = None,
         company: Annotated[Label | None, Field(description="The company it is for")] = None,
         priority: Annotated[Priority | None, Field(description="How urgent it is")] = None,
-    ) -> ProjectKept:
+    ) -> ProjectSaved:
         """Add a project of the user's, with the contacts in it. Contacts must exist: create_contact makes them."""
         call = current_call()
-        owner, (trust, origin) = owner_of(call, agent_id), origin_of(call)
-        values = given(name=name, status=status, type=type, description=description, company=company)
-        values |= given(primary_contact_id=primary_contact_id, participants=_each(participants), priority=priority)
+        owner, (trust, origin) = resolve_owner(call, agent_id), resolve_origin(call)
+        values = drop_missing(name=name, status=status, type=type, description=description, company=company)
+        values |= drop_missing(
+            primary_contact_id=primary_contact_id, participants=_without_repeats(participants), priority=priority
+        )
         refuse_secrets("project", values)
         row = {**values, "trust": trust, "origin": origin}
-        made = await (await self._opening.library()).database.write(lambda c: projects.create(c, owner, row))
-        return ProjectKept(project=ProjectRow.model_validate(made), outcome="created", trust=made.trust)
+        made = await (await self._memory.get()).database.write(lambda c: projects.create_project(c, owner, row))
+        return ProjectSaved(project=ProjectShown.model_validate(made), outcome="created", trust=made.trust)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_projects(
@@ -117,12 +133,12 @@ class ProjectTools:
         limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many at most")] = 50,
     ) -> ProjectList:
         """Find projects of the user's, by how they stand, whom they are for or who is in them."""
-        owner = owner_of(current_call(), agent_id)
-        library = await self._opening.library()
-        wanted = projects.Wanted(status, type, company or None, contact_id, priority)
-        found = await library.database.read(lambda c: projects.listing(c, owner, wanted, limit + 1))
-        rows = [ProjectRow.model_validate(project) for project in found[:limit]]
-        return ProjectList(projects=rows, more=len(found) > limit, trust=trust_of(*(row.trust for row in rows)))
+        owner = resolve_owner(current_call(), agent_id)
+        memory = await self._memory.get()
+        wanted = projects.ProjectFilter(status, type, company or None, contact_id, priority)
+        found = await memory.database.read(lambda c: projects.list_projects(c, owner, wanted, limit + 1))
+        rows = [ProjectShown.model_validate(project) for project in found[:limit]]
+        return ProjectList(projects=rows, more=len(found) > limit, trust=lowest_trust(*(row.trust for row in rows)))
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
     async def update_project(
@@ -143,26 +159,156 @@ class ProjectTools:
             Priority | MISSING | None, Field(description="How urgent it is now; null for no say")
         ] = MISSING,
         agent_id: Agent = None,
-    ) -> ProjectKept:
+    ) -> ProjectSaved:
         """Change what is given of a project and leave the rest as it is."""
         call = current_call()
-        owner, (trust, origin) = owner_of(call, agent_id), origin_of(call)
-        values = given(name=name, status=status, type=type, description=description, company=company)
-        values |= given(participants=_each(participants))
+        owner, (trust, origin) = resolve_owner(call, agent_id), resolve_origin(call)
+        values = drop_missing(name=name, status=status, type=type, description=description, company=company)
+        values |= drop_missing(participants=_without_repeats(participants))
         # These two can be emptied, so null is not the same as not being named.
         values |= JsonObject() if primary_contact_id is MISSING else {"primary_contact_id": primary_contact_id}
         values |= JsonObject() if priority is MISSING else {"priority": priority}
         refuse_secrets("project", values)
 
-        def change(connection: Connection) -> projects.Project:
-            old = projects.get(connection, owner, project_id)
+        def change_project(connection: Connection) -> projects.Project:
+            old = projects.get_project(connection, owner, project_id)
             before = {field: getattr(old, field) for field in values}
-            label = {"trust": trust_of(old.trust, trust), "origin": {**origin, "before": before}}
-            return projects.change(connection, owner, project_id, {**values, **label})
+            label = {"trust": lowest_trust(old.trust, trust), "origin": {**origin, "before": before}}
+            return projects.change_project(connection, owner, project_id, {**values, **label})
 
-        changed = await (await self._opening.library()).database.write(change)
-        return ProjectKept(project=ProjectRow.model_validate(changed), outcome="updated", trust=changed.trust)
+        changed = await (await self._memory.get()).database.write(change_project)
+        return ProjectSaved(project=ProjectShown.model_validate(changed), outcome="updated", trust=changed.trust)
 
 
-def _each(people: list[int] | None) -> list[int] | None:
+def _without_repeats(people: list[int] | None) -> list[int] | None:
     return None if people is None else list(dict.fromkeys(people))
+
+
+ProjectId = Annotated[RowId, Field(description="The project, by its id")]
+Server = Annotated[Name, Field(description="The MCP server the project lives at, as in github")]
+
+
+class ProjectSourceShown(BaseModel):
+    """A project source as it is shown."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    id: int
+    project_id: int
+    mcp_name: str
+    external_project_id: str | None
+    external_project_name: str | None
+    source_type: SourceType
+    last_status: SourceStatus
+    last_checked_at: datetime | None
+
+    def to_line(self) -> str:
+        there = " ".join(part for part in (self.external_project_name, self.external_project_id) if part)
+        seen = f", checked {self.last_checked_at:%Y-%m-%d %H:%M}" if self.last_checked_at else ""
+        name = f"{self.mcp_name} ({there})" if there else self.mcp_name
+        return f"{self.id}  project {self.project_id} at {name}: {self.last_status}{seen}"
+
+
+class ProjectSourceSaved(Result):
+    """A project source and what became of it."""
+
+    source: ProjectSourceShown
+    outcome: str = Field(description="linked, changed, unlinked or checked")
+    trust: Trust
+
+    def to_text(self) -> str:
+        return f"{self.outcome.capitalize()}: {self.source.to_line()}"
+
+
+class ProjectSourceList(Result):
+    """Project sources in the order they were linked."""
+
+    sources: list[ProjectSourceShown]
+    more: bool = Field(description="Whether there are others that fit")
+    trust: Trust
+
+    def to_text(self) -> str:
+        lines = [source.to_line() for source in self.sources] or ["No project source fits."]
+        return "\n".join([*lines, *(["There are more: narrow it down, or raise limit."] if self.more else [])])
+
+
+class ProjectSourceTools:
+    """link_project_source, unlink_project_source, list_project_sources and update_project_source_status."""
+
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
+
+    @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
+    async def link_project_source(
+        self,
+        project_id: ProjectId,
+        mcp_name: Server,
+        external_project_id: Annotated[Label | None, Field(description="The project's id over there")] = None,
+        external_project_name: Annotated[Label | None, Field(description="The project's name over there")] = None,
+        source_type: Annotated[SourceType, Field(description="auto when it was found rather than named")] = "manual",
+        agent_id: Agent = None,
+    ) -> ProjectSourceSaved:
+        """Note that a project also lives at an MCP server. A second call for the same server changes what is given."""
+        call = current_call()
+        owner, (trust, _) = resolve_owner(call, agent_id), resolve_origin(call)
+        values = drop_missing(external_project_id=external_project_id, external_project_name=external_project_name)
+        refuse_secrets("project source", values)
+        values["source_type"] = source_type
+
+        def link_source(connection: Connection) -> ProjectSourceSaved:
+            if trust == "untrusted":  # what others call it is part of the project from now on
+                projects.change_project(connection, owner, project_id, {"trust": trust})
+            source, new = projects.link_source(connection, owner, project_id, mcp_name, values)
+            outcome = "linked" if new else "changed"
+            return ProjectSourceSaved(
+                source=ProjectSourceShown.model_validate(source), outcome=outcome, trust=source.trust
+            )
+
+        return await (await self._memory.get()).database.write(link_source)
+
+    @tool(read_only=False, destructive=True, idempotent=True, open_world=False)
+    async def unlink_project_source(
+        self, project_id: ProjectId, mcp_name: Server, agent_id: Agent = None
+    ) -> ProjectSourceSaved:
+        """Remove the note that a project lives at an MCP server. Nothing changes over there."""
+        owner = resolve_owner(current_call(), agent_id)
+        memory = await self._memory.get()
+        gone = await memory.database.write(lambda c: projects.unlink_source(c, owner, project_id, mcp_name))
+        return ProjectSourceSaved(source=ProjectSourceShown.model_validate(gone), outcome="unlinked", trust=gone.trust)
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
+    async def list_project_sources(
+        self,
+        project_id: Annotated[RowId | None, Field(description="Only this project")] = None,
+        mcp_name: Annotated[Name | None, Field(description="Only this MCP server")] = None,
+        limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many at most")] = 50,
+        agent_id: Agent = None,
+    ) -> ProjectSourceList:
+        """List where projects live and how the last look at each went."""
+        owner = resolve_owner(current_call(), agent_id)
+        memory = await self._memory.get()
+        found = await memory.database.read(lambda c: projects.list_sources(c, owner, project_id, mcp_name, limit + 1))
+        rows = [ProjectSourceShown.model_validate(source) for source in found[:limit]]
+        return ProjectSourceList(
+            sources=rows, more=len(found) > limit, trust=lowest_trust(*(source.trust for source in found[:limit]))
+        )
+
+    @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
+    async def update_project_source_status(
+        self,
+        project_source_id: Annotated[RowId, Field(description="The project source, by its id")],
+        last_status: Annotated[SourceStatus, Field(description="How the look at it went")],
+        last_checked_at: Annotated[
+            str | None, Field(max_length=40, description="When, as in 2026-01-31T08:00; by default now")
+        ] = None,
+        agent_id: Agent = None,
+    ) -> ProjectSourceSaved:
+        """Note how a look at a project source went."""
+        owner = resolve_owner(current_call(), agent_id)
+        zone = load_zone(self._memory.config.timezone)
+        at = now() if last_checked_at is None else start_of(last_checked_at, zone, "last_checked_at")
+        memory = await self._memory.get()
+        seen = await memory.database.write(
+            lambda c: projects.mark_source_checked(c, owner, project_source_id, last_status, at)
+        )
+        return ProjectSourceSaved(source=ProjectSourceShown.model_validate(seen), outcome="checked", trust=seen.trust)

@@ -13,24 +13,20 @@ heavy: no SQLAlchemy, no numpy. What works on the database is reached through th
 from __future__ import annotations
 
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.memory.backfill import BackfillTools
-from annabelle.servers.memory.backups import BackupTools
 from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.contacts import ContactTools
 from annabelle.servers.memory.conversations import ConversationTools
-from annabelle.servers.memory.explaining import ExplainTools
-from annabelle.servers.memory.exporting import ExportTools
+from annabelle.servers.memory.fact_history import FactHistoryTools
 from annabelle.servers.memory.facts import FactTools
-from annabelle.servers.memory.forgetting import ForgettingTools
-from annabelle.servers.memory.importing import ImportTools
-from annabelle.servers.memory.opening import Opening
+from annabelle.servers.memory.forget import ForgetTools
+from annabelle.servers.memory.lazy_memory import LazyMemory
+from annabelle.servers.memory.maintenance_tools import BackfillTools, BackupTools, StatsTools
 from annabelle.servers.memory.profile import ProfileTools
-from annabelle.servers.memory.projects import ProjectTools
+from annabelle.servers.memory.projects import ProjectSourceTools, ProjectTools
 from annabelle.servers.memory.recall import RecallTools
-from annabelle.servers.memory.sources import SourceTools
-from annabelle.servers.memory.stats import StatsTools
-from annabelle.servers.memory.tidying import TidyTools
+from annabelle.servers.memory.tidy import TidyTools
 from annabelle.servers.memory.timeline import TimelineTools
+from annabelle.servers.memory.transfer import ExportTools, ImportTools
 
 INSTRUCTIONS = (
     "What Annabelle remembers of a person: facts, conversations, their profile, contacts and projects. Look here "
@@ -41,27 +37,27 @@ INSTRUCTIONS = (
 
 def build(config: MemoryConfig | None = None) -> ToolServer:
     """The memory with all its tools, ready to serve; what is wrong with its settings is said here."""
-    return assemble(Opening(config or MemoryConfig.from_environment()))
+    return assemble(LazyMemory(config or MemoryConfig.from_environment()))
 
 
-def assemble(opening: Opening) -> ToolServer:
+def assemble(lazy_memory: LazyMemory) -> ToolServer:
     """Every group of tools on one memory, which is opened by the first call."""
     groups = [
-        FactTools(opening),
-        ExplainTools(opening),
-        TidyTools(opening),
-        RecallTools(opening),
-        ConversationTools(opening),
-        ProfileTools(opening),
-        ContactTools(opening),
-        ProjectTools(opening),
-        SourceTools(opening),
-        TimelineTools(opening),
-        StatsTools(opening),
-        ExportTools(opening),
-        ImportTools(opening),
-        BackfillTools(opening),
-        BackupTools(opening),
-        ForgettingTools(opening),
+        FactTools(lazy_memory),
+        FactHistoryTools(lazy_memory),
+        TidyTools(lazy_memory),
+        RecallTools(lazy_memory),
+        ConversationTools(lazy_memory),
+        ProfileTools(lazy_memory),
+        ContactTools(lazy_memory),
+        ProjectTools(lazy_memory),
+        ProjectSourceTools(lazy_memory),
+        TimelineTools(lazy_memory),
+        StatsTools(lazy_memory),
+        ExportTools(lazy_memory),
+        ImportTools(lazy_memory),
+        BackfillTools(lazy_memory),
+        BackupTools(lazy_memory),
+        ForgetTools(lazy_memory),
     ]
-    return ToolServer("memory", groups, instructions=INSTRUCTIONS, on_close=opening.close)
+    return ToolServer("memory", groups, instructions=INSTRUCTIONS, on_close=lazy_memory.close)

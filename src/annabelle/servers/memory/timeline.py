@@ -9,17 +9,15 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.core.memory import Trust
+from annabelle.core.trust import Trust
 from annabelle.servers.kit import Result, current_call, deferred_module, tool
-from annabelle.servers.memory.dates import span, zone_of
-from annabelle.servers.memory.opening import Opening
-from annabelle.servers.memory.ownership import owner_of
-from annabelle.servers.memory.wording import Label, shortened, trust_of
+from annabelle.servers.memory.arguments import Label, load_zone, lowest_trust, read_date_range, resolve_owner, shorten
+from annabelle.servers.memory.lazy_memory import LazyMemory
 
 if TYPE_CHECKING:
-    from annabelle.store.memory import timeline
+    from annabelle.store.memory import overview
 else:
-    timeline = deferred_module("annabelle.store.memory.timeline")
+    overview = deferred_module("annabelle.store.memory.overview")
 
 MAX_EVENTS = 200
 SHOWN_CHARACTERS = 400
@@ -27,7 +25,7 @@ SHOWN_CHARACTERS = 400
 Category = Literal["facts", "conversations", "profile_changes", "skills", "contacts", "projects"]
 
 _SKILLS = "Skills are kept by the hub: list_skills has their history."
-_TOLD = {
+_EVENT_TEXTS = {
     "learnt": "learnt",
     "superseded": "was corrected",
     "merged": "was merged with another",
@@ -51,13 +49,16 @@ class TimelineEvent(BaseModel):
     after: str | None = Field(description="What a fact was corrected to, what was answered, or what else is known")
     trust: Trust
 
-    def line(self) -> str:
+    def to_line(self) -> str:
         then = f" → {self.after}" if self.after else ""
         mark = " (untrusted)" if self.trust == "untrusted" else ""
-        return f"{self.at:%Y-%m-%d %H:%M}  {self.category} {_TOLD.get(self.what, self.what)}: {self.text}{then}{mark}"
+        return (
+            f"{self.at:%Y-%m-%d %H:%M}  {self.category} {_EVENT_TEXTS.get(self.what, self.what)}: "
+            f"{self.text}{then}{mark}"
+        )
 
 
-class Timeline(Result):
+class TimelineResult(Result):
     """What happened, oldest first."""
 
     events: list[TimelineEvent]
@@ -65,8 +66,8 @@ class Timeline(Result):
     note: str | None = None
     trust: Trust
 
-    def text(self) -> str:
-        lines = [event.line() for event in self.events] or ["Nothing happened then."]
+    def to_text(self) -> str:
+        lines = [event.to_line() for event in self.events] or ["Nothing happened then."]
         more = [f"There is more: ask again with cursor {self.next}"] if self.next else []
         return "\n".join([*lines, *more, *([self.note] if self.note else [])])
 
@@ -74,8 +75,8 @@ class Timeline(Result):
 class TimelineTools:
     """query_timeline."""
 
-    def __init__(self, opening: Opening) -> None:
-        self._opening = opening
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def query_timeline(
@@ -97,48 +98,48 @@ class TimelineTools:
         cursor: Annotated[
             str | None, Field(max_length=100, description="`next` of the answer before, to read on")
         ] = None,
-    ) -> Timeline:
+    ) -> TimelineResult:
         """Tell what happened in a time, oldest first: what was learnt and corrected, what was talked about, which
         contacts, projects and parts of the profile changed. For questions like "what did I do last week?"."""
-        owner = owner_of(current_call(), agent_id)
-        zone = zone_of(self._opening.config.timezone)
-        since, until = span(date_from, date_to, zone)
+        owner = resolve_owner(current_call(), agent_id)
+        zone = load_zone(self._memory.config.timezone)
+        since, until = read_date_range(date_from, date_to, zone)
         assert since is not None
-        after = None if cursor is None else _spot(cursor)
-        library = await self._opening.library()
-        asked = set(categories or timeline.CATEGORIES)
-        wanted: list[timeline.Category] = [one for one in timeline.CATEGORIES if one in asked]
-        part = timeline.Span(since, until, wanted, query or None)
-        found = await library.database.read(lambda c: timeline.read(c, owner, part, limit + 1, after))
-        events = [_event(event, zone) for event in found[:limit]]
-        return Timeline(
+        after = None if cursor is None else _parse_cursor(cursor)
+        memory = await self._memory.get()
+        asked = set(categories or overview.TIMELINE_CATEGORIES)
+        wanted: list[overview.TimelineCategory] = [one for one in overview.TIMELINE_CATEGORIES if one in asked]
+        part = overview.TimelineQuery(since, until, wanted, query or None)
+        found = await memory.database.read(lambda c: overview.read_timeline(c, owner, part, limit + 1, after))
+        events = [_to_event(event, zone) for event in found[:limit]]
+        return TimelineResult(
             events=events,
-            next=_cursor(found[limit - 1].spot) if len(found) > limit else None,
+            next=_format_cursor(found[limit - 1].position) if len(found) > limit else None,
             note=_SKILLS if "skills" in asked else None,
-            trust=trust_of(*(event.trust for event in events)),
+            trust=lowest_trust(*(event.trust for event in events)),
         )
 
 
-def _event(event: timeline.Event, zone: ZoneInfo) -> TimelineEvent:
+def _to_event(event: overview.MemoryTimelineEvent, zone: ZoneInfo) -> TimelineEvent:
     return TimelineEvent(
-        at=event.spot.at.astimezone(zone),
+        at=event.position.at.astimezone(zone),
         category=event.category,
         what=event.what,
-        id=event.spot.id,
-        text=shortened(event.text, SHOWN_CHARACTERS),
-        after=None if event.after is None else shortened(event.after, SHOWN_CHARACTERS),
+        id=event.position.id,
+        text=shorten(event.text, SHOWN_CHARACTERS),
+        after=None if event.after is None else shorten(event.after, SHOWN_CHARACTERS),
         trust=event.trust,
     )
 
 
-def _cursor(spot: timeline.Spot) -> str:
+def _format_cursor(spot: overview.TimelinePosition) -> str:
     return f"{spot.at.isoformat()}_{spot.lane}_{spot.id}"
 
 
-def _spot(cursor: str) -> timeline.Spot:
+def _parse_cursor(cursor: str) -> overview.TimelinePosition:
     try:
         at, lane, row_id = cursor.split("_")
-        return timeline.Spot(datetime.fromisoformat(at).astimezone(UTC), int(lane), int(row_id))
+        return overview.TimelinePosition(datetime.fromisoformat(at).astimezone(UTC), int(lane), int(row_id))
     except (ValueError, OverflowError) as error:
         raise InvalidArguments(
             "cursor is not one of query_timeline's.", hint="Give `next` of the answer before.", field="cursor"

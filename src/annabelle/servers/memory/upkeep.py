@@ -15,14 +15,14 @@ from sqlalchemy import Connection, exists, select
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import now
 from annabelle.embeddings import EmbeddingsUnavailable
-from annabelle.servers.memory.backups import made_at
 from annabelle.servers.memory.config import MemoryConfig
-from annabelle.servers.memory.reembedding import Reembedding
+from annabelle.servers.memory.vector_backfill import VectorBackfill
 from annabelle.store import backup
+from annabelle.store.backup import backup_time
 from annabelle.store.database import Database
+from annabelle.store.engine import list_backups
 from annabelle.store.memory.migrations import NEWEST
 from annabelle.store.memory.tables import contacts, conversations, facts, profiles, projects
-from annabelle.store.trouble import backups_of
 
 _log = logging.getLogger(__name__)
 
@@ -30,29 +30,29 @@ EVERY_SECONDS = 300.0
 BATCH = 100
 
 
-class Upkeep:
+class MemoryUpkeep:
     """Runs from the opening of a memory to its closing. Nothing it fails at stops a call."""
 
-    def __init__(self, config: MemoryConfig, database: Database, reembedding: Reembedding) -> None:
+    def __init__(self, config: MemoryConfig, database: Database, reembedding: VectorBackfill) -> None:
         self._config, self._database, self._reembedding = config, database, reembedding
         self._copying = asyncio.Lock()
         self._copied_at: float | None = None
         self._woken = asyncio.Event()
-        self._looked = asyncio.Event()
+        self._done = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._said: str | None = None
+        self._last_warning: str | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name="memory-upkeep")
 
-    def wake(self) -> None:
+    def run_now(self) -> None:
         """Look now instead of in some minutes."""
-        self._looked.clear()
+        self._done.clear()
         self._woken.set()
 
-    async def looked(self) -> None:
+    async def wait_until_done(self) -> None:
         """Return when everything was looked after since the opening, or since the last `wake`."""
-        await self._looked.wait()
+        await self._done.wait()
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -62,31 +62,31 @@ class Upkeep:
 
     async def _run(self) -> None:
         while True:
-            await self._tried(self.back_up_if_due)
-            await self._tried(self._embed_what_is_missing)
+            await self._try(self.back_up_if_due)
+            await self._try(self._embed_missing)
             if not self._woken.is_set():  # not woken while it looked
-                self._looked.set()
+                self._done.set()
             # Not wait_for: on Python 3.11 it loses a cancellation that comes right after the wake.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_SECONDS):
                     await self._woken.wait()
             self._woken.clear()
 
-    async def _tried(self, work: Callable[[], Awaitable[object]]) -> None:
+    async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
         try:
             await work()
         except EmbeddingsUnavailable as error:
             _log.debug("vectors are made later: %s", error.message)
         except AnnabelleError as error:
-            if error.message != self._said:  # once, not every few minutes
-                self._said = error.message
+            if error.message != self._last_warning:  # once, not every few minutes
+                self._last_warning = error.message
                 _log.warning("%s %s", error.message, error.hint or "")
         except Exception:  # noqa: BLE001  the edge of a task that nobody waits for
             _log.exception("upkeep failed")
 
-    async def _embed_what_is_missing(self) -> None:
+    async def _embed_missing(self) -> None:
         total = 0
-        while done := await self._reembedding.batch(BATCH):
+        while done := await self._reembedding.embed_batch(BATCH):
             total += done
             await asyncio.sleep(0)  # calls come first
         if total:
@@ -98,7 +98,7 @@ class Upkeep:
         if config.database_url is not None or config.backup_hours <= 0:
             return None
         async with self._copying:
-            if not await self._database.read(holds_anything):
+            if not await self._database.read(has_rows):
                 return None
             age = None if self._copied_at is None else (time.monotonic() - self._copied_at) / 3600
             made = await asyncio.to_thread(back_up_if_due, config, now(), age)
@@ -107,7 +107,7 @@ class Upkeep:
             return made
 
 
-def holds_anything(connection: Connection) -> bool:
+def has_rows(connection: Connection) -> bool:
     """Whether there is something to lose. A copy of an empty memory would only put the first real one off."""
     tables = (facts, conversations, profiles, contacts, projects)
     return any(connection.execute(select(exists().select_from(table))).scalar() for table in tables)
@@ -116,8 +116,8 @@ def holds_anything(connection: Connection) -> bool:
 def back_up_if_due(config: MemoryConfig, at: datetime, age_hours: float | None = None) -> Path | None:
     """The copy that was made of the file, if one was due at this moment; `age_hours` of what this process copied."""
     file, folder = config.file, config.backups
-    found = backups_of(file, folder)
-    last = made_at(found[-1]) if found else None
+    found = list_backups(file, folder)
+    last = backup_time(found[-1]) if found else None
     if last is not None and last > at:
         # The clock was set back. What this process knows decides, and the copy is dated behind the last one: the
         # newest by its name is the one that is restored, and the one that is kept.

@@ -4,18 +4,98 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.messages import now
-from annabelle.servers.kit import tool
+from annabelle.servers.kit import Result, tool
 from annabelle.servers.kit.overflow import Overflow
-from annabelle.servers.kit.paging import page_of
-from annabelle.servers.notes.note_file import Note, clean_tag, read_note
-from annabelle.servers.notes.note_results import NoteHit, NoteHits, NoteKept, NoteLine, NoteList, NoteShown
-from annabelle.servers.notes.shelf import NOTES, Hand, Paper, Shelf
+from annabelle.servers.kit.pagination import get_page
+from annabelle.servers.notes.markdown import Note, clean_tag, parse_note
+from annabelle.servers.notes.notes_folder import NOTES, LockedNotes, MarkdownFile, NotesFolder
+
+
+class NoteLine(BaseModel):
+    """A note in a list."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    title: str
+    tags: list[str]
+    path: str
+    updated: datetime
+
+    def to_text(self) -> str:
+        tags = f" [{', '.join(self.tags)}]" if self.tags else ""
+        return f"{self.id}: {self.title}{tags} ({self.updated:%Y-%m-%d})"
+
+
+class NoteShown(Result):
+    """A note with its text."""
+
+    id: str
+    title: str
+    tags: list[str]
+    path: str
+    created: datetime | None = None
+    updated: datetime
+    content: str
+    rest: str | None = Field(default=None, description="File with the whole text, when it is too long to show")
+
+    def to_text(self) -> str:
+        tags = f" [{', '.join(self.tags)}]" if self.tags else ""
+        cut = f"\n[Cut; the whole text is in {self.rest}]" if self.rest else ""
+        return f"{self.title}{tags} ({self.path})\n\n{self.content}{cut}"
+
+
+class NoteSaved(Result):
+    """What became of a note."""
+
+    id: str
+    title: str
+    path: str
+    message: str
+    backup: str | None = Field(default=None, description="Where the text before is kept for some days")
+
+    def to_text(self) -> str:
+        return self.message
+
+
+class NoteList(Result):
+    """Notes, the newest first."""
+
+    notes: list[NoteLine]
+    total: int
+    next_page: str | None = None
+
+    def to_text(self) -> str:
+        lines = [note.to_text() for note in self.notes] or ["No notes."]
+        return "\n".join([*lines, *([f"[more: page_token {self.next_page}]"] if self.next_page else [])])
+
+
+class NoteHit(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    title: str
+    path: str
+    lines: list[str] = Field(description="Where it stands, as number: text")
+
+
+class NoteHits(Result):
+    """Notes in which words were found."""
+
+    hits: list[NoteHit]
+    more: int = 0
+
+    def to_text(self) -> str:
+        found = [f"{hit.id}: {hit.title}\n" + "\n".join(f"  {line}" for line in hit.lines) for hit in self.hits]
+        return "\n".join([*(found or ["Nothing was found."]), *([f"[{self.more} more notes]"] if self.more else [])])
+
 
 _SHOWN_CHARS = 20_000
 _EXCERPT = 160
@@ -31,27 +111,27 @@ PageToken = Annotated[str | None, Field(max_length=40, description="From the pag
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundNote:
     """A note and the file it is in."""
 
     note: Note
-    paper: Paper
+    file: MarkdownFile
 
-    def line(self) -> NoteLine:
+    def to_line(self) -> NoteLine:
         return NoteLine(
             id=self.note.id,
             title=self.note.title,
             tags=list(self.note.tags),
-            path=self.paper.path,
-            updated=self.paper.modified,
+            path=self.file.path,
+            updated=self.file.modified,
         )
 
 
-class Notes:
+class NoteTools:
     """create_note, get_note, update_note, delete_note, list_notes and search_notes."""
 
-    def __init__(self, shelf: Shelf, overflow: Overflow) -> None:
-        self._shelf, self._overflow = shelf, overflow
+    def __init__(self, folder: NotesFolder, overflow: Overflow) -> None:
+        self._folder, self._overflow = folder, overflow
 
     @tool(read_only=False, destructive=False, idempotent=False, open_world=False)
     async def create_note(
@@ -59,19 +139,21 @@ class Notes:
         title: Title,
         content: Content = "",
         tags: Annotated[Tags | None, Field(description="Words to find it by")] = None,
-    ) -> NoteKept:
+    ) -> NoteSaved:
         """Write a new note. It becomes a Markdown file in Notes/ of the workspace."""
-        called = _title(title)
-        note = Note(f"n-{secrets.token_hex(5)}", called, content, _tags(tags), now())
-        path = await self._shelf.perform(called, lambda hand: hand.add(NOTES, called, note.write()))
-        return NoteKept(id=note.id, title=called, path=path, message=f"The note {note.id} is in {path}.")
+        called = _clean_title(title)
+        note = Note(f"n-{secrets.token_hex(5)}", called, content, _clean_tags(tags), now())
+        path = await self._folder.run_locked(called, lambda hand: hand.add(NOTES, called, note.to_markdown()))
+        return NoteSaved(id=note.id, title=called, path=path, message=f"The note {note.id} is in {path}.")
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def get_note(self, note: Which) -> NoteShown:
         """Read a note."""
-        found = await self._shelf.perform(note, lambda hand: find(hand, note))
-        shown = await self._overflow.show(found.note.body, _SHOWN_CHARS, "note.md")
-        return NoteShown(**found.line().model_dump(), created=found.note.created, content=shown.text, rest=shown.rest)
+        found = await self._folder.run_locked(note, lambda hand: find_note(hand, note))
+        shown = await self._overflow.show_text(found.note.body, _SHOWN_CHARS, "note.md")
+        return NoteShown(
+            **found.to_line().model_dump(), created=found.note.created, content=shown.text, rest=shown.rest
+        )
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=False)
     async def update_note(
@@ -83,42 +165,42 @@ class Notes:
         ] = "append",
         title: Annotated[Title | None, Field(description="New title; the file keeps its name")] = None,
         tags: Annotated[Tags | None, Field(description="New tags, in place of the old ones")] = None,
-    ) -> NoteKept:
+    ) -> NoteSaved:
         """Add to a note, or replace its text, title or tags. The text before is kept in temp/backups for some days."""
         if content is None and title is None and tags is None:
             raise InvalidArguments("Nothing is to be changed.", hint="Give content, title or tags.", field="content")
 
-        def work(hand: Hand) -> NoteKept:
-            found = find(hand, note)
+        def update(hand: LockedNotes) -> NoteSaved:
+            found = find_note(hand, note)
             old = found.note
-            body = old.body if content is None else content if mode == "replace" else _joined(old.body, content)
-            new = old.changed(
+            body = old.body if content is None else content if mode == "replace" else _append_text(old.body, content)
+            new = old.with_changes(
                 body=body,
-                title=old.title if title is None else _title(title),
-                tags=old.tags if tags is None else _tags(tags),
+                title=old.title if title is None else _clean_title(title),
+                tags=old.tags if tags is None else _clean_tags(tags),
             )
             if new == old:
                 message = f"The note {old.id} already says so."
-                return NoteKept(id=old.id, title=old.title, path=found.paper.path, message=message)
-            backup = hand.replace(found.paper, new.write())
+                return NoteSaved(id=old.id, title=old.title, path=found.file.path, message=message)
+            backup = hand.replace(found.file, new.to_markdown())
             message = f"The note {new.id} is changed. The text before is kept as {backup}."
-            return NoteKept(id=new.id, title=new.title, path=found.paper.path, message=message, backup=backup)
+            return NoteSaved(id=new.id, title=new.title, path=found.file.path, message=message, backup=backup)
 
-        return await self._shelf.perform(note, work)
+        return await self._folder.run_locked(note, update)
 
     @tool(read_only=False, destructive=True, idempotent=False, open_world=False)
-    async def delete_note(self, note: Which) -> NoteKept:
+    async def delete_note(self, note: Which) -> NoteSaved:
         """Delete a note. Its file is kept in temp/trash for some days; moving it back undoes this."""
 
-        def work(hand: Hand) -> NoteKept:
-            found = find(hand, note)
-            trash = hand.discard(found.paper)
-            message = f"The note {found.note.title!r} is deleted. To undo, move {trash} back to {found.paper.path}."
-            return NoteKept(
-                id=found.note.id, title=found.note.title, path=found.paper.path, message=message, backup=trash
+        def delete(hand: LockedNotes) -> NoteSaved:
+            found = find_note(hand, note)
+            trash = hand.discard(found.file)
+            message = f"The note {found.note.title!r} is deleted. To undo, move {trash} back to {found.file.path}."
+            return NoteSaved(
+                id=found.note.id, title=found.note.title, path=found.file.path, message=message, backup=trash
             )
 
-        return await self._shelf.perform(note, work)
+        return await self._folder.run_locked(note, delete)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def list_notes(
@@ -130,12 +212,12 @@ class Notes:
     ) -> NoteList:
         """List notes, the newest first."""
         wanted, words = clean_tag(tag), query.strip().casefold()
-        found = await self._shelf.perform("Notes", everything)
+        found = await self._folder.run_locked("Notes", read_all_notes)
         fitting = [
             one for one in found if (not wanted or wanted in one.note.tags) and words in one.note.title.casefold()
         ]
-        page = page_of(fitting, page_token, limit)
-        return NoteList(notes=[one.line() for one in page.items], total=len(fitting), next_page=page.next_page)
+        page = get_page(fitting, page_token, limit)
+        return NoteList(notes=[one.to_line() for one in page.items], total=len(fitting), next_page=page.next_page)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
     async def search_notes(
@@ -147,28 +229,28 @@ class Notes:
         words = query.casefold().split()
         if not words:
             raise InvalidArguments("There is nothing to search for.", field="query")
-        found = await self._shelf.perform("Notes", everything)
-        hits = [hit for one in found if (hit := _hit(one, words)) is not None]
+        found = await self._folder.run_locked("Notes", read_all_notes)
+        hits = [hit for one in found if (hit := _match_note(one, words)) is not None]
         return NoteHits(hits=hits[:limit], more=max(0, len(hits) - limit))
 
 
-def everything(hand: Hand) -> list[Found]:
+def read_all_notes(hand: LockedNotes) -> list[FoundNote]:
     """Every note there is, the newest first."""
-    return [Found(read_note(paper), paper) for paper in hand.papers(NOTES)]
+    return [FoundNote(parse_note(paper), paper) for paper in hand.read_files(NOTES)]
 
 
-def find(hand: Hand, which: str) -> Found:
+def find_note(hand: LockedNotes, which: str) -> FoundNote:
     """The note somebody means; several of one title are named, not guessed at."""
-    notes = everything(hand)
+    notes = read_all_notes(hand)
     wanted = which.strip()
     by_id = [one for one in notes if one.note.id == wanted]
-    by_path = [one for one in notes if wanted in (one.paper.path, one.paper.name)]
+    by_path = [one for one in notes if wanted in (one.file.path, one.file.name)]
     by_title = [one for one in notes if one.note.title.casefold() == wanted.casefold()]
     for found in (by_id, by_path, by_title):
         if len(found) == 1:
             return found[0]
         if found:
-            names = "; ".join(f"{one.paper.path} ({one.note.id})" for one in found[:5])
+            names = "; ".join(f"{one.file.path} ({one.note.id})" for one in found[:5])
             raise Conflict(
                 f"Several notes are called {wanted[:80]!r}.", hint=f"Name one by path: {names}.", field="note"
             )
@@ -177,7 +259,7 @@ def find(hand: Hand, which: str) -> Found:
     )
 
 
-def _hit(one: Found, words: list[str]) -> NoteHit | None:
+def _match_note(one: FoundNote, words: list[str]) -> NoteHit | None:
     lines = one.note.body.split("\n")
     whole = f"{one.note.title}\n{' '.join(one.note.tags)}\n{one.note.body}".casefold()
     if not all(word in whole for word in words):
@@ -187,18 +269,18 @@ def _hit(one: Found, words: list[str]) -> NoteHit | None:
         for number, line in enumerate(lines, start=1)
         if any(word in line.casefold() for word in words)
     ]
-    return NoteHit(id=one.note.id, title=one.note.title, path=one.paper.path, lines=places[:_HITS_PER_NOTE])
+    return NoteHit(id=one.note.id, title=one.note.title, path=one.file.path, lines=places[:_HITS_PER_NOTE])
 
 
-def _joined(body: str, more: str) -> str:
+def _append_text(body: str, more: str) -> str:
     return f"{body.rstrip()}\n\n{more}" if body.strip() else more
 
 
-def _tags(words: list[str] | None) -> tuple[str, ...]:
+def _clean_tags(words: list[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for word in words or () if (tag := clean_tag(word))))
 
 
-def _title(text: str) -> str:
+def _clean_title(text: str) -> str:
     title = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     if not title:
         raise InvalidArguments("The title is empty.", field="title")

@@ -6,9 +6,9 @@ from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.workspace import Workspace
 from annabelle.servers.kit.overflow import Overflow
-from annabelle.servers.notes.notes import Notes
-from annabelle.servers.notes.shelf import Shelf
-from annabelle.servers.notes.todos import Todos
+from annabelle.servers.notes.notes import NoteTools
+from annabelle.servers.notes.notes_folder import NotesFolder
+from annabelle.servers.notes.todos import TodoTools
 
 INSTRUCTIONS = (
     "Notes and to-do lists of the user, kept as Markdown in Notes/ of the workspace, where people edit them too. What "
@@ -19,6 +19,6 @@ INSTRUCTIONS = (
 def build(config: FilesConfig | None = None) -> ToolServer:
     """All tools for notes and lists, ready to serve."""
     config = config or FilesConfig.from_environment()
-    shelf = Shelf(config)
-    groups = [Notes(shelf, Overflow(Workspace(config))), Todos(shelf)]
+    folder = NotesFolder(config)
+    groups = [NoteTools(folder, Overflow(Workspace(config))), TodoTools(folder)]
     return ToolServer("notes", groups, instructions=INSTRUCTIONS)

@@ -1,4 +1,6 @@
-"""Runs `op`: an argument list, never a shell; little environment, bounded time and output."""
+"""Runs `op`: checked arguments and never a shell, little environment, bounded time and output, errors as our own
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +9,110 @@ import contextlib
 import json
 import logging
 import os
+import re
 import shutil
 import signal
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import anyio
 from pydantic import TypeAdapter, ValidationError
 
-from annabelle.core.errors import ToolTimeout, Unavailable
-from annabelle.servers.onepassword.config import OnePasswordConfig
-from annabelle.servers.onepassword.trouble import NOT_SIGNED_IN, SIGN_IN, trouble_of
+from annabelle.core.errors import (
+    AnnabelleError,
+    InvalidArguments,
+    NotAllowed,
+    NotFound,
+    RetryByModel,
+    ToolTimeout,
+    TooManyRequests,
+    Unavailable,
+)
+from annabelle.servers.kit import own_settings
+
+NOT_SIGNED_IN = "1Password is not connected."
+SIGN_IN = "Run: op signin, or set a service account: annabelle config set OP_SERVICE_ACCOUNT_TOKEN"
+
+_SIGNED_OUT = (
+    "not currently signed in",
+    "not signed in",
+    "no account",
+    "no accounts",
+    "sign in",
+    "session expired",
+    "invalid token",
+    "unauthorized",
+    "authentication required",
+    "deserialize service account",
+    "service account token",
+    "authorization prompt",
+)
+_UNKNOWN = (
+    "isn't an item",
+    "isn't a vault",
+    "isn't a field",
+    "isn't a section",
+    "could not find",
+    "couldn't find",
+    "not found",
+    "no item",
+    "does not have a field",
+    "doesn't have a field",
+    "could not resolve",
+)
+
+
+def translate_error(complaint: str) -> AnnabelleError:
+    """The error for what the command printed when it failed."""
+    said = complaint.lower().replace("’", "'")
+    if "rate limit" in said or "too many requests" in said:
+        return TooManyRequests("1Password allows no more requests for now.", hint="Try again later.", retry_after=60.0)
+    if "more than one" in said:
+        return RetryByModel("More than one item has this name.", hint="Name the vault too, or use the item's id.")
+    if "permission" in said or "forbidden" in said:
+        return NotAllowed("This account of 1Password may not see that.", hint="Its vaults: onepassword_list_vaults.")
+    if any(words in said for words in _UNKNOWN):
+        return NotFound(
+            "1Password has no vault, item or field of this name.",
+            hint="Look with onepassword_list_vaults and onepassword_list_items.",
+        )
+    if any(words in said for words in _SIGNED_OUT):
+        return Unavailable(NOT_SIGNED_IN, hint=SIGN_IN)
+    return Unavailable("1Password could not do it.", hint="Run it by hand to see why: op vault list")
+
+
+@dataclass(frozen=True, slots=True)
+class OnePasswordConfig:
+    """Read once at the start. `environment` is all the command gets to see of ours."""
+
+    program: Path | None = None
+    environment: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    seconds: float = 20.0
+    handle_seconds: float = 600.0
+
+    @classmethod
+    def from_environment(cls) -> OnePasswordConfig:
+        settings = own_settings()
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        if settings.op_service_account_token is not None:
+            environment["OP_SERVICE_ACCOUNT_TOKEN"] = settings.op_service_account_token.get_secret_value()
+        program = settings.op_path.expanduser() if settings.op_path is not None else None
+        return cls(program=program, environment=environment)
+
+    @property
+    def has_token(self) -> bool:
+        return "OP_SERVICE_ACCOUNT_TOKEN" in self.environment
+
 
 T = TypeVar("T")
 
 MAX_OUTPUT_BYTES = 8_000_000
 _MAX_COMPLAINT_BYTES = 20_000
-_AT_ONCE = 4
-_BURY_SECONDS = 5.0
+_MAX_PARALLEL = 4
+_KILL_SECONDS = 5.0
 _NOT_INSTALLED = "The 1Password command op is not installed."
 _INSTALL = "Install it as https://developer.1password.com/docs/cli/get-started says, or set OP_PATH to it."
 
@@ -35,23 +124,23 @@ class OpCommand:
 
     def __init__(self, config: OnePasswordConfig) -> None:
         self._config = config
-        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._semaphore = asyncio.Semaphore(_MAX_PARALLEL)
 
-    async def missing(self) -> str | None:
+    async def describe_missing(self) -> str | None:
         """What is not there yet, with what to do; no request goes out to find it."""
-        if self._program() is None:
+        if self._find_program() is None:
             return f"{_NOT_INSTALLED} {_INSTALL}"
         if self._config.has_token:
             return None
         try:
-            accounts = await self.json(TypeAdapter(list[object]), "account", "list")
+            accounts = await self.run_json(TypeAdapter(list[object]), "account", "list")
         except (Unavailable, ToolTimeout) as error:
             return f"{error.message} {error.hint or ''}".strip()
         return None if accounts else f"{NOT_SIGNED_IN} {SIGN_IN}"
 
-    async def json(self, shape: TypeAdapter[T], *arguments: str) -> T:
+    async def run_json(self, shape: TypeAdapter[T], *arguments: str) -> T:
         """What the command answers, checked: it is another program, and may be a newer one than this knows."""
-        output = await self.text(*arguments, "--format=json")
+        output = await self.run_text(*arguments, "--format=json")
         try:
             return shape.validate_python(json.loads(output))
         except (ValidationError, ValueError, RecursionError):
@@ -60,12 +149,12 @@ class OpCommand:
                 "1Password answered in a way that is not understood.", hint="Is op up to date? Run: op update"
             ) from None
 
-    async def text(self, *arguments: str) -> str:
+    async def run_text(self, *arguments: str) -> str:
         """The output of one run, or the reason why there is none."""
-        program = self._program()
+        program = self._find_program()
         if program is None:
             raise Unavailable(_NOT_INSTALLED, hint=_INSTALL)
-        async with self._gate:
+        async with self._semaphore:
             try:
                 async with asyncio.timeout(self._config.seconds):
                     code, output, complaint = await self._run(program, arguments)
@@ -76,7 +165,7 @@ class OpCommand:
                 ) from None
         if code != 0:
             _log.info("op %s ended with %d", " ".join(arguments[:2]), code)
-            raise trouble_of(complaint)
+            raise translate_error(complaint)
         return output
 
     async def _run(self, program: str, arguments: tuple[str, ...]) -> tuple[int, str, str]:
@@ -99,23 +188,23 @@ class OpCommand:
         assert process.stderr is not None
         try:
             output, complaint = await asyncio.gather(
-                _bounded(process.stdout, MAX_OUTPUT_BYTES), _bounded(process.stderr, _MAX_COMPLAINT_BYTES)
+                _read_bounded(process.stdout, MAX_OUTPUT_BYTES), _read_bounded(process.stderr, _MAX_COMPLAINT_BYTES)
             )
             if output is None:
                 raise Unavailable("1Password gave more than can be read at once.", hint="Ask for less.")
             code = await process.wait()
         finally:
-            await _bury(process)
+            await _kill_process(process)
         return code, output.decode(errors="replace"), (complaint or b"").decode(errors="replace")
 
-    def _program(self) -> str | None:
+    def _find_program(self) -> str | None:
         named = self._config.program
         if named is not None:
             return str(named) if os.access(named, os.X_OK) and named.is_file() else None
         return shutil.which("op", path=self._config.environment.get("PATH", os.defpath))
 
 
-async def _bounded(stream: asyncio.StreamReader, most: int) -> bytes | None:
+async def _read_bounded(stream: asyncio.StreamReader, most: int) -> bytes | None:
     """All of it, or None when it is more than that."""
     blob = bytearray()
     while piece := await stream.read(65536):
@@ -125,12 +214,67 @@ async def _bounded(stream: asyncio.StreamReader, most: int) -> bytes | None:
     return bytes(blob)
 
 
-async def _bury(process: asyncio.subprocess.Process) -> None:
+async def _kill_process(process: asyncio.subprocess.Process) -> None:
     """A command that did not end by itself is ended, with whatever it started."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     # The SDK's scopes cancel every wait inside, again and again; a process without a waiter would stay a zombie.
-    with anyio.move_on_after(_BURY_SECONDS, shield=True):
+    with anyio.move_on_after(_KILL_SECONDS, shield=True):
         await process.wait()
+
+
+CATEGORIES = (
+    "API Credential", "Bank Account", "Credit Card", "Crypto Wallet", "Database", "Document", "Driver License",
+    "Email Account", "Identity", "Login", "Medical Record", "Membership", "Outdoor License", "Passport", "Password",
+    "Reward Program", "Secure Note", "Server", "Social Security Number", "Software License", "SSH Key",
+    "Wireless Router",
+)  # fmt: skip
+_BY_KEY = {name.lower(): name for name in CATEGORIES}
+_REFERENCE = re.compile(r"op://[^/?]+(?:/[^/?]+){2,3}(?:\?[a-z-]+=[a-z]+)?")
+
+
+def check_name(text: str, field: str) -> str:
+    """A vault or item as it is given to the command."""
+    name = text.strip()
+    if not name:
+        raise InvalidArguments(f"{field} is empty.", field=field)
+    if name.startswith("-"):
+        raise InvalidArguments(
+            f"{field} begins with a dash, which the 1Password command reads as an option.",
+            hint="Use the id instead.",
+            field=field,
+        )
+    _refuse_control(name, field)
+    return name
+
+
+def check_reference(text: str) -> str:
+    reference = text.strip()
+    _refuse_control(reference, "reference")
+    if not _REFERENCE.fullmatch(reference):
+        raise InvalidArguments(
+            "The reference is not one of 1Password.",
+            hint="It reads op://vault/item/field or op://vault/item/section/field.",
+            field="reference",
+        )
+    return reference
+
+
+def check_categories(names: Iterable[str]) -> list[str]:
+    """As the command spells them; SECURE_NOTE and secure-note are understood too."""
+    chosen: list[str] = []
+    for name in names:
+        known = _BY_KEY.get(re.sub(r"[\s_-]+", " ", name.strip()).lower())
+        if known is None:
+            raise InvalidArguments(
+                "There is no such category.", hint=f"There are {', '.join(CATEGORIES)}.", field="categories"
+            )
+        chosen.append(known)
+    return list(dict.fromkeys(chosen))
+
+
+def _refuse_control(text: str, field: str) -> None:
+    if any(unicodedata.category(sign) in ("Cc", "Cs") for sign in text):
+        raise InvalidArguments(f"{field} has characters that no name has.", field=field)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.onepassword.browsing import Browsing
-from annabelle.servers.onepassword.command import OpCommand
-from annabelle.servers.onepassword.config import OnePasswordConfig
-from annabelle.servers.onepassword.handles import Handles
-from annabelle.servers.onepassword.reading import Reading
+from annabelle.servers.onepassword.command import OnePasswordConfig, OpCommand
+from annabelle.servers.onepassword.op_items import SecretHandles
+from annabelle.servers.onepassword.vaults import VaultItemTools, VaultListTools
 
 INSTRUCTIONS = (
     "The user's 1Password vaults, to read only. Secrets come as handles (secret://…), never as values: give a handle "
@@ -19,5 +17,5 @@ def build(config: OnePasswordConfig | None = None) -> ToolServer:
     """The server with all its tools. Nothing is run before a tool needs it."""
     config = config or OnePasswordConfig.from_environment()
     command = OpCommand(config)
-    groups = [Browsing(command), Reading(command, Handles(seconds=config.handle_seconds))]
-    return ToolServer("onepassword", groups, instructions=INSTRUCTIONS, readiness=command.missing)
+    groups = [VaultListTools(command), VaultItemTools(command, SecretHandles(seconds=config.handle_seconds))]
+    return ToolServer("onepassword", groups, instructions=INSTRUCTIONS, readiness=command.describe_missing)

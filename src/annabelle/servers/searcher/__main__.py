@@ -2,14 +2,14 @@
 
 from annabelle.servers.kit import run_listed
 from annabelle.servers.searcher.config import SearcherConfig
-from annabelle.servers.searcher.providers.chain import Chain
+from annabelle.servers.searcher.provider_chain import ProviderChain
 
 
 def main() -> None:
     run_listed(
         "annabelle.servers.searcher",
         SearcherConfig.from_environment,
-        readiness=lambda config: Chain.of(config).missing,
+        readiness=lambda config: ProviderChain.from_config(config).missing,
     )
 
 

@@ -9,7 +9,7 @@ from annabelle.core.errors import ConfigMistake
 from annabelle.core.settings import Settings
 from annabelle.servers.kit import own_settings
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.net.addresses import Exceptions
+from annabelle.servers.kit.host_access import AllowedPrivateHosts
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,17 @@ class SearcherConfig:
     searxng_url: str = field(default="", repr=False)
     """May hold a user name and password."""
     without_key: bool = True
-    private_hosts: Exceptions = field(default_factory=Exceptions)
+    private_hosts: AllowedPrivateHosts = field(default_factory=AllowedPrivateHosts)
     max_length: int = 20_000
     max_bytes: int = 10_000_000
     robots: bool = True
 
     @classmethod
     def from_environment(cls) -> SearcherConfig:
-        return cls.of(own_settings(), FilesConfig.from_environment())
+        return cls.from_settings(own_settings(), FilesConfig.from_environment())
 
     @classmethod
-    def of(cls, settings: Settings, files: FilesConfig) -> SearcherConfig:
+    def from_settings(cls, settings: Settings, files: FilesConfig) -> SearcherConfig:
         key = settings.brave_api_key
         return cls(
             files=files,
@@ -42,7 +42,7 @@ class SearcherConfig:
             brave_spacing=settings.brave_rate_limit_ms / 1000,
             searxng_url=_web_address(settings.searxng_url, "SEARXNG_URL"),
             without_key=settings.search_without_key,
-            private_hosts=Exceptions.parse(settings.private_hosts_allowed),
+            private_hosts=AllowedPrivateHosts.parse(settings.private_hosts_allowed),
             max_length=settings.web_fetch_max_length,
             max_bytes=settings.web_fetch_max_bytes,
             robots=settings.web_fetch_robots,

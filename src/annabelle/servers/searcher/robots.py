@@ -1,17 +1,92 @@
-"""What a site asks programs not to read (robots.txt), remembered for an hour."""
+"""Checks addresses against their site's robots.txt (RFC 9309), cached for an hour."""
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from annabelle.core.errors import NotAllowed, Unavailable
 from annabelle.servers.kit import in_thread
-from annabelle.servers.kit.net.addresses import printable_host
-from annabelle.servers.searcher.robots_rules import RobotsRules
+from annabelle.servers.kit.host_access import printable_host
+
+MAX_RULES = 5_000
+_MAX_PATTERN = 2_000
+_MAX_PATH = 4_000
+"""What is judged of a path: a site that redirects to a longer one could keep thousands of rules busy for seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRule:
+    """One line: a pattern of paths, and whether it opens or closes them."""
+
+    pattern: str
+    allow: bool
+
+    def fits(self, path: str) -> bool:
+        ends = self.pattern.endswith("$")
+        first, *others = self.pattern.removesuffix("$").split("*")
+        if not path.startswith(first):
+            return False
+        if not others:
+            return not ends or len(path) == len(first)
+        here = len(first)
+        *middle, last = others
+        for piece in middle:
+            found = path.find(piece, here)
+            if found < 0:
+                return False
+            here = found + len(piece)
+        return path.endswith(last) and len(path) - len(last) >= here if ends else path.find(last, here) >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsRules:
+    """What a site says to one agent; without rules everything is open."""
+
+    rules: tuple[RobotsRule, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, agent: str) -> RobotsRules:
+        """The rules of all groups that name the agent; of those for everyone if none does."""
+        ours: list[RobotsRule] = []
+        everyones: list[RobotsRule] = []
+        named = False
+        targets: list[list[RobotsRule]] = []
+        in_rules = False
+        for key, value in _lines(text):
+            if key == "user-agent":
+                if in_rules:
+                    targets, in_rules = [], False
+                product = value.partition("/")[0].strip().lower()
+                if product == agent.lower():
+                    named = True
+                    targets.append(ours)
+                elif product == "*":
+                    targets.append(everyones)
+            elif key in ("allow", "disallow"):
+                in_rules = True
+                for rules in targets:
+                    if value and len(rules) < MAX_RULES:
+                        rules.append(RobotsRule(unquote(value[:_MAX_PATTERN]), key == "allow"))
+        return cls(tuple(ours if named else everyones))
+
+    def open_to(self, url: str) -> bool:
+        parts = urlsplit(url)
+        path = unquote(f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}")[:_MAX_PATH]
+        fitting = [rule for rule in self.rules if rule.fits(path)]
+        # Of two that are equally long the open one counts.
+        return max(fitting, key=lambda rule: (len(rule.pattern), rule.allow)).allow if fitting else True
+
+
+def _lines(text: str) -> Iterable[tuple[str, str]]:
+    for line in text.splitlines():
+        key, colon, value = line.partition("#")[0].partition(":")
+        if colon:
+            yield key.strip().lower(), value.strip()
+
 
 AGENT = "Annabelle"
 KEEP_SECONDS = 3600.0
@@ -31,7 +106,7 @@ Load = Callable[[str], Awaitable[RobotsFile]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedRobots:
     rules: RobotsRules
     until: float
 
@@ -41,7 +116,7 @@ class Robots:
 
     def __init__(self, load: Load, clock: Callable[[], float] = time.monotonic) -> None:
         self._load, self._clock = load, clock
-        self._sites: OrderedDict[str, _Kept] = OrderedDict()
+        self._sites: OrderedDict[str, _CachedRobots] = OrderedDict()
 
     async def check(self, url: str) -> None:
         """Raise for an address its site does not want read. A site that can not say so for now is left alone."""
@@ -67,7 +142,7 @@ class Robots:
         # The standard: what is not there forbids nothing.
         text = answer.data.decode("utf-8-sig", errors="replace") if answer.status < 300 else ""
         rules = await in_thread(lambda stop: RobotsRules.parse(text, AGENT))
-        self._sites[site] = _Kept(rules, self._clock() + KEEP_SECONDS)
+        self._sites[site] = _CachedRobots(rules, self._clock() + KEEP_SECONDS)
         self._sites.move_to_end(site)
         while len(self._sites) > MAX_SITES:
             self._sites.popitem(last=False)

@@ -1,19 +1,18 @@
 """Runs the Telegram server over stdio."""
 
 from annabelle.servers.kit import run_listed
-from annabelle.servers.kit.readiness import Readiness
-from annabelle.servers.telegram.account import AccountFile
-from annabelle.servers.telegram.config import TelegramConfig
+from annabelle.servers.kit.server import Readiness
+from annabelle.servers.telegram.api import AccountFile, TelegramConfig
 
 
 def readiness(config: TelegramConfig) -> Readiness:
     """Whether an account is connected."""
     account = AccountFile(config.home)
 
-    async def missing() -> str | None:
-        return account.missing()
+    async def describe_missing() -> str | None:
+        return account.describe_missing()
 
-    return missing
+    return describe_missing
 
 
 def main() -> None:

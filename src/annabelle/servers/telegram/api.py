@@ -1,17 +1,97 @@
-"""What the tools need of Telegram, and nothing more. `mtproto` keeps this promise with Telethon."""
+"""What the tools need of Telegram: the connected account, its chats, people and messages, and the protocol that
+`mtproto` implements.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import importlib.util
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, Protocol
 
-from annabelle.core.connections import TelegramAccount
-from annabelle.servers.telegram.models import Chat, Download, Message, NewGroup, Person, Progress
+from annabelle.core.connections import TelegramAccount, connection_file, read_connection
+from annabelle.core.errors import AnnabelleError, Unavailable
+from annabelle.core.home import Home
+from annabelle.servers.kit.files.config import FilesConfig
+
+ChatKind = Literal["private", "bot", "group", "channel"]
+ReportProgress = Callable[[float, float | None, str | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class TelegramPerson:
+    """Somebody at Telegram. `phone` is known of contacts only."""
+
+    id: int
+    name: str
+    username: str | None = None
+    phone: str | None = None
+    bot: bool = False
+    contact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramChat:
+    """A conversation. `last_id` is its newest message, `read_id` the newest one the user has read."""
+
+    id: int
+    title: str
+    kind: ChatKind
+    username: str | None = None
+    unread: int = 0
+    members: int | None = None
+    last_id: int = 0
+    read_id: int = 0
+    last_at: datetime | None = None
+    last_text: str = ""
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramMedia:
+    """What a message carries beside its text. `size` is unknown for some kinds."""
+
+    kind: str
+    name: str | None = None
+    media_type: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramMessage:
+    """One message. `own` ones were sent by the account itself, from here or from any other device."""
+
+    id: int
+    chat_id: int
+    at: datetime
+    text: str
+    own: bool
+    sender: str = ""
+    sender_id: int | None = None
+    reply_to: int | None = None
+    media: TelegramMedia | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewGroup:
+    """A group that was made, and who could not be put into it."""
+
+    chat: TelegramChat
+    left_out: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """The content of a message's media, with the name its sender gave it, if any."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
     """A text on its way. Telegram takes the same `random_id` once only, however often it is sent."""
 
     text: str
@@ -43,31 +123,31 @@ class TelegramApi(Protocol):
 
     async def close(self) -> None: ...
 
-    async def me(self) -> Person: ...
+    async def me(self) -> TelegramPerson: ...
 
-    async def chats(self, limit: int) -> list[Chat]: ...
+    async def chats(self, limit: int) -> list[TelegramChat]: ...
 
-    async def chat(self, chat: str) -> Chat: ...
+    async def chat(self, chat: str) -> TelegramChat: ...
 
     async def create_group(self, title: str, people: Sequence[str]) -> NewGroup: ...
 
-    async def contacts(self) -> list[Person]: ...
+    async def contacts(self) -> list[TelegramPerson]: ...
 
-    async def add_contact(self, phone: str, first_name: str, last_name: str) -> Person: ...
+    async def add_contact(self, phone: str, first_name: str, last_name: str) -> TelegramPerson: ...
 
-    async def search_people(self, query: str, limit: int) -> list[Person]: ...
+    async def search_people(self, query: str, limit: int) -> list[TelegramPerson]: ...
 
-    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[Message]:
+    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[TelegramMessage]:
         """Newest first."""
         ...
 
-    async def messages_after(self, chat: str, after: int, limit: int) -> list[Message]:
+    async def messages_after(self, chat: str, after: int, limit: int) -> list[TelegramMessage]:
         """Oldest first."""
         ...
 
-    async def search(self, query: str, chat: str | None, limit: int) -> list[Message]: ...
+    async def search(self, query: str, chat: str | None, limit: int) -> list[TelegramMessage]: ...
 
-    async def send(self, chat: str, outgoing: Outgoing) -> int | None:
+    async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
         """The id of the message; None when it had been sent before."""
         ...
 
@@ -77,9 +157,77 @@ class TelegramApi(Protocol):
 
     async def mark_read(self, chat: str, up_to: int | None) -> None: ...
 
-    async def send_file(self, chat: str, file: OutgoingFile, progress: Progress) -> int: ...
+    async def send_file(self, chat: str, file: OutgoingFile, progress: ReportProgress) -> int: ...
 
-    async def download(self, chat: str, message_id: int, max_bytes: int, progress: Progress) -> Download: ...
+    async def download(self, chat: str, message_id: int, max_bytes: int, progress: ReportProgress) -> Download: ...
 
 
 MakeApi = Callable[[TelegramAccount], TelegramApi]
+
+
+CONNECT = "Run: annabelle connect telegram"
+_KIND = "telegram"
+
+FileStamp = tuple[int, int, int]
+
+
+class SignedOut(Unavailable):
+    """Telegram no longer knows the session: it was ended on another device, or the account is gone."""
+
+    def __init__(self) -> None:
+        super().__init__("Telegram has ended this session.", hint=CONNECT)
+
+
+@dataclass(slots=True)
+class AccountFile:
+    """The account's file, read again only when it has changed."""
+
+    home: Home
+    _stamp: FileStamp | None = None
+    _account: TelegramAccount | None = None
+
+    def read(self) -> TelegramAccount:
+        """The account; Unavailable when there is none or Telethon is not installed."""
+        stamp = self._read_stamp()
+        if stamp is None or stamp != self._stamp:
+            self._account = read_connection(self.home, _KIND, TelegramAccount)
+            self._stamp = stamp
+        if self._account is None:
+            raise Unavailable("Telegram is not connected.", hint=CONNECT)
+        if importlib.util.find_spec("telethon") is None:
+            raise Unavailable(
+                "Telegram needs a library that is not installed.", hint="Run: pip install 'annabelle[telegram]'"
+            )
+        return self._account
+
+    def describe_missing(self) -> str | None:
+        """What keeps the account from being used, as one sentence; None when nothing does."""
+        try:
+            self.read()
+        except AnnabelleError as error:
+            return f"{error.message} {error.hint}" if error.hint else error.message
+        return None
+
+    def _read_stamp(self) -> FileStamp | None:
+        try:
+            status = connection_file(self.home, _KIND).stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramConfig:
+    """The home, the workspace, and how long an unused connection stays open."""
+
+    home: Home
+    files: FilesConfig
+    idle_seconds: float = 600
+
+    @classmethod
+    def from_environment(cls) -> TelegramConfig:
+        return cls(Home.from_environment(), FilesConfig.from_environment())
+
+    @property
+    def subscriptions_file(self) -> Path:
+        return self.home.data / "telegram" / "subscriptions.json"

@@ -1,4 +1,4 @@
-"""Tools that read, send and delete messages."""
+"""Tools that read, send and delete messages, and send and download their files."""
 
 from __future__ import annotations
 
@@ -10,30 +10,69 @@ from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound
 from annabelle.servers.kit import Result, current_call, tool
-from annabelle.servers.telegram.api import Outgoing, TelegramApi
-from annabelle.servers.telegram.arguments import MAX_MESSAGE_ID, ChatId, MessageId
-from annabelle.servers.telegram.line import Line
-from annabelle.servers.telegram.results import Messages, entries
-from annabelle.servers.telegram.splitting import split
+from annabelle.servers.kit.files.workspace import Workspace
+from annabelle.servers.telegram.api import OutgoingFile, OutgoingMessage, TelegramApi
+from annabelle.servers.telegram.connection import TelegramConnection
+from annabelle.servers.telegram.results import MAX_MESSAGE_ID, ChatId, MessageId, TelegramMessageList, message_entries
+
+MAX_MESSAGE_UNITS = 4096
+"""Telegram's limit for one message, in UTF-16 units; a character outside the first plane takes two."""
+
+_PAUSES = ("\n\n", "\n", ". ", " ")
+
+
+def split_message(text: str, most: int = MAX_MESSAGE_UNITS) -> list[str]:
+    """The parts in order, none of them longer than one message may be or empty. Only blanks at the cuts get lost."""
+    parts: list[str] = []
+    rest = text.strip()
+    while rest:
+        fits = _count_fitting(rest, most)
+        if fits == len(rest):
+            parts.append(rest)
+            break
+        end = _find_cut(rest, fits)
+        parts.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip("\n ")
+    return parts
+
+
+def _count_fitting(text: str, most: int) -> int:
+    """How many characters fit into `most` UTF-16 units."""
+    units = 0
+    for position, char in enumerate(text):
+        units += 2 if ord(char) > 0xFFFF else 1
+        if units > most:
+            return position
+    return len(text)
+
+
+def _find_cut(text: str, fits: int) -> int:
+    """Where to cut: behind the last pause in the second half of what fits, else where it is full."""
+    for pause in _PAUSES:
+        found = text.rfind(pause, fits // 2, fits)
+        if found > 0:
+            return found + len(pause)
+    return fits
+
 
 MAX_TEXT_CHARS = 40_000
 
 
-class Sent(Result):
+class TelegramSent(Result):
     chat_id: str
     message_ids: list[int] = Field(description="One for each part the text was sent in")
     parts: int
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         ids = ", ".join(str(one) for one in self.message_ids)
         return f"Sent as message {ids}." if ids else "It had been sent already."
 
 
-class Deleted(Result):
+class MessagesDeleted(Result):
     deleted: list[int]
     not_found: list[int] = Field(description="Ids of no message in this chat; nothing was done about them")
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         missing = f" Not in this chat: {', '.join(map(str, self.not_found))}." if self.not_found else ""
         return f"Deleted {len(self.deleted)} messages for everybody.{missing}"
 
@@ -42,15 +81,15 @@ class MarkedRead(Result):
     chat_id: str
     up_to: int | None = Field(default=None, description="The newest message marked; all of them when absent")
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         return "Marked as read."
 
 
 class MessageTools:
     """mark_read, send_message, get_messages, search_messages and delete_messages."""
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, connection: TelegramConnection) -> None:
+        self._connection = connection
 
     @tool(read_only=False, destructive=False, idempotent=True, open_world=True)
     async def mark_read(
@@ -61,7 +100,7 @@ class MessageTools:
         ] = None,
     ) -> MarkedRead:
         """Mark the messages of a chat as read. Whoever wrote them sees it."""
-        async with self._line.open() as api:
+        async with self._connection.open() as api:
             await api.mark_read(chat_id, message_id)
         return MarkedRead(chat_id=chat_id, up_to=message_id)
 
@@ -73,13 +112,13 @@ class MessageTools:
         reply_to: Annotated[
             int | None, Field(ge=1, le=MAX_MESSAGE_ID, description="Id of the message this answers")
         ] = None,
-    ) -> Sent:
+    ) -> TelegramSent:
         """Send a text from the user's own account. More than 4096 characters go as several messages."""
-        parts = split(message)
+        parts = split_message(message)
         if not parts:
             raise InvalidArguments("The message is empty.", field="message")
-        async with self._line.open() as api:
-            return await self._send(api, chat_id, parts, reply_to)
+        async with self._connection.open() as api:
+            return await self._send_parts(api, chat_id, parts, reply_to)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def get_messages(
@@ -89,12 +128,12 @@ class MessageTools:
         offset_id: Annotated[
             int | None, Field(ge=1, le=MAX_MESSAGE_ID, description="Only messages before this one")
         ] = None,
-    ) -> Messages:
+    ) -> TelegramMessageList:
         """Read the newest messages of a chat, newest first."""
-        async with self._line.open() as api:
+        async with self._connection.open() as api:
             found = await api.messages(chat_id, limit, offset_id)
         oldest = found[-1].id if len(found) == limit else None
-        return Messages(messages=entries(found), next_offset_id=oldest)
+        return TelegramMessageList(messages=message_entries(found), next_offset_id=oldest)
 
     @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
     async def search_messages(
@@ -104,11 +143,11 @@ class MessageTools:
             str | None, Field(min_length=1, max_length=100, description="Only in this chat; by default in all")
         ] = None,
         limit: Annotated[int, Field(ge=1, le=100, description="How many at most")] = 20,
-    ) -> Messages:
+    ) -> TelegramMessageList:
         """Find messages by their words, in one chat or in all of them, newest first."""
-        async with self._line.open() as api:
+        async with self._connection.open() as api:
             found = await api.search(query, chat_id, limit)
-        return Messages(messages=entries(found))
+        return TelegramMessageList(messages=message_entries(found))
 
     @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
     async def delete_messages(
@@ -117,21 +156,21 @@ class MessageTools:
         message_ids: Annotated[
             list[MessageId], Field(min_length=1, max_length=100, description="Ids of messages in this chat")
         ],
-    ) -> Deleted:
+    ) -> MessagesDeleted:
         """Delete messages of a chat, for everybody in it. They can not be brought back."""
         wanted = list(dict.fromkeys(message_ids))
-        async with self._line.open() as api:
+        async with self._connection.open() as api:
             gone = set(await api.delete(chat_id, wanted))
         if not gone:
             raise NotFound("None of these messages is in this chat.", hint="get_messages shows the ids.")
-        return Deleted(
+        return MessagesDeleted(
             deleted=[one for one in wanted if one in gone], not_found=[one for one in wanted if one not in gone]
         )
 
-    async def _send(self, api: TelegramApi, chat_id: str, parts: list[str], reply_to: int | None) -> Sent:
+    async def _send_parts(self, api: TelegramApi, chat_id: str, parts: list[str], reply_to: int | None) -> TelegramSent:
         call_id, sent = current_call().call_id or secrets.token_hex(16), list[int]()
         for number, part in enumerate(parts):
-            outgoing = Outgoing(part, _random_id(call_id, number), reply_to if number == 0 else None)
+            outgoing = OutgoingMessage(part, _random_id(call_id, number), reply_to if number == 0 else None)
             try:
                 message_id = await api.send(chat_id, outgoing)
             except AnnabelleError as error:
@@ -143,10 +182,78 @@ class MessageTools:
                 sent.append(message_id)
             if len(parts) > 1:
                 await current_call().progress(number + 1, len(parts), f"{number + 1} of {len(parts)} parts sent")
-        return Sent(chat_id=chat_id, message_ids=sent, parts=len(parts))
+        return TelegramSent(chat_id=chat_id, message_ids=sent, parts=len(parts))
 
 
 def _random_id(call_id: str, number: int) -> int:
     """The same for the same part of the same call, so that Telegram takes it once, whoever repeats it."""
     digest = hashlib.sha256(f"{call_id}:{number}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True) or 1
+
+
+MAX_BYTES = 50_000_000
+MAX_CAPTION_CHARS = 1024
+
+
+class MediaSent(Result):
+    chat_id: str
+    message_id: int
+    path: str
+    size: int
+
+    def to_text(self) -> str:
+        return f"Sent {self.path} ({self.size} bytes) as message {self.message_id}."
+
+
+class MediaSaved(Result):
+    path: str
+    size: int
+
+    def to_text(self) -> str:
+        return f"Saved as {self.path} ({self.size} bytes)."
+
+
+class MediaTools:
+    """send_media and download_media."""
+
+    def __init__(self, connection: TelegramConnection, workspace: Workspace) -> None:
+        self._connection, self._workspace = connection, workspace
+
+    @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
+    async def send_media(
+        self,
+        chat_id: ChatId,
+        file_path: Annotated[
+            str, Field(min_length=1, max_length=4096, description="File in the workspace or in a granted folder")
+        ],
+        caption: Annotated[str | None, Field(max_length=MAX_CAPTION_CHARS, description="Text under the file")] = None,
+    ) -> MediaSent:
+        """Send a file: a picture, a video, a document. At most 50 MB."""
+        content = await self._workspace.read(file_path, MAX_BYTES, field="file_path")
+        file = OutgoingFile(content.path.rsplit("/", 1)[-1], content.data, caption or "")
+        async with self._connection.open() as api:
+            message_id = await api.send_file(chat_id, file, current_call().progress)
+        return MediaSent(chat_id=chat_id, message_id=message_id, path=content.path, size=len(content.data))
+
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
+    async def download_media(
+        self,
+        chat_id: ChatId,
+        message_id: MessageId,
+        output_path: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=4096,
+                description="Where in the workspace to save it; a folder, written with / at its end, keeps its name",
+            ),
+        ],
+    ) -> MediaSaved:
+        """Save the file of a message in the workspace. A file that is there is never replaced. At most 50 MB."""
+        async with self._connection.open() as api:
+            found = await api.download(chat_id, message_id, MAX_BYTES, current_call().progress)
+        if output_path.endswith("/"):
+            kept = await self._workspace.keep(output_path.rstrip("/") or "/", found.name, found.data)
+        else:
+            kept = await self._workspace.write(output_path, found.data, field="output_path")
+        return MediaSaved(path=kept.path, size=kept.size)

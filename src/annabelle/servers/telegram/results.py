@@ -1,14 +1,15 @@
-"""What the tools give back: ids to go on with, and lines a model reads quickly."""
+"""Arguments and results that several tools share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import Field
 
 from annabelle.servers.kit import Result
-from annabelle.servers.telegram.models import Chat, Message, Person
+from annabelle.servers.telegram.api import TelegramChat, TelegramMessage, TelegramPerson
 
 MESSAGE_CHARS = 4096
 ALL_CHARS = 150_000
@@ -24,7 +25,7 @@ class PersonEntry(Result):
     contact: bool = False
 
     @classmethod
-    def of(cls, person: Person) -> PersonEntry:
+    def from_person(cls, person: TelegramPerson) -> PersonEntry:
         return cls(
             chat_id=str(person.id),
             name=person.name,
@@ -34,18 +35,18 @@ class PersonEntry(Result):
             contact=person.contact,
         )
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         known = [f"@{self.username}" if self.username else None, self.phone, "bot" if self.bot else None]
         return " ".join([self.name or "(no name)", *filter(None, known), f"[{self.chat_id}]"])
 
 
-class People(Result):
+class PeopleResult(Result):
     people: list[PersonEntry]
     total: int = Field(description="How many there are; the list has the first of them")
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         cut = [f"({self.total - len(self.people)} more)"] if self.total > len(self.people) else []
-        return "\n".join([*(one.text() for one in self.people), *cut]) or "Nobody was found."
+        return "\n".join([*(one.to_text() for one in self.people), *cut]) or "Nobody was found."
 
 
 class ChatEntry(Result):
@@ -60,7 +61,7 @@ class ChatEntry(Result):
     about: str | None = None
 
     @classmethod
-    def of(cls, chat: Chat) -> ChatEntry:
+    def from_chat(cls, chat: TelegramChat) -> ChatEntry:
         return cls(
             chat_id=str(chat.id),
             title=chat.title,
@@ -73,7 +74,7 @@ class ChatEntry(Result):
             about=chat.about or None,
         )
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         parts = [
             f"{self.title or '(no title)'} [{self.chat_id}] {self.kind}",
             f"@{self.username}" if self.username else "",
@@ -87,11 +88,11 @@ class ChatEntry(Result):
         return " · ".join(filter(None, parts))
 
 
-class Chats(Result):
+class ChatList(Result):
     chats: list[ChatEntry]
 
-    def text(self) -> str:
-        return "\n".join(chat.text() for chat in self.chats) or "There are no chats."
+    def to_text(self) -> str:
+        return "\n".join(chat.to_text() for chat in self.chats) or "There are no chats."
 
 
 class MediaEntry(Result):
@@ -113,7 +114,7 @@ class MessageEntry(Result):
     media: MediaEntry | None = Field(default=None, description="download_media fetches it")
 
     @classmethod
-    def of(cls, message: Message, most: int = MESSAGE_CHARS) -> MessageEntry:
+    def from_message(cls, message: TelegramMessage, max_chars: int = MESSAGE_CHARS) -> MessageEntry:
         media = message.media
         return cls(
             message_id=message.id,
@@ -121,13 +122,13 @@ class MessageEntry(Result):
             at=message.at,
             sender=message.sender or (str(message.sender_id) if message.sender_id else ""),
             own=message.own,
-            content=message.text[:most],
-            cut=len(message.text) > most,
+            content=message.text[:max_chars],
+            cut=len(message.text) > max_chars,
             reply_to=message.reply_to,
             media=media and MediaEntry(kind=media.kind, name=media.name, media_type=media.media_type, size=media.size),
         )
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         media = f" <{self.media.kind}{f' {self.media.name}' if self.media.name else ''}>" if self.media else ""
         reply = f" (reply to #{self.reply_to})" if self.reply_to else ""
         who = "me" if self.own else self.sender
@@ -135,20 +136,33 @@ class MessageEntry(Result):
         return f"#{self.message_id} {self.at:%Y-%m-%d %H:%M} {who}{reply}:{media} {self.content}{end}".rstrip()
 
 
-def entries(messages: Sequence[Message], of: int | None = None) -> list[MessageEntry]:
+def message_entries(messages: Sequence[TelegramMessage], total: int | None = None) -> list[MessageEntry]:
     """Messages as an answer shows them; `of` is how many the whole answer has, if these are not all."""
-    most = min(MESSAGE_CHARS, ALL_CHARS // max(1, of or len(messages)))
-    return [MessageEntry.of(message, most) for message in messages]
+    most = min(MESSAGE_CHARS, ALL_CHARS // max(1, total or len(messages)))
+    return [MessageEntry.from_message(message, most) for message in messages]
 
 
-class Messages(Result):
+class TelegramMessageList(Result):
     messages: list[MessageEntry]
     next_offset_id: int | None = Field(default=None, description="offset_id that brings the messages before these")
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         if not self.messages:
             return "There are no messages."
         several = len({message.chat_id for message in self.messages}) > 1
-        lines = [f"[{one.chat_id}] {one.text()}" if several else one.text() for one in self.messages]
+        lines = [f"[{one.chat_id}] {one.to_text()}" if several else one.to_text() for one in self.messages]
         more = [f"(older ones: offset_id {self.next_offset_id})"] if self.next_offset_id else []
         return "\n".join([*lines, *more])
+
+
+MAX_MESSAGE_ID = 2**31 - 1
+
+ChatId = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=100,
+        description='The chat: an id as list_chats shows it, @username, a contact\'s +phone, or "me"',
+    ),
+]
+MessageId = Annotated[int, Field(ge=1, le=MAX_MESSAGE_ID, description="Id of the message in this chat")]

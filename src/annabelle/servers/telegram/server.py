@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.workspace import Workspace
-from annabelle.servers.telegram.account import AccountFile
-from annabelle.servers.telegram.api import MakeApi
-from annabelle.servers.telegram.chats import ChatTools
-from annabelle.servers.telegram.config import TelegramConfig
-from annabelle.servers.telegram.line import Line
-from annabelle.servers.telegram.media import MediaTools
-from annabelle.servers.telegram.messages import MessageTools
-from annabelle.servers.telegram.news import NewsTools
-from annabelle.servers.telegram.people import PeopleTools
-from annabelle.servers.telegram.subscriptions import Subscriptions
+from annabelle.servers.telegram.api import AccountFile, MakeApi, TelegramConfig
+from annabelle.servers.telegram.chats import ChatTools, PeopleTools
+from annabelle.servers.telegram.connection import TelegramConnection
+from annabelle.servers.telegram.messages import MediaTools, MessageTools
+from annabelle.servers.telegram.new_messages import NewMessageTools, SubscriptionStore
 
 INSTRUCTIONS = (
     "The user's own Telegram account: what is sent comes from the user, so send only what they asked for. Chats are "
@@ -24,12 +19,14 @@ INSTRUCTIONS = (
 def build(config: TelegramConfig | None = None, api: MakeApi | None = None) -> ToolServer:
     """The server with all its tools. `api` makes the connection of an account; by default it is Telethon's."""
     config = config or TelegramConfig.from_environment()
-    line = Line(AccountFile(config.home), config.idle_seconds, api)
+    connection = TelegramConnection(AccountFile(config.home), config.idle_seconds, api)
     groups = [
-        MessageTools(line),
-        ChatTools(line),
-        PeopleTools(line),
-        MediaTools(line, Workspace(config.files)),
-        NewsTools(line, Subscriptions(config.subscriptions_file)),
+        MessageTools(connection),
+        ChatTools(connection),
+        PeopleTools(connection),
+        MediaTools(connection, Workspace(config.files)),
+        NewMessageTools(connection, SubscriptionStore(config.subscriptions_file)),
     ]
-    return ToolServer("telegram", groups, instructions=INSTRUCTIONS, on_close=line.close, readiness=line.missing)
+    return ToolServer(
+        "telegram", groups, instructions=INSTRUCTIONS, on_close=connection.close, readiness=connection.describe_missing
+    )

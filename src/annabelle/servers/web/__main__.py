@@ -1,16 +1,15 @@
 """Runs the browser server over stdio."""
 
 from annabelle.servers.kit import run_listed
-from annabelle.servers.kit.readiness import Readiness
-from annabelle.servers.web.config import BrowserConfig
-from annabelle.servers.web.finding import what_is_missing
+from annabelle.servers.kit.server import Readiness
+from annabelle.servers.web.config import BrowserConfig, describe_missing
 
 
 def readiness(config: BrowserConfig) -> Readiness:
     """Whether there is a browser to start."""
 
     async def missing() -> str | None:
-        return what_is_missing(config.path)
+        return describe_missing(config.path)
 
     return missing
 

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from annabelle.core.errors import NotAllowed, RetryByModel
 from annabelle.servers.kit import current_call
-from annabelle.servers.web.addresses import same_site
-from annabelle.servers.web.trouble import NEW_SNAPSHOT
+from annabelle.servers.web.navigate import same_site
+from annabelle.servers.web.page_events import NEW_SNAPSHOT
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Locator
 
-    from annabelle.servers.web.tab import Tab
+    from annabelle.servers.web.tab import BrowserTab
 
 
 def holds_secret(text: str) -> bool:
     return any(secret in text for secret in current_call().secrets)
 
 
-async def checked_field(tab: Tab, target: Locator, text: str) -> Locator | ElementHandle:
+async def checked_field(tab: BrowserTab, target: Locator, text: str) -> Locator | ElementHandle:
     """The element this text may be typed into, or NotAllowed.
 
     For a secret it is pinned to its document before the address is looked at: if the page goes elsewhere meanwhile,
@@ -30,7 +30,7 @@ async def checked_field(tab: Tab, target: Locator, text: str) -> Locator | Eleme
     bounds = [call.secret_sites.get(secret, ()) for secret in call.secrets if secret in text]
     if not any(bounds):
         return target
-    element = await tab.perform("Looking the field up", target.element_handle(timeout=tab.patience.action * 1000))
+    element = await tab.perform("Looking the field up", target.element_handle(timeout=tab.timeouts.action * 1000))
     frame = await tab.perform("Looking the field up", element.owner_frame())
     if frame is None:
         raise RetryByModel("The field is no longer on the page.", hint=NEW_SNAPSHOT)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from annabelle.servers.kit import ToolServer
-from annabelle.servers.web.acting import Acting
+from annabelle.servers.web.browser_pool import BrowserPool
 from annabelle.servers.web.config import BrowserConfig
-from annabelle.servers.web.forms import Forms
-from annabelle.servers.web.house import House
-from annabelle.servers.web.listening import Listening
-from annabelle.servers.web.looking import Looking
-from annabelle.servers.web.moving import Moving
-from annabelle.servers.web.scripting import Scripting
-from annabelle.servers.web.windows import Windows
+from annabelle.servers.web.control import ScriptingTools, WindowTools
+from annabelle.servers.web.interact import FormTools, InputTools
+from annabelle.servers.web.navigate import NavigationTools
+from annabelle.servers.web.read import PageLogTools, PageReadTools
 
 INSTRUCTIONS = (
     "A real browser, with a profile of its own for each agent. Open a page with browser_navigate, read it with "
@@ -22,18 +19,18 @@ INSTRUCTIONS = (
 
 def build(config: BrowserConfig | None = None) -> ToolServer:
     """The browser with all its tools, ready to serve; what is wrong with its settings is said here."""
-    return assemble(House(config or BrowserConfig.from_environment()))
+    return assemble(BrowserPool(config or BrowserConfig.from_environment()))
 
 
-def assemble(house: House) -> ToolServer:
+def assemble(pool: BrowserPool) -> ToolServer:
     """Every group of tools on the same browsers."""
     groups = [
-        Moving(house),
-        Looking(house),
-        Acting(house),
-        Forms(house),
-        Scripting(house),
-        Listening(house),
-        Windows(house),
+        NavigationTools(pool),
+        PageReadTools(pool),
+        InputTools(pool),
+        FormTools(pool),
+        ScriptingTools(pool),
+        PageLogTools(pool),
+        WindowTools(pool),
     ]
-    return ToolServer("web", groups, instructions=INSTRUCTIONS, on_close=house.close, readiness=house.missing)
+    return ToolServer("web", groups, instructions=INSTRUCTIONS, on_close=pool.close, readiness=pool.missing)

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from annabelle.core.errors import AnnabelleError, RetryByModel, ToolTimeout
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.servers.kit import deferred_module
-from annabelle.servers.web.config import Patience
-from annabelle.servers.web.dialogs import Dialogs
-from annabelle.servers.web.traffic import Traffic
-from annabelle.servers.web.trouble import NEW_SNAPSHOT, explain, gone
-from annabelle.servers.web.wording import shown_line
+from annabelle.servers.web.config import BrowserTimeouts
+from annabelle.servers.web.page_events import NEW_SNAPSHOT, PageDialogs, PageTraffic, explain_browser_error, is_gone
+from annabelle.servers.web.results import clean_line
 
 if TYPE_CHECKING:
     from playwright import async_api
@@ -38,22 +36,22 @@ _NEXT_DIALOG = 0.15
 """Seconds after which a page that was answered has opened its next dialog, if it opens one at once."""
 
 
-class Tab:
+class BrowserTab:
     """`spawn` runs something beside the calls, `news` tells the next result, `lost` hears that the browser is gone."""
 
     def __init__(
         self,
         page: Page,
-        patience: Patience,
+        patience: BrowserTimeouts,
         redact: Redactor,
         spawn: Callable[[Coroutine[None, None, object]], None],
         news: Callable[[str], None],
         lost: Callable[[], None],
     ) -> None:
-        self.page, self.patience = page, patience
+        self.page, self.timeouts = page, patience
         self._spawn, self._news, self._lost = spawn, news, lost
-        self.traffic = Traffic(redact)
-        self.dialogs = Dialogs(patience.dialog, spawn, news, self._give_up)
+        self.traffic = PageTraffic(redact)
+        self.dialogs = PageDialogs(patience.dialog, spawn, news, self._give_up)
         self.chooser: FileChooser | None = None
         self.crashed = False
         self._doubtful = False
@@ -64,23 +62,23 @@ class Tab:
 
     def _listen(self) -> None:
         page, traffic = self.page, self.traffic
-        page.on("console", traffic.said)
-        page.on("pageerror", traffic.failed_script)
-        page.on("response", traffic.answered)
-        page.on("requestfinished", traffic.ended)
-        page.on("request", self._asked)
-        page.on("requestfailed", self._failed)
-        page.on("framenavigated", self._moved)
+        page.on("console", traffic.add_console)
+        page.on("pageerror", traffic.add_script_error)
+        page.on("response", traffic.add_response)
+        page.on("requestfinished", traffic.finish_request)
+        page.on("request", self._on_request)
+        page.on("requestfailed", self._on_request_failed)
+        page.on("framenavigated", self._on_navigated)
         page.on("dialog", self.dialogs.add)
-        page.on("filechooser", self._choose)
-        page.on("crash", self._crash)
+        page.on("filechooser", self._on_file_chooser)
+        page.on("crash", self._on_crash)
 
     async def perform(self, doing: str, call: Coroutine[None, None, T], seconds: float | None = None) -> T:
         """Do one thing in the page, for a bounded time. Raises DialogOpened when a dialog keeps it from ending.
 
         What is cut short, by a dialog or by a cancelled call, goes on in the browser: the next call waits for it.
         """
-        limit = self.patience.action if seconds is None else seconds
+        limit = self.timeouts.action if seconds is None else seconds
         task = asyncio.ensure_future(call)
         dialog = asyncio.ensure_future(self.dialogs.opened.wait())
         try:
@@ -88,7 +86,7 @@ class Tab:
         finally:
             dialog.cancel()
             if not task.done():
-                self._leave(task)
+                self._leave_pending(task)
         if not task.done():
             if (sentence := self.dialogs.describe()) is not None:
                 raise DialogOpened(sentence, hint="Answer it with browser_handle_dialog.")
@@ -100,26 +98,26 @@ class Tab:
             return task.result()
         except async_api.Error as error:
             _log.debug("%s: %s", doing, type(error).__name__)
-            if gone(error.message):
-                await self._look_around()
-            explained = explain(error.message, doing, limit)
+            if is_gone(error.message):
+                await self._find_out_what_closed()
+            explained = explain_browser_error(error.message, doing, limit)
             self._doubtful = self._doubtful or isinstance(explained, ToolTimeout)
             raise explained from None  # the cause repeats what was typed
 
-    async def _look_around(self) -> None:
+    async def _find_out_what_closed(self) -> None:
         """Something has ended: the page, which is told a moment later, or else the browser or its driver."""
         if not self.page.is_closed():
             await asyncio.sleep(_CLOSE_TOLD)
         if not self.page.is_closed() and not self.crashed:
             self._lost()
 
-    async def rest(self) -> None:
+    async def wait_for_pending(self) -> None:
         """Wait until what an earlier call began has ended; a dialog may keep it from ending."""
-        await self._until_dialog(list(self._pending), self.patience.action)
+        await self._until_dialog(list(self._pending), self.timeouts.action)
 
     async def after_dialog(self) -> None:
         """Let what the dialog had interrupted go on, as far as it goes: to its end or to the next dialog."""
-        await self.rest()
+        await self.wait_for_pending()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_NEXT_DIALOG):
                 await self.dialogs.opened.wait()
@@ -132,7 +130,7 @@ class Tab:
             dialog.cancel()
             everything.cancel()
 
-    async def hangs(self) -> bool:
+    async def is_hanging(self) -> bool:
         """Whether the page answers nothing any more, after something took too long in it."""
         if not self._doubtful or self.dialogs.opened.is_set():
             return False
@@ -146,9 +144,9 @@ class Tab:
         self._doubtful = False
         return False
 
-    async def settle(self) -> None:
+    async def wait_for_load(self) -> None:
         """Wait, not for long, for the page that the last action began to load."""
-        until = asyncio.get_running_loop().time() + self.patience.settle
+        until = asyncio.get_running_loop().time() + self.timeouts.settle
         while self._loading is not None and not self.dialogs.opened.is_set():
             if asyncio.get_running_loop().time() > until:
                 return
@@ -160,11 +158,11 @@ class Tab:
             return ""
         try:
             async with asyncio.timeout(_GLANCE):
-                return shown_line(await self.page.title(), 200)
+                return clean_line(await self.page.title(), 200)
         except (TimeoutError, async_api.Error):
             return ""
 
-    async def target(self, ref: str) -> Locator:
+    async def find_element(self, ref: str) -> Locator:
         """The element a ref of the last snapshot stands for."""
         if _REF.fullmatch(ref) is None:
             raise RetryByModel("A ref looks like e12 or f1e3, as browser_snapshot shows it.", hint=NEW_SNAPSHOT)
@@ -198,40 +196,40 @@ class Tab:
         async with asyncio.timeout(_GLANCE):
             await channel.send(method)  # pyright: ignore[reportUnknownMemberType]  an untyped dict in its signature
 
-    def _leave(self, task: asyncio.Future[T]) -> None:
+    def _leave_pending(self, task: asyncio.Future[T]) -> None:
         pending: asyncio.Future[object] = task  # pyright: ignore[reportAssignmentType]  only whether it ended counts
         self._pending.add(pending)
-        pending.add_done_callback(self._left)
+        pending.add_done_callback(self._on_pending_done)
 
-    def _left(self, task: asyncio.Future[object]) -> None:
+    def _on_pending_done(self, task: asyncio.Future[object]) -> None:
         self._pending.discard(task)
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio does not report it as forgotten
 
-    def _asked(self, request: Request) -> None:
-        self.traffic.asked(request)
+    def _on_request(self, request: Request) -> None:
+        self.traffic.add_request(request)
         if request.is_navigation_request() and request.frame == self.page.main_frame:
             self._loading = request
 
-    def _failed(self, request: Request) -> None:
-        self.traffic.failed(request)
+    def _on_request_failed(self, request: Request) -> None:
+        self.traffic.fail_request(request)
         if request == self._loading:
             self._loading = None
 
-    def _moved(self, frame: Frame) -> None:
+    def _on_navigated(self, frame: Frame) -> None:
         if frame.parent_frame is not None:
             return
         self._loading, self.chooser = None, None
-        self.dialogs.renew()
+        self.dialogs.reset_count()
         if urlsplit(frame.url).scheme not in SCHEMES:
             self._news("The page went to an address that is not opened here, and was left.")
-            self._spawn(self.page.goto("about:blank", timeout=self.patience.action * 1000))
+            self._spawn(self.page.goto("about:blank", timeout=self.timeouts.action * 1000))
 
-    def _choose(self, chooser: FileChooser) -> None:
+    def _on_file_chooser(self, chooser: FileChooser) -> None:
         self.chooser = chooser
         self._news("The page asks for files: give them with browser_file_upload.")
 
-    def _crash(self, _page: Page) -> None:
+    def _on_crash(self, _page: Page) -> None:
         self.crashed = True
         self.dialogs.forget()
         self._news("The page crashed.")

@@ -1,27 +1,114 @@
-"""The files of the audit, as the one process that writes them sees them: opened, repaired, appended to, rotated."""
+"""Appends records to the audit: opens, repairs and rotates its files. Facts are cleaned first: a record holds names,
+numbers and fingerprints, never content.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from annabelle.core import jsonl
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.messages import now
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import JsonObject
-from annabelle.store.audit.facts import Cleaner
-from annabelle.store.audit.head import ForgedHead, Head, read_head, write_head
-from annabelle.store.audit.key import has_begun, keep_key, new_key, read_key
-from annabelle.store.audit.places import AuditPlaces
-from annabelle.store.audit.record import BEGINNING, Record
-from annabelle.store.audit.tail import first_number, last_record, set_torn_aside
-from annabelle.store.lock import FileLock
+from annabelle.store.audit.records import (
+    FINGERPRINT_LENGTH,
+    FIRST_PREVIOUS_HASH,
+    AuditChainRecord,
+    AuditHead,
+    AuditPaths,
+    ForgedAuditHead,
+    has_started_audit,
+    keyed_hash,
+    move_torn_line,
+    new_key,
+    read_first_number,
+    read_head,
+    read_key,
+    read_last_head,
+    write_head,
+    write_key,
+)
+from annabelle.store.file_lock import FileLock
+
+_LONGEST_TEXT: Final = 200
+_MOST_ENTRIES: Final = 50
+_DEEPEST: Final = 4
+_LARGEST: Final = 2**63
+# Fields that hold people's words or what tools were given: of these a record keeps a fingerprint and the length.
+_CONTENT_FIELDS: Final = frozenset(
+    {"arguments", "content", "explanation", "message_text", "note", "reason", "reasons", "result", "snippet", "text"}
+    | {"texts", "words"}
+)
+# A plain hash of a short text can be guessed and tried, so it is keyed once more.
+_FINGERPRINTS: Final = ("hash", "sha256", "digest")
+
+
+class AuditFactCleaner:
+    """Makes facts fit to be kept for years."""
+
+    def __init__(self, key: bytes, redact: Redactor) -> None:
+        self._key, self._redact = key, redact
+
+    def __call__(self, facts: JsonObject) -> JsonObject:
+        try:
+            return self._clean(facts)
+        except RecursionError:
+            # Too deep to be looked through. Nobody may keep the rest out of the record by that.
+            return {name: value for one in facts.items() for name, value in self._clean_one(*one).items()}
+
+    def _clean(self, facts: JsonObject) -> JsonObject:
+        redacted = cast("JsonObject", self._redact.redact_data(facts))
+        return {name[:_LONGEST_TEXT]: self._clean_fact(name, value, 1) for name, value in redacted.items()}
+
+    def _clean_one(self, name: str, value: object) -> JsonObject:
+        try:
+            return self._clean({name: value})
+        except RecursionError:
+            return {name[:_LONGEST_TEXT]: "…"}
+
+    def fingerprint(self, blob: bytes) -> str:
+        return keyed_hash(self._key, blob)[:FINGERPRINT_LENGTH]
+
+    def _clean_fact(self, name: str, value: object, depth: int) -> object:
+        if name in _CONTENT_FIELDS and value is not None:
+            blob = value.encode(errors="backslashreplace") if isinstance(value, str) else _encode_value(value)
+            return {"hash": self.fingerprint(blob), "length": len(blob)}
+        if isinstance(value, str) and name.endswith(_FINGERPRINTS):
+            return self.fingerprint(value.encode(errors="backslashreplace"))
+        return self._clean_value(value, depth)
+
+    def _clean_value(self, value: object, depth: int) -> object:
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, int):
+            return value if abs(value) < _LARGEST else "a very large number"
+        if isinstance(value, float):
+            return round(value, 4) if math.isfinite(value) else str(value)
+        if depth > _DEEPEST:
+            return "…"
+        if isinstance(value, dict):
+            items = list(cast("dict[object, object]", value).items())[:_MOST_ENTRIES]
+            return {str(name)[:_LONGEST_TEXT]: self._clean_fact(str(name), inner, depth + 1) for name, inner in items}
+        if isinstance(value, list | tuple):
+            return [self._clean_value(inner, depth + 1) for inner in cast("list[object]", value)[:_MOST_ENTRIES]]
+        return str(value)[:_LONGEST_TEXT]
+
+
+def _encode_value(value: object) -> bytes:
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
+    except (TypeError, ValueError, RecursionError):
+        return repr(type(value)).encode()
+
 
 _log = logging.getLogger(__name__)
 HEAD_MISSING: Final = "head_missing"
@@ -29,7 +116,7 @@ DROPPED: Final = "dropped"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class AuditNote:
     """What somebody wants written down."""
 
     kind: str
@@ -38,51 +125,51 @@ class Note:
     trace: str | None = None
 
     @classmethod
-    def own(cls, event: str, **facts: object) -> Note:
+    def about_audit(cls, event: str, **facts: object) -> AuditNote:
         """About the audit itself."""
-        return cls("audit", {"event": event, **facts}, moment())
+        return cls("audit", {"event": event, **facts}, timestamp_now())
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AuditLimits:
     """When a file is full, and how many full ones are kept."""
 
     max_bytes: int = 10_000_000
     keep_files: int = 20
 
 
-def moment() -> str:
+def timestamp_now() -> str:
     return now().isoformat(timespec="milliseconds")
 
 
-class Chain:
+class AuditChain:
     """Appends records. Not for two threads at once; a second process is kept out by a lock."""
 
-    def __init__(self, places: AuditPlaces, limits: Limits, redact: Redactor) -> None:
-        self._places, self._limits, self._redact = places, limits, redact
+    def __init__(self, places: AuditPaths, limits: AuditLimits, redact: Redactor) -> None:
+        self._paths, self._limits, self._redact = places, limits, redact
         self._lock = FileLock(places.active)
         self._key = b""
-        self._clean: Cleaner | None = None
+        self._clean: AuditFactCleaner | None = None
         self._descriptor: int | None = None
-        self._last = Head(0, BEGINNING)
+        self._last = AuditHead(0, FIRST_PREVIOUS_HASH)
         self._first: int | None = None
         self._size = self._synced = 0
 
     def open(self) -> None:
         """Take the files over. What somebody cut off the end stays a visible gap: the numbers go on behind it."""
         try:
-            self._places.active.parent.mkdir(parents=True, exist_ok=True)
+            self._paths.active.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
-            self._key = self._own_key()
-            self._clean = Cleaner(self._key, self._redact)
-            torn = set_torn_aside(self._places)
-            last, head = last_record(reversed(self._places.files())), self._head()
+            self._key = self._load_key()
+            self._clean = AuditFactCleaner(self._key, self._redact)
+            torn = move_torn_line(self._paths)
+            last, head = read_last_head(reversed(self._paths.files())), self._head()
             self._last = max(filter(None, (last, head)), key=lambda one: one.n, default=self._last)
             self._open_active()
             if torn:
-                self.append([Note.own("repaired", bytes=torn)])
+                self.append([AuditNote.about_audit("repaired", bytes=torn)])
             if head is None:
-                self.append([Note.own(HEAD_MISSING)])
+                self.append([AuditNote.about_audit(HEAD_MISSING)])
             self.sync()
         except BaseException as error:
             self._lock.release()  # or a second try would find the first one in its way
@@ -90,32 +177,32 @@ class Chain:
                 raise
             raise StorageTrouble(f"The audit can not be opened: {error.strerror}.") from error
 
-    def _own_key(self) -> bytes:
+    def _load_key(self) -> bytes:
         """The key, marked as one an audit was begun with. The head comes first: without it such a key is evidence."""
-        places = self._places
+        places = self._paths
         found = read_key(places.key)
         key = found or new_key()
-        if (found is None and not places.files()) or places.never_begun:
+        if (found is None and not places.files()) or places.never_started:
             write_head(places.head, self._last, key)
-        if not has_begun(places.key):
+        if not has_started_audit(places.key):
             try:
-                keep_key(places.key, key, begun=True)
+                write_key(places.key, key, begun=True)
             except StorageTrouble:
                 if found is None:
                     raise
                 _log.warning("The key of the audit could not be marked yet.")  # a full disk; the next start does it
         return key
 
-    def append(self, notes: Iterable[Note]) -> None:
+    def append(self, notes: Iterable[AuditNote]) -> None:
         """Add records in one write: all of them, or on a full disk none."""
         assert self._clean is not None, "the chain was not opened"
         descriptor = self._descriptor if self._descriptor is not None else self._open_active()
         last, lines = self._last, bytearray()
         for note in notes:
-            record = Record(last.n + 1, note.at, note.kind, note.trace, self._clean(note.facts), last.hash)
-            record = record.sealed(self._key)
-            lines += record.line()
-            last = Head(record.n, record.hash)
+            record = AuditChainRecord(last.n + 1, note.at, note.kind, note.trace, self._clean(note.facts), last.hash)
+            record = record.seal(self._key)
+            lines += record.to_line()
+            last = AuditHead(record.n, record.hash)
         written = 0
         try:
             written = os.write(descriptor, lines)
@@ -142,8 +229,8 @@ class Chain:
         last = self._last
         if self._descriptor is not None:
             os.fsync(self._descriptor)
-            self._look_whether_it_is_there(self._descriptor)
-        write_head(self._places.head, last, self._key)
+            self._reopen_if_deleted(self._descriptor)
+        write_head(self._paths.head, last, self._key)
         self._synced = last.n
 
     def close(self) -> None:
@@ -155,16 +242,16 @@ class Chain:
         self._lock.release()
 
     def _open_active(self) -> int:
-        path = self._places.active
+        path = self._paths.active
         self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         self._size = os.fstat(self._descriptor).st_size
-        self._first = first_number(path) if self._size else None
+        self._first = read_first_number(path) if self._size else None
         return self._descriptor
 
-    def _look_whether_it_is_there(self, descriptor: int) -> None:
+    def _reopen_if_deleted(self, descriptor: int) -> None:
         """What is written to a file that somebody deleted nobody can read: the rest goes to a new one, behind a gap."""
         with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(self._places.active.stat(), os.fstat(descriptor)):
+            if os.path.samestat(self._paths.active.stat(), os.fstat(descriptor)):
                 return
         os.close(descriptor)
         self._descriptor = None
@@ -175,23 +262,23 @@ class Chain:
         self.sync()
         os.close(self._descriptor)
         self._descriptor = None
-        self._places.active.replace(self._places.rotated_from(self._first or self._last.n))
+        self._paths.active.replace(self._paths.rotated_path(self._first or self._last.n))
         self._open_active()
-        jsonl.sync_folder(self._places.active.parent)
-        for path in self._places.rotated()[: -self._limits.keep_files]:
+        jsonl.sync_folder(self._paths.active.parent)
+        for path in self._paths.rotated()[: -self._limits.keep_files]:
             self._drop(path)
 
     def _drop(self, path: Path) -> None:
         """Say first what goes, so that it is not missed."""
-        first, last = first_number(path), last_record([path])
+        first, last = read_first_number(path), read_last_head([path])
         if first is None or last is None:
             return  # it was altered, and is evidence
-        self.append([Note.own(DROPPED, first=first, last=last.n, last_record=last.hash)])
+        self.append([AuditNote.about_audit(DROPPED, first=first, last=last.n, last_record=last.hash)])
         self.sync()
         path.unlink(missing_ok=True)
 
-    def _head(self) -> Head | None:
+    def _head(self) -> AuditHead | None:
         try:
-            return read_head(self._places.head, self._key)
-        except ForgedHead:
+            return read_head(self._paths.head, self._key)
+        except ForgedAuditHead:
             return None  # the record that notes it makes `verify` fail

@@ -16,25 +16,25 @@ from typing import Final
 from annabelle.core.errors import AlreadyRunning, StorageTrouble
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
-from annabelle.store.audit.chain import Chain, Note, moment
+from annabelle.store.audit.chain import AuditChain, AuditNote, timestamp_now
 
 _log = logging.getLogger(__name__)
-_AT_ONCE: Final = frozenset({"approval", "rule", "stop", "forget"})
+_IMMEDIATE_KINDS: Final = frozenset({"approval", "rule", "stop", "forget"})
 _MOST_WAITING: Final = 20_000
 _BATCH: Final = 500
 _SYNC_SECONDS: Final = 0.5
 _SYNC_AT_LATEST_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 1.0
-_TURN_SECONDS: Final = 0.05
+_LOCK_SECONDS: Final = 0.05
 
 
 class AuditWriter:
     """The audit of a running hub. A disk that is full stops nothing: notes wait, and what is lost is counted."""
 
-    def __init__(self, chain: Chain, on_trouble: Callable[[str | None], None] = lambda _text: None) -> None:
+    def __init__(self, chain: AuditChain, on_trouble: Callable[[str | None], None] = lambda _text: None) -> None:
         """`on_trouble` is told, from another thread, when records can not be written, and None when they can again."""
         self._chain, self._on_trouble = chain, on_trouble
-        self._waiting: deque[Note] = deque()
+        self._waiting: deque[AuditNote] = deque()
         self._lost = 0
         self._lost_since: str | None = None
         self._writing = threading.Lock()
@@ -48,16 +48,16 @@ class AuditWriter:
         """Open the files and begin to write; a disk that is full is waited for. Earlier notes are written first."""
         with self._writing:
             self._open()
-        self._thread = threading.Thread(target=self._work, name="audit", daemon=True)
+        self._thread = threading.Thread(target=self._write_loop, name="audit", daemon=True)
         self._thread.start()
 
     def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             self._lost += 1
-            self._lost_since = self._lost_since or moment()
+            self._lost_since = self._lost_since or timestamp_now()
             return
-        self._waiting.append(Note(kind, dict(facts), moment(), trace_id))
-        if kind in _AT_ONCE and self._thread is not None and self._writing.acquire(timeout=_TURN_SECONDS):
+        self._waiting.append(AuditNote(kind, dict(facts), timestamp_now(), trace_id))
+        if kind in _IMMEDIATE_KINDS and self._thread is not None and self._writing.acquire(timeout=_LOCK_SECONDS):
             try:
                 self._write()
             finally:
@@ -84,9 +84,9 @@ class AuditWriter:
             if not self._write() or not self._sync():
                 raise StorageTrouble("The audit can not be written.", hint="Free some disk space.")
 
-    def _work(self) -> None:
+    def _write_loop(self) -> None:
         while not self._over.is_set():
-            self._something.wait(self._patience())
+            self._something.wait(self._wait_seconds())
             busy = self._something.is_set()
             self._something.clear()
             with self._writing:
@@ -98,7 +98,7 @@ class AuditWriter:
             if not written:
                 self._over.wait(_RETRY_SECONDS)
 
-    def _patience(self) -> float | None:
+    def _wait_seconds(self) -> float | None:
         if self._in_trouble:
             return _RETRY_SECONDS
         return _SYNC_SECONDS if self._chain.unsynced else None
@@ -120,7 +120,7 @@ class AuditWriter:
         if not self._open():
             return False
         while self._waiting or self._lost:
-            batch = self._gap() + [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
+            batch = self._take_gap_note() + [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
             try:
                 self._chain.append(batch)
             except OSError as error:
@@ -130,14 +130,14 @@ class AuditWriter:
         self._trouble(None)
         return True
 
-    def _gap(self) -> list[Note]:
+    def _take_gap_note(self) -> list[AuditNote]:
         lost, since = self._lost, self._lost_since
         if not lost:
             return []
         self._lost, self._lost_since = 0, None
-        return [Note.own("gap", lost=lost, since=since)]
+        return [AuditNote.about_audit("gap", lost=lost, since=since)]
 
-    def _put_back(self, batch: list[Note]) -> None:
+    def _put_back(self, batch: list[AuditNote]) -> None:
         for note in reversed(batch):
             if note.kind == "audit" and note.facts.get("event") == "gap":
                 self._lost += int(str(note.facts["lost"]))

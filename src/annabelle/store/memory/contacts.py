@@ -10,13 +10,13 @@ from sqlalchemy import Connection, RowMapping, select, update
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import Conflict, NotFound
-from annabelle.core.memory import ContactType, Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import ContactType, Trust
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.substrings import contains
+from annabelle.store.memory.query_parts import contains_text
 from annabelle.store.memory.tables import contacts
-from annabelle.store.statements import InsertNew, Values
+from annabelle.store.portable_sql import InsertNew, RowValues
 
 _insert = InsertNew(contacts, ("user_id", "agent_id", "email"))
 
@@ -39,7 +39,7 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ContactFilter:
     """Which contacts a list is asked for; name and company may be parts of the word."""
 
     email: str | None = None
@@ -48,87 +48,91 @@ class Wanted:
     type: ContactType | None = None
 
 
-def same_address(email: str) -> str:
+def normalize_address(email: str) -> str:
     """The one spelling of an address under which it is kept and looked for."""
     return email.strip().lower()
 
 
-def create(connection: Connection, owner: Owner, values: Values) -> Contact:
+def create_contact(connection: Connection, owner: Owner, values: RowValues) -> Contact:
     """Add a contact; a second one with the same address is a Conflict that names the first."""
-    at, email = now(), same_address(str(values["email"]))
+    at, email = now(), normalize_address(str(values["email"]))
     empty = {"company": None, "role": None, "notes": None, "created_at": at, "updated_at": at}
-    made = _insert.one(connection, {**empty, **values, **owner.columns(), "email": email})
+    made = _insert.insert(connection, {**empty, **values, **owner.columns(), "email": email})
     if made is None:
-        raise _taken(connection, owner, email)
-    return get(connection, owner, made["id"])
+        raise _address_conflict(connection, owner, email)
+    return get_contact(connection, owner, made["id"])
 
 
-def get(connection: Connection, owner: Owner, contact_id: int) -> Contact:
+def get_contact(connection: Connection, owner: Owner, contact_id: int) -> Contact:
     """One contact of this owner; somebody else's is as good as missing."""
-    found = find(connection, owner, contact_id)
+    found = find_contact(connection, owner, contact_id)
     if found is None:
         raise NotFound(f"There is no contact {contact_id}.", hint="list_contacts shows the ones there are.")
     return found
 
 
-def find(connection: Connection, owner: Owner, contact_id: int) -> Contact | None:
+def find_contact(connection: Connection, owner: Owner, contact_id: int) -> Contact | None:
     """The same, with None for one that is missing."""
-    query = select(contacts).where(owner.of(contacts), contacts.c.id == contact_id)
+    query = select(contacts).where(owner.row_filter(contacts), contacts.c.id == contact_id)
     row = connection.execute(query).mappings().first()
-    return None if row is None else _contact(row)
+    return None if row is None else _contact_from_row(row)
 
 
-def by_email(connection: Connection, owner: Owner, email: str) -> Contact | None:
+def find_by_email(connection: Connection, owner: Owner, email: str) -> Contact | None:
     """The contact with this address, however it is spelled."""
-    query = select(contacts).where(owner.of(contacts), contacts.c.email == same_address(email))
+    query = select(contacts).where(owner.row_filter(contacts), contacts.c.email == normalize_address(email))
     row = connection.execute(query).mappings().first()
-    return None if row is None else _contact(row)
+    return None if row is None else _contact_from_row(row)
 
 
-def change(connection: Connection, owner: Owner, contact_id: int, values: Values) -> Contact:
+def change_contact(connection: Connection, owner: Owner, contact_id: int, values: RowValues) -> Contact:
     """Change what is named and leave the rest. An address somebody else has is a Conflict."""
-    get(connection, owner, contact_id)
+    get_contact(connection, owner, contact_id)
     new: dict[str, object] = {"updated_at": now(), **values}
     if "email" in values:
-        new["email"] = same_address(str(values["email"]))
+        new["email"] = normalize_address(str(values["email"]))
     try:
         with connection.begin_nested():
-            connection.execute(update(contacts).where(owner.of(contacts), contacts.c.id == contact_id).values(new))
+            connection.execute(
+                update(contacts).where(owner.row_filter(contacts), contacts.c.id == contact_id).values(new)
+            )
     except IntegrityError as error:
-        raise _taken(connection, owner, str(new["email"])) from error
-    return get(connection, owner, contact_id)
+        raise _address_conflict(connection, owner, str(new["email"])) from error
+    return get_contact(connection, owner, contact_id)
 
 
-def listing(connection: Connection, owner: Owner, wanted: Wanted, limit: int) -> list[Contact]:
+def list_contacts(connection: Connection, owner: Owner, wanted: ContactFilter, limit: int) -> list[Contact]:
     """The contacts that fit, the latest change first."""
-    query = select(contacts).where(owner.of(contacts)).order_by(contacts.c.updated_at.desc(), contacts.c.id.desc())
+    query = (
+        select(contacts).where(owner.row_filter(contacts)).order_by(contacts.c.updated_at.desc(), contacts.c.id.desc())
+    )
     if wanted.email is not None:
-        query = query.where(contacts.c.email == same_address(wanted.email))
+        query = query.where(contacts.c.email == normalize_address(wanted.email))
     if wanted.type is not None:
         query = query.where(contacts.c.type == wanted.type)
     found: list[Contact] = []
     for row in connection.execute(query).mappings():
-        if contains(row["name"], wanted.name) and contains(row["company"], wanted.company):
-            found.append(_contact(row))
+        if contains_text(row["name"], wanted.name) and contains_text(row["company"], wanted.company):
+            found.append(_contact_from_row(row))
             if len(found) == limit:
                 break
     return found
 
 
-def require(connection: Connection, owner: Owner, contact_ids: Collection[int]) -> None:
+def require_contacts(connection: Connection, owner: Owner, contact_ids: Collection[int]) -> None:
     """Every one of these must be a contact of this owner."""
-    query = select(contacts.c.id).where(owner.of(contacts), contacts.c.id.in_(contact_ids))
+    query = select(contacts.c.id).where(owner.row_filter(contacts), contacts.c.id.in_(contact_ids))
     missing = sorted(set(contact_ids) - set(connection.scalars(query)))
     if missing:
         raise NotFound(f"There is no contact {', '.join(map(str, missing))}.", hint="Create it first, or leave it out.")
 
 
-def _taken(connection: Connection, owner: Owner, email: str) -> Conflict:
-    existing = by_email(connection, owner, email)
+def _address_conflict(connection: Connection, owner: Owner, email: str) -> Conflict:
+    existing = find_by_email(connection, owner, email)
     # By its number alone: a name may be somebody else's words, and an error is read as our own.
     which = f"Contact {existing.id}" if existing else "Another contact"
     return Conflict(f"{which} already has the address {email}.", hint="Change that one with update_contact.")
 
 
-def _contact(row: RowMapping) -> Contact:
+def _contact_from_row(row: RowMapping) -> Contact:
     return Contact(**{field: row[field] for field in Contact.__dataclass_fields__})

@@ -9,23 +9,23 @@ from typing import cast
 
 from sqlalchemy import Connection, RowMapping, and_, bindparam, select, update
 
-from annabelle.core.memory import Trust
 from annabelle.core.messages import now
+from annabelle.core.trust import Trust
 from annabelle.store.memory import text_index
-from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import row_parameters, rows_by_id
 from annabelle.store.memory.tables import conversations
-from annabelle.store.statements import InsertNew
+from annabelle.store.portable_sql import InsertNew
 
 _IDS_AT_ONCE = 500
 _columns = conversations.c
 _insert = InsertNew(conversations, whole_rows=True)
 _owned = (_columns.user_id == bindparam("user_id"), _columns.agent_id == bindparam("agent_id"))
 _same = select(conversations).where(*_owned, _columns.message_id == bindparam("message_id"))
-_get = select(conversations).where(named(conversations))
+_get = select(conversations).where(rows_by_id(conversations))
 _mark = (
     update(conversations)
-    .where(named(conversations), _columns.extracted_at.is_(None))
+    .where(rows_by_id(conversations), _columns.extracted_at.is_(None))
     .values(extracted_at=bindparam("at"))
 )
 
@@ -44,13 +44,13 @@ class NewTurn:
     trust: Trust = "trusted"
     message_id: str | None = None
 
-    def text(self) -> str:
+    def search_text(self) -> str:
         """What it will be found by."""
-        return _text(self.user_message, self.agent_response)
+        return _join_text(self.user_message, self.agent_response)
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class StoredTurn:
     """A remembered turn."""
 
     id: int
@@ -66,22 +66,22 @@ class Turn:
     created_at: datetime
     extracted_at: datetime | None
 
-    def text(self) -> str:
+    def search_text(self) -> str:
         """What it is found by, in words and in meaning."""
-        return _text(self.user_message, self.agent_response)
+        return _join_text(self.user_message, self.agent_response)
 
-    def around(self) -> str:
+    def search_context(self) -> str:
         """Who said it and when, in words that people ask with."""
         return f"{self.speaker} {self.said_at:%A %d %B %Y}".strip()
 
-    def place(self, owner: Owner) -> Place:
+    def position(self, owner: Owner) -> ConversationPosition:
         """Where it stands, for a search to know."""
         asks = not self.agent_response and self.user_message.rstrip().endswith("?")
-        return Place(self.id, owner, self.session_id, self.speaker, self.said_at, asks)
+        return ConversationPosition(self.id, owner, self.session_id, self.speaker, self.said_at, asks)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConversationPosition:
     """Where a turn stands: all that a search needs of it beside its words."""
 
     id: int
@@ -93,7 +93,7 @@ class Place:
     """Whether it ends in a question that nobody has answered within it."""
 
 
-def add(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Turn, bool]:
+def add_turn(connection: Connection, owner: Owner, new: NewTurn) -> tuple[StoredTurn, bool]:
     """Keep a turn with its words indexed; whether it was new. The same message again gives the first row."""
     values: dict[str, object] = {
         **owner.columns(),
@@ -109,58 +109,61 @@ def add(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Turn, bool]
         "created_at": now(),
         "extracted_at": None,
     }
-    row = _insert.one(connection, values)
+    row = _insert.insert(connection, values)
     if row is None:
         keys = {**owner.columns(), "message_id": new.message_id}
-        return _turn(connection.execute(_same, keys).mappings().one()), False
-    turn = _turn(row)
-    index(connection, owner, turn)
+        return _turn_from_row(connection.execute(_same, keys).mappings().one()), False
+    turn = _turn_from_row(row)
+    index_turn(connection, owner, turn)
     return turn, True
 
 
-def index(connection: Connection, owner: Owner, turn: Turn) -> None:
+def index_turn(connection: Connection, owner: Owner, turn: StoredTurn) -> None:
     """Write the words of a turn into the index anew, as after a change of its text."""
-    text_index.put(connection, "conversation", owner, turn.id, turn.text(), turn.around())
+    text_index.index_row(connection, "conversation", owner, turn.id, turn.search_text(), turn.search_context())
 
 
-def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Turn]:
+def get_turns(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, StoredTurn]:
     """Turns by id; what is not this owner's is not there."""
-    wanted, found = list(ids), dict[int, Turn]()
+    wanted, found = list(ids), dict[int, StoredTurn]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
         ids_now = wanted[start : start + _IDS_AT_ONCE]
-        found |= {row["id"]: _turn(row) for row in connection.execute(_get, naming(owner, ids_now)).mappings()}
+        found |= {
+            row["id"]: _turn_from_row(row)
+            for row in connection.execute(_get, row_parameters(owner, ids_now)).mappings()
+        }
     return found
 
 
-def unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[Turn]:
+def list_unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[StoredTurn]:
     """The last turns that no facts were read from yet, oldest first."""
-    query = select(conversations).where(owner.of(conversations), _columns.extracted_at.is_(None))
+    query = select(conversations).where(owner.row_filter(conversations), _columns.extracted_at.is_(None))
     if session_id is not None:
         query = query.where(_columns.session_id == session_id)
     rows = connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings().all()
-    return [_turn(row) for row in reversed(rows)]
+    return [_turn_from_row(row) for row in reversed(rows)]
 
 
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
     """Say that facts were read from these turns; how many of them were this owner's and not marked before."""
-    return connection.execute(_mark, {**naming(owner, ids), "at": now()}).rowcount if ids else 0
+    return connection.execute(_mark, {**row_parameters(owner, ids), "at": now()}).rowcount if ids else 0
 
 
-def places(connection: Connection, after: int = 0) -> Iterator[Place]:
+def list_positions(connection: Connection, after: int = 0) -> Iterator[ConversationPosition]:
     """Where every turn stands, of all owners, in the order they were stored: for loading a search."""
     asks = and_(_columns.agent_response == "", _columns.user_message.like("%?"))
     wanted = (_columns.id, _columns.user_id, _columns.agent_id, _columns.session_id, _columns.speaker, _columns.said_at)
     query = select(*wanted, asks).where(_columns.id > after).order_by(_columns.id)
     for number, user_id, agent_id, session_id, speaker, said_at, asked in connection.execute(query):
-        yield Place(number, Owner(user_id, agent_id), session_id, speaker, said_at, bool(asked))
+        yield ConversationPosition(number, Owner(user_id, agent_id), session_id, speaker, said_at, bool(asked))
 
 
-def _text(said: str, answered: str) -> str:
+def _join_text(said: str, answered: str) -> str:
     return "\n".join(part for part in (said, answered) if part)
 
 
-def _turn(row: RowMapping) -> Turn:
-    return Turn(
+def _turn_from_row(row: RowMapping) -> StoredTurn:
+    return StoredTurn(
         id=row["id"],
         session_id=row["session_id"],
         message_id=row["message_id"],

@@ -11,15 +11,15 @@ from typing import Literal, cast
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, text, update
 
-from annabelle.core.memory import FactCategory, Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import FactCategory, Trust
 from annabelle.store.memory import text_index, vectors
-from annabelle.store.memory.by_ids import named, naming
 from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import row_parameters, rows_by_id
 from annabelle.store.memory.tables import facts
 
-Retired = Literal["superseded", "merged", "deleted"]
+RetirementReason = Literal["superseded", "merged", "deleted"]
 
 _IDS_AT_ONCE = 500
 _columns = facts.c
@@ -31,9 +31,11 @@ _same = (
     .order_by(_columns.id)
     .limit(1)
 )
-_get = select(facts).where(named(facts))
-_wordings = select(_columns.id, _columns.fact, _columns.category).where(named(facts), _columns.retired_at.is_(None))
-_touch = update(facts).where(named(facts)).values(last_accessed_at=bindparam("seen_at"))
+_get = select(facts).where(rows_by_id(facts))
+_wordings = select(_columns.id, _columns.fact, _columns.category).where(
+    rows_by_id(facts), _columns.retired_at.is_(None)
+)
+_touch = update(facts).where(rows_by_id(facts)).values(last_accessed_at=bindparam("seen_at"))
 _about = (
     select(facts)
     .where(*_owned, _columns.about == bindparam("about"), _columns.retired_at.is_(None))
@@ -44,7 +46,7 @@ _lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:owner, 20))")
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class FactVector:
     """The vector of a fact's text, and the model that made it."""
 
     model: str
@@ -64,7 +66,7 @@ class NewFact:
     origin: JsonObject = field(default_factory=dict[str, object])
     valid_from: datetime | None = None
     about: str | None = None
-    vector: Embedded | None = None
+    vector: FactVector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Fact:
     created_at: datetime
     updated_at: datetime
     retired_at: datetime | None
-    retired_because: Retired | None
+    retired_because: RetirementReason | None
     superseded_by: int | None
     last_accessed_at: datetime | None
 
@@ -99,13 +101,13 @@ def fact_hash(fact: str) -> str:
     return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def lock(connection: Connection, owner: Owner) -> None:
+def lock_facts(connection: Connection, owner: Owner) -> None:
     """Decide about one owner's facts one writer at a time. SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(_lock, {"owner": f"{owner.user_id}\n{owner.agent_id}"})
 
 
-def add(connection: Connection, owner: Owner, new: NewFact) -> Fact:
+def add_fact(connection: Connection, owner: Owner, new: NewFact) -> Fact:
     """Keep a new fact, to be found by its words and, with a vector, by its meaning."""
     at = now()
     values: dict[str, object] = {
@@ -123,40 +125,43 @@ def add(connection: Connection, owner: Owner, new: NewFact) -> Fact:
         "created_at": at,
         "updated_at": at,
     }
-    fact = _fact(connection.execute(_insert, values).mappings().one())
-    _index(connection, owner, fact, new.vector)
+    fact = _fact_from_row(connection.execute(_insert, values).mappings().one())
+    _index_fact(connection, owner, fact, new.vector)
     return fact
 
 
-def get(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Fact]:
+def get_facts(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Fact]:
     """Facts by id, retired ones too; what is not this owner's is not there."""
     wanted, found = list(dict.fromkeys(ids)), dict[int, Fact]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
         ids_now = wanted[start : start + _IDS_AT_ONCE]
-        found |= {row["id"]: _fact(row) for row in connection.execute(_get, naming(owner, ids_now)).mappings()}
+        found |= {
+            row["id"]: _fact_from_row(row)
+            for row in connection.execute(_get, row_parameters(owner, ids_now)).mappings()
+        }
     return found
 
 
-def wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> dict[int, tuple[str, FactCategory]]:
+def get_wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> dict[int, tuple[str, FactCategory]]:
     """What current facts say, and of which category they are: all that comparing them needs."""
     if not ids:
         return {}
-    rows = connection.execute(_wordings, naming(owner, ids)).fetchall()
+    rows = connection.execute(_wordings, row_parameters(owner, ids)).fetchall()
     return {number: (fact, category) for number, fact, category in rows}
 
 
-def same(connection: Connection, owner: Owner, fact: str) -> Fact | None:
+def find_same_fact(connection: Connection, owner: Owner, fact: str) -> Fact | None:
     """The current fact that says exactly this."""
     row = connection.execute(_same, {**owner.columns(), "fact_hash": fact_hash(fact)}).mappings().first()
-    return None if row is None else _fact(row)
+    return None if row is None else _fact_from_row(row)
 
 
-def current_about(connection: Connection, owner: Owner, about: str) -> list[Fact]:
+def list_current_about(connection: Connection, owner: Owner, about: str) -> list[Fact]:
     """The current facts of one relation: what a new value of it may take the place of."""
-    return [_fact(row) for row in connection.execute(_about, {**owner.columns(), "about": about}).mappings()]
+    return [_fact_from_row(row) for row in connection.execute(_about, {**owner.columns(), "about": about}).mappings()]
 
 
-def listing(
+def list_facts(
     connection: Connection,
     owner: Owner,
     *,
@@ -166,36 +171,38 @@ def listing(
     limit: int = 50,
 ) -> list[Fact]:
     """Facts, the newest first; page on with the last id as `before_id`."""
-    query = select(facts).where(owner.of(facts))
+    query = select(facts).where(owner.row_filter(facts))
     if category is not None:
         query = query.where(_columns.category == category)
     if not include_retired:
         query = query.where(_columns.retired_at.is_(None))
     if before_id is not None:
         query = query.where(_columns.id < before_id)
-    return [_fact(row) for row in connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings()]
+    return [
+        _fact_from_row(row) for row in connection.execute(query.order_by(_columns.id.desc()).limit(limit)).mappings()
+    ]
 
 
-def replaced_by(connection: Connection, owner: Owner, fact_id: int) -> list[Fact]:
+def list_replaced_by(connection: Connection, owner: Owner, fact_id: int) -> list[Fact]:
     """The facts that this one took the place of, oldest first."""
-    query = select(facts).where(owner.of(facts), _columns.superseded_by == fact_id).order_by(_columns.id)
-    return [_fact(row) for row in connection.execute(query).mappings()]
+    query = select(facts).where(owner.row_filter(facts), _columns.superseded_by == fact_id).order_by(_columns.id)
+    return [_fact_from_row(row) for row in connection.execute(query).mappings()]
 
 
-def refresh(connection: Connection, owner: Owner, known: Fact, again: NewFact) -> Fact:
+def refresh_fact(connection: Connection, owner: Owner, known: Fact, again: NewFact) -> Fact:
     """Note that a fact was said again. Said by somebody trusted, it is trusted from now on; never the other way."""
     values: dict[str, object] = {"updated_at": now(), "confidence": max(known.confidence, again.confidence)}
     if known.trust == "untrusted" and again.trust == "trusted":
         values |= {"trust": "trusted", "source": again.source, "origin": {**again.origin, "before": known.origin}}
-    query = update(facts).where(owner.of(facts), _columns.id == known.id).values(values).returning(facts)
-    return _fact(connection.execute(query).mappings().one())
+    query = update(facts).where(owner.row_filter(facts), _columns.id == known.id).values(values).returning(facts)
+    return _fact_from_row(connection.execute(query).mappings().one())
 
 
-def retire(
+def retire_facts(
     connection: Connection,
     owner: Owner,
     ids: Sequence[int],
-    because: Retired,
+    because: RetirementReason,
     *,
     by: int | None = None,
     valid_until: datetime | None = None,
@@ -203,55 +210,55 @@ def retire(
 ) -> list[int]:
     """Make facts history: found by id and in the timeline, no longer by search. Which of them were current."""
     gone: list[int] = []
-    for fact in get(connection, owner, ids).values():
+    for fact in get_facts(connection, owner, ids).values():
         if not fact.current:
             continue
         until = None if valid_until is None else max(valid_until, fact.valid_from)
         kept = fact.origin if origin is None else {**fact.origin, "retired": origin}
-        query = update(facts).where(owner.of(facts), _columns.id == fact.id)
+        query = update(facts).where(owner.row_filter(facts), _columns.id == fact.id)
         connection.execute(
             query.values(retired_at=now(), retired_because=because, superseded_by=by, valid_until=until, origin=kept)
         )
         gone.append(fact.id)
-    text_index.drop(connection, "fact", gone)
-    vectors.drop(connection, "fact", gone)
+    text_index.remove_rows(connection, "fact", gone)
+    vectors.remove_vectors(connection, "fact", gone)
     return gone
 
 
-def restore(
-    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, Embedded] | None = None
+def restore_facts(
+    connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, FactVector] | None = None
 ) -> list[Fact]:
     """Make retired facts current again, as they were; those that are current already are passed over."""
     back: list[Fact] = []
-    for old in get(connection, owner, ids).values():
+    for old in get_facts(connection, owner, ids).values():
         if old.current:
             continue
         origin = {key: value for key, value in old.origin.items() if key != "retired"}
         query = (
             update(facts)
-            .where(owner.of(facts), _columns.id == old.id)
+            .where(owner.row_filter(facts), _columns.id == old.id)
             .values(retired_at=None, retired_because=None, superseded_by=None, valid_until=None, origin=origin)
             .returning(facts)
         )
-        fact = _fact(connection.execute(query).mappings().one())
-        _index(connection, owner, fact, (embedded or {}).get(fact.id))
+        fact = _fact_from_row(connection.execute(query).mappings().one())
+        _index_fact(connection, owner, fact, (embedded or {}).get(fact.id))
         back.append(fact)
     return back
 
 
-def touch(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
+def touch_facts(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
     """Note that facts were looked at."""
     if ids:
-        connection.execute(_touch, {**naming(owner, ids), "seen_at": now()})
+        connection.execute(_touch, {**row_parameters(owner, ids), "seen_at": now()})
 
 
-def _index(connection: Connection, owner: Owner, fact: Fact, vector: Embedded | None) -> None:
-    text_index.put(connection, "fact", owner, fact.id, fact.fact, fact.category)
+def _index_fact(connection: Connection, owner: Owner, fact: Fact, vector: FactVector | None) -> None:
+    text_index.index_row(connection, "fact", owner, fact.id, fact.fact, fact.category)
     if vector is not None:
-        vectors.put(connection, "fact", owner, fact.id, vector.model, vector.data, vector.dimension)
+        vectors.store_vector(connection, "fact", owner, fact.id, vector.model, vector.data, vector.dimension)
 
 
-def _fact(row: RowMapping) -> Fact:
+def _fact_from_row(row: RowMapping) -> Fact:
     return Fact(
         id=row["id"],
         fact=row["fact"],

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     # Only for the types: an owner is named before the database is opened.
     from sqlalchemy import ColumnElement, Table
 
-Kind = Literal["fact", "conversation"]
+SearchKind = Literal["fact", "conversation"]
 """What can be found by search."""
 
 
@@ -20,7 +20,7 @@ class Owner:
     user_id: str
     agent_id: str
 
-    def of(self, table: Table) -> ColumnElement[bool]:
+    def row_filter(self, table: Table) -> ColumnElement[bool]:
         """The condition that keeps a query within this owner's rows (I-30)."""
         return (table.c.user_id == self.user_id) & (table.c.agent_id == self.agent_id)
 

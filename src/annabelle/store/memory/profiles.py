@@ -9,12 +9,12 @@ from typing import cast
 
 from sqlalchemy import Connection, RowMapping, select, update
 
-from annabelle.core.memory import Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Trust
 from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import profile_history, profiles
-from annabelle.store.statements import InsertNew
+from annabelle.store.portable_sql import InsertNew
 
 _insert = InsertNew(profiles, ("user_id", "agent_id"))
 
@@ -49,7 +49,7 @@ class ProfileVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Because:
+class ProfileChangeReason:
     """Why a profile is changed, and by what."""
 
     reason: str
@@ -57,56 +57,61 @@ class Because:
     origin: JsonObject
 
 
-def get(connection: Connection, owner: Owner) -> Profile:
+def get_profile(connection: Connection, owner: Owner) -> Profile:
     """The profile of an owner; empty when nothing was ever written."""
-    row = connection.execute(select(profiles).where(owner.of(profiles))).mappings().first()
-    return Profile({}) if row is None else _profile(connection, owner, row)
+    row = connection.execute(select(profiles).where(owner.row_filter(profiles))).mappings().first()
+    return Profile({}) if row is None else _profile_from_row(connection, owner, row)
 
 
-def take(connection: Connection, owner: Owner) -> Profile:
+def lock_profile(connection: Connection, owner: Owner) -> Profile:
     """The profile, held until the transaction ends, so that two changes at once do not lose each other."""
-    _insert.one(connection, {**owner.columns(), "profile": {}, "version": 0, "updated_at": now()})
-    held = select(profiles).where(owner.of(profiles)).with_for_update()
-    return _profile(connection, owner, connection.execute(held).mappings().one())
+    _insert.insert(connection, {**owner.columns(), "profile": {}, "version": 0, "updated_at": now()})
+    held = select(profiles).where(owner.row_filter(profiles)).with_for_update()
+    return _profile_from_row(connection, owner, connection.execute(held).mappings().one())
 
 
-def put(
-    connection: Connection, owner: Owner, held: Profile, content: JsonObject, untrusted: Collection[str], why: Because
+def write_profile(
+    connection: Connection,
+    owner: Owner,
+    held: Profile,
+    content: JsonObject,
+    untrusted: Collection[str],
+    why: ProfileChangeReason,
 ) -> Profile:
     """Make the next version of a profile that was taken. The same content again makes none."""
     if content == held.content:
         return held
     at, version = now(), held.version + 1
     origin = {**why.origin, UNTRUSTED: sorted(untrusted)} if untrusted else why.origin
-    _remember(connection, owner, ProfileVersion(version, content, why.reason, why.trust, origin, at))
+    _insert_version(connection, owner, ProfileVersion(version, content, why.reason, why.trust, origin, at))
     new = {"profile": content, "version": version, "updated_at": at}
-    connection.execute(update(profiles).where(owner.of(profiles)).values(new))
+    connection.execute(update(profiles).where(owner.row_filter(profiles)).values(new))
     return Profile(content, version, at, frozenset(untrusted))
 
 
-def adopt(connection: Connection, owner: Owner, versions: Collection[ProfileVersion]) -> None:
+def import_history(connection: Connection, owner: Owner, versions: Collection[ProfileVersion]) -> None:
     """Take over the history of another memory, oldest first. Only for a profile that has none of its own."""
     for version in versions:
-        _remember(connection, owner, version)
+        _insert_version(connection, owner, version)
         new = {"profile": version.content, "version": version.version, "updated_at": version.changed_at}
-        connection.execute(update(profiles).where(owner.of(profiles)).values(new))
+        connection.execute(update(profiles).where(owner.row_filter(profiles)).values(new))
 
 
-def history(connection: Connection, owner: Owner, limit: int) -> list[ProfileVersion]:
+def list_versions(connection: Connection, owner: Owner, limit: int) -> list[ProfileVersion]:
     """The newest versions, newest first."""
-    query = select(profile_history).where(owner.of(profile_history))
+    query = select(profile_history).where(owner.row_filter(profile_history))
     rows = connection.execute(query.order_by(profile_history.c.version.desc()).limit(limit)).mappings()
-    return [_version(row) for row in rows]
+    return [_version_from_row(row) for row in rows]
 
 
-def version_of(connection: Connection, owner: Owner, version: int) -> ProfileVersion | None:
+def get_version(connection: Connection, owner: Owner, version: int) -> ProfileVersion | None:
     """The profile as it was at a version."""
-    query = select(profile_history).where(owner.of(profile_history), profile_history.c.version == version)
+    query = select(profile_history).where(owner.row_filter(profile_history), profile_history.c.version == version)
     row = connection.execute(query).mappings().first()
-    return None if row is None else _version(row)
+    return None if row is None else _version_from_row(row)
 
 
-def _remember(connection: Connection, owner: Owner, version: ProfileVersion) -> None:
+def _insert_version(connection: Connection, owner: Owner, version: ProfileVersion) -> None:
     connection.execute(
         profile_history.insert(),
         {
@@ -121,11 +126,11 @@ def _remember(connection: Connection, owner: Owner, version: ProfileVersion) -> 
     )
 
 
-def _profile(connection: Connection, owner: Owner, row: RowMapping) -> Profile:
-    newest = version_of(connection, owner, row["version"])
+def _profile_from_row(connection: Connection, owner: Owner, row: RowMapping) -> Profile:
+    newest = get_version(connection, owner, row["version"])
     updated_at = row["updated_at"] if row["version"] else None
     return Profile(row["profile"], row["version"], updated_at, newest.untrusted if newest else frozenset())
 
 
-def _version(row: RowMapping) -> ProfileVersion:
+def _version_from_row(row: RowMapping) -> ProfileVersion:
     return ProfileVersion(row["version"], row["profile"], row["reason"], row["trust"], row["origin"], row["changed_at"])

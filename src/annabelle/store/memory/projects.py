@@ -1,4 +1,4 @@
-"""Projects: what an owner works on, and with whom."""
+"""Projects, and the servers each of them is linked to."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Text, or_, select, type_coerce, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Text, delete, or_, select, type_coerce, update
 from sqlalchemy.exc import IntegrityError
 
 from annabelle.core.errors import Conflict, NotFound
-from annabelle.core.memory import Priority, ProjectStatus, ProjectType, Trust
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Priority, ProjectStatus, ProjectType, SourceStatus, SourceType, Trust
 from annabelle.store.memory import contacts
 from annabelle.store.memory.owner import Owner
-from annabelle.store.memory.substrings import contains
-from annabelle.store.memory.tables import projects
-from annabelle.store.statements import InsertNew, Values
+from annabelle.store.memory.query_parts import contains_text
+from annabelle.store.memory.tables import project_sources, projects
+from annabelle.store.memory.tables import projects as project_table
+from annabelle.store.portable_sql import InsertNew, RowValues
 
-_insert = InsertNew(projects, ("user_id", "agent_id", "name"))
+_insert_project = InsertNew(projects, ("user_id", "agent_id", "name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ProjectFilter:
     """Which projects a list is asked for; company may be a part of the word."""
 
     status: ProjectStatus | None = None
@@ -52,7 +53,7 @@ class Wanted:
     priority: Priority | None = None
 
 
-def create(connection: Connection, owner: Owner, values: Values) -> Project:
+def create_project(connection: Connection, owner: Owner, values: RowValues) -> Project:
     """Add a project; a second one of the same name is a Conflict that names the first."""
     _require_people(connection, owner, values)
     at = now()
@@ -67,64 +68,68 @@ def create(connection: Connection, owner: Owner, values: Values) -> Project:
         **values,
         **owner.columns(),
     }
-    made = _insert.one(connection, row)
+    made = _insert_project.insert(connection, row)
     if made is None:
-        raise _taken(connection, owner, str(values["name"]))
-    return get(connection, owner, made["id"])
+        raise _name_conflict(connection, owner, str(values["name"]))
+    return get_project(connection, owner, made["id"])
 
 
-def get(connection: Connection, owner: Owner, project_id: int) -> Project:
+def get_project(connection: Connection, owner: Owner, project_id: int) -> Project:
     """One project of this owner; somebody else's is as good as missing."""
-    found = find(connection, owner, project_id)
+    found = find_project(connection, owner, project_id)
     if found is None:
         raise NotFound(f"There is no project {project_id}.", hint="list_projects shows the ones there are.")
     return found
 
 
-def find(connection: Connection, owner: Owner, project_id: int) -> Project | None:
+def find_project(connection: Connection, owner: Owner, project_id: int) -> Project | None:
     """The same, with None for one that is missing."""
-    query = select(projects).where(owner.of(projects), projects.c.id == project_id)
+    query = select(projects).where(owner.row_filter(projects), projects.c.id == project_id)
     row = connection.execute(query).mappings().first()
-    return None if row is None else _project(row)
+    return None if row is None else _project_from_row(row)
 
 
-def by_name(connection: Connection, owner: Owner, name: str) -> Project | None:
-    query = select(projects).where(owner.of(projects), projects.c.name == name)
+def find_by_name(connection: Connection, owner: Owner, name: str) -> Project | None:
+    query = select(projects).where(owner.row_filter(projects), projects.c.name == name)
     row = connection.execute(query).mappings().first()
-    return None if row is None else _project(row)
+    return None if row is None else _project_from_row(row)
 
 
-def change(connection: Connection, owner: Owner, project_id: int, values: Values) -> Project:
+def change_project(connection: Connection, owner: Owner, project_id: int, values: RowValues) -> Project:
     """Change what is named and leave the rest; None empties what may be empty."""
-    get(connection, owner, project_id)
+    get_project(connection, owner, project_id)
     _require_people(connection, owner, values)
     new = {"updated_at": now(), **values}
     try:
         with connection.begin_nested():
-            connection.execute(update(projects).where(owner.of(projects), projects.c.id == project_id).values(new))
+            connection.execute(
+                update(projects).where(owner.row_filter(projects), projects.c.id == project_id).values(new)
+            )
     except IntegrityError as error:
-        raise _taken(connection, owner, str(values.get("name"))) from error
-    return get(connection, owner, project_id)
+        raise _name_conflict(connection, owner, str(values.get("name"))) from error
+    return get_project(connection, owner, project_id)
 
 
-def listing(connection: Connection, owner: Owner, wanted: Wanted, limit: int) -> list[Project]:
+def list_projects(connection: Connection, owner: Owner, wanted: ProjectFilter, limit: int) -> list[Project]:
     """The projects that fit, the latest change first."""
-    query = select(projects).where(owner.of(projects)).order_by(projects.c.updated_at.desc(), projects.c.id.desc())
+    query = (
+        select(projects).where(owner.row_filter(projects)).order_by(projects.c.updated_at.desc(), projects.c.id.desc())
+    )
     for column, value in (("status", wanted.status), ("type", wanted.type), ("priority", wanted.priority)):
         if value is not None:
             query = query.where(projects.c[column] == value)
     if wanted.contact_id is not None:
-        query = query.where(_involves(wanted.contact_id))
+        query = query.where(_involves_contact(wanted.contact_id))
     found: list[Project] = []
     for row in connection.execute(query).mappings():
-        if contains(row["company"], wanted.company):
-            found.append(_project(row))
+        if contains_text(row["company"], wanted.company):
+            found.append(_project_from_row(row))
             if len(found) == limit:
                 break
     return found
 
 
-def _involves(contact_id: int) -> ColumnElement[bool]:
+def _involves_contact(contact_id: int) -> ColumnElement[bool]:
     written = type_coerce(projects.c.participants, Text)  # a list of ids without spaces: [4,17]
     return or_(
         projects.c.primary_contact_id == contact_id,
@@ -133,17 +138,121 @@ def _involves(contact_id: int) -> ColumnElement[bool]:
     )
 
 
-def _require_people(connection: Connection, owner: Owner, values: Values) -> None:
+def _require_people(connection: Connection, owner: Owner, values: RowValues) -> None:
     people = list(cast("list[int]", values.get("participants") or []))
     primary = values.get("primary_contact_id")
-    contacts.require(connection, owner, [*people, *([primary] if isinstance(primary, int) else [])])
+    contacts.require_contacts(connection, owner, [*people, *([primary] if isinstance(primary, int) else [])])
 
 
-def _taken(connection: Connection, owner: Owner, name: str) -> Conflict:
-    existing = by_name(connection, owner, name)
+def _name_conflict(connection: Connection, owner: Owner, name: str) -> Conflict:
+    existing = find_by_name(connection, owner, name)
     which = f"Project {existing.id}" if existing else "Another project"
     return Conflict(f"{which} is already called {name!r}.", hint="Change that one with update_project.")
 
 
-def _project(row: RowMapping) -> Project:
+def _project_from_row(row: RowMapping) -> Project:
     return Project(**{field: row[field] for field in Project.__dataclass_fields__})
+
+
+_insert_source = InsertNew(project_sources, ("project_id", "mcp_name"))
+_select_sources = select(project_sources, project_table.c.trust).join_from(project_sources, project_table)
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSource:
+    """A project as another server knows it, and how the last look at it went. It is trusted as its project is."""
+
+    id: int
+    project_id: int
+    mcp_name: str
+    external_project_id: str | None
+    external_project_name: str | None
+    source_type: SourceType
+    last_status: SourceStatus
+    last_checked_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+    trust: Trust
+
+
+def link_source(
+    connection: Connection, owner: Owner, project_id: int, mcp_name: str, values: RowValues
+) -> tuple[ProjectSource, bool]:
+    """Tie a project to a server, and whether that is new; a second time changes what is named."""
+    get_project(connection, owner, project_id)
+    at = now()
+    row = {
+        "external_project_id": None,
+        "external_project_name": None,
+        "source_type": "manual",
+        "last_status": "unknown",
+        "last_checked_at": None,
+        "created_at": at,
+        "updated_at": at,
+        **values,
+        **owner.columns(),
+        "project_id": project_id,
+        "mcp_name": mcp_name,
+    }
+    made = _insert_source.insert(connection, row)
+    if made is None:
+        one = (owner.row_filter(project_sources), project_sources.c.project_id == project_id)
+        changed = update(project_sources).where(*one, project_sources.c.mcp_name == mcp_name)
+        connection.execute(changed.values({**values, "updated_at": at}))
+    return _find_source(connection, owner, project_id, mcp_name), made is not None
+
+
+def unlink_source(connection: Connection, owner: Owner, project_id: int, mcp_name: str) -> ProjectSource:
+    """Untie a project from a server; gives back what was there."""
+    get_project(connection, owner, project_id)
+    gone = _find_source(connection, owner, project_id, mcp_name)
+    connection.execute(
+        delete(project_sources).where(owner.row_filter(project_sources), project_sources.c.id == gone.id)
+    )
+    return gone
+
+
+def list_sources(
+    connection: Connection, owner: Owner, project_id: int | None, mcp_name: str | None, limit: int
+) -> list[ProjectSource]:
+    """The sources that fit, in the order they were linked."""
+    query = _select_sources.where(owner.row_filter(project_sources)).order_by(project_sources.c.id).limit(limit)
+    if project_id is not None:
+        get_project(connection, owner, project_id)
+        query = query.where(project_sources.c.project_id == project_id)
+    if mcp_name is not None:
+        query = query.where(project_sources.c.mcp_name == mcp_name)
+    return [_source_from_row(row) for row in connection.execute(query).mappings()]
+
+
+def mark_source_checked(
+    connection: Connection, owner: Owner, source_id: int, status: SourceStatus, at: datetime
+) -> ProjectSource:
+    """Note how a look at the source went."""
+    one = (owner.row_filter(project_sources), project_sources.c.id == source_id)
+    new = {"last_status": status, "last_checked_at": at, "updated_at": now()}
+    connection.execute(update(project_sources).where(*one).values(new))
+    row = connection.execute(_select_sources.where(*one)).mappings().first()
+    if row is None:
+        raise NotFound(
+            f"There is no project source {source_id}.", hint="list_project_sources shows the ones there are."
+        )
+    return _source_from_row(row)
+
+
+def _find_source(connection: Connection, owner: Owner, project_id: int, mcp_name: str) -> ProjectSource:
+    query = _select_sources.where(
+        owner.row_filter(project_sources),
+        project_sources.c.project_id == project_id,
+        project_sources.c.mcp_name == mcp_name,
+    )
+    row = connection.execute(query).mappings().first()
+    if row is None:
+        raise NotFound(
+            f"Project {project_id} is not linked to {mcp_name}.", hint="list_project_sources shows the links."
+        )
+    return _source_from_row(row)
+
+
+def _source_from_row(row: RowMapping) -> ProjectSource:
+    return ProjectSource(**{field: row[field] for field in ProjectSource.__dataclass_fields__})

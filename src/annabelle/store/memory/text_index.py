@@ -11,12 +11,22 @@ from typing import Protocol
 
 from sqlalchemy import Connection
 
+from annabelle.core.text import fold_for_search, split_search_words
 from annabelle.store.memory import text_postgres, text_sqlite
-from annabelle.store.memory.folding import fold, words
-from annabelle.store.memory.owner import Kind, Owner
-from annabelle.store.memory.term import Term
+from annabelle.store.memory.owner import Owner, SearchKind
+from annabelle.store.memory.query_parts import SearchTerm
 
-__all__ = ["INDEXED_CHARACTERS", "Term", "create", "drop", "find", "put", "put_many", "substring", "terms"]
+__all__ = [
+    "INDEXED_CHARACTERS",
+    "SearchTerm",
+    "count_terms",
+    "create_index",
+    "find_rows",
+    "find_substring",
+    "index_row",
+    "index_rows",
+    "remove_rows",
+]
 
 INDEXED_CHARACTERS = 20_000
 """A longer text is found by its beginning only."""
@@ -25,72 +35,79 @@ MAX_WORDS = 64
 """Of a longer query, the first are looked for."""
 
 
-def create(connection: Connection) -> None:
+def create_index(connection: Connection) -> None:
     """Make the index's own tables for the engine at hand; part of the first revision of the memory."""
-    for statement in _engine(connection).TABLES:
+    for statement in _text_engine(connection).TABLES:
         connection.exec_driver_sql(statement)
 
 
-def put(connection: Connection, kind: Kind, owner: Owner, row_id: int, text: str, around: str = "") -> None:
+def index_row(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str = "") -> None:
     """Index a row, or index it anew."""
-    put_many(connection, kind, owner, [(row_id, text, around)])
+    index_rows(connection, kind, owner, [(row_id, text, around)])
 
 
-def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Iterable[tuple[int, str, str]]) -> None:
+def index_rows(connection: Connection, kind: SearchKind, owner: Owner, rows: Iterable[tuple[int, str, str]]) -> None:
     """Index rows of one owner, each with its text and what is around it, or index them anew."""
     folded = [
-        (row_id, fold(text[:INDEXED_CHARACTERS]), fold(around[:INDEXED_CHARACTERS])) for row_id, text, around in rows
+        (row_id, fold_for_search(text[:INDEXED_CHARACTERS]), fold_for_search(around[:INDEXED_CHARACTERS]))
+        for row_id, text, around in rows
     ]
     if folded:
-        _engine(connection).put_many(connection, kind, owner, folded)
+        _text_engine(connection).put_many(connection, kind, owner, folded)
 
 
-def drop(connection: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
+def remove_rows(connection: Connection, kind: SearchKind, row_ids: Iterable[int]) -> None:
     """Take rows out of the index; those it does not have are passed over."""
     if ids := list(row_ids):
-        _engine(connection).drop(connection, kind, ids)
+        _text_engine(connection).drop(connection, kind, ids)
 
 
-def terms(connection: Connection, kind: Kind, query: str | Iterable[str]) -> list[Term]:
+def count_terms(connection: Connection, kind: SearchKind, query: str | Iterable[str]) -> list[SearchTerm]:
     """The words of a query, each once, in their order, with how common they are."""
-    found = words(query) if isinstance(query, str) else [word for part in query for word in words(part)]
-    return _engine(connection).terms(connection, kind, list(dict.fromkeys(found))[:MAX_WORDS])
+    found = (
+        split_search_words(query)
+        if isinstance(query, str)
+        else [word for part in query for word in split_search_words(part)]
+    )
+    return _text_engine(connection).terms(connection, kind, list(dict.fromkeys(found))[:MAX_WORDS])
 
 
-def find(
-    connection: Connection, kind: Kind, owner: Owner, wanted: Sequence[Term], limit: int
+def find_rows(
+    connection: Connection, kind: SearchKind, owner: Owner, wanted: Sequence[SearchTerm], limit: int
 ) -> list[tuple[int, float]]:
     """Rows that hold at least one of the words, best first, with a score above 0 that has no upper bound."""
     if not wanted or limit <= 0:
         return []
-    return _engine(connection).find(connection, kind, owner, wanted, limit)
+    return _text_engine(connection).find(connection, kind, owner, wanted, limit)
 
 
-def substring(connection: Connection, kind: Kind, owner: Owner, query: str, limit: int) -> list[int]:
+def find_substring(connection: Connection, kind: SearchKind, owner: Owner, query: str, limit: int) -> list[int]:
     """Rows whose text holds the query as it stands, newest first: the last resort of a search."""
-    wanted = fold(query[:INDEXED_CHARACTERS]).strip()
+    wanted = fold_for_search(query[:INDEXED_CHARACTERS]).strip()
     if not wanted or limit <= 0:
         return []
-    return _engine(connection).substring(connection, kind, owner, wanted, limit)
+    return _text_engine(connection).substring(connection, kind, owner, wanted, limit)
 
 
-class _Engine(Protocol):
+class _TextEngine(Protocol):
     @property
     def TABLES(self) -> Sequence[str]: ...
 
     @staticmethod
-    def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None: ...
+    def put_many(
+        connection: Connection, kind: SearchKind, owner: Owner, rows: Sequence[tuple[int, str, str]]
+    ) -> None: ...
     @staticmethod
-    def drop(connection: Connection, kind: Kind, row_ids: Sequence[int]) -> None: ...
+    def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None: ...
     @staticmethod
-    def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term]: ...
+    def terms(connection: Connection, kind: SearchKind, words: Sequence[str]) -> list[SearchTerm]: ...
     @staticmethod
     def find(
-        connection: Connection, kind: Kind, owner: Owner, wanted: Sequence[Term], limit: int
+        connection: Connection, kind: SearchKind, owner: Owner, wanted: Sequence[SearchTerm], limit: int
     ) -> list[tuple[int, float]]: ...
     @staticmethod
-    def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]: ...
+    def substring(connection: Connection, kind: SearchKind, owner: Owner, wanted: str, limit: int) -> list[int]: ...
 
 
-def _engine(connection: Connection) -> _Engine:
+def _text_engine(connection: Connection) -> _TextEngine:
     return text_sqlite if connection.dialect.name == "sqlite" else text_postgres

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
-from annabelle.store.memory.owner import Kind, Owner
-from annabelle.store.memory.term import AROUND_WEIGHT, Term
+from annabelle.store.memory.owner import Owner, SearchKind
+from annabelle.store.memory.query_parts import CONTEXT_WEIGHT, SearchTerm
 
 TABLES = [
     "CREATE TABLE text_index (kind text NOT NULL, row_id bigint NOT NULL, user_id text NOT NULL,"
@@ -19,7 +19,7 @@ TABLES = [
 ]
 
 _COUNTED = 20_000  # a word of so many rows is common enough
-_RANK_WEIGHTS = f"'{{{AROUND_WEIGHT}, 1, 1, 1}}'"
+_RANK_WEIGHTS = f"'{{{CONTEXT_WEIGHT}, 1, 1, 1}}'"
 
 _put = text(
     "INSERT INTO text_index (kind, row_id, user_id, agent_id, text, found) VALUES (:kind, :row_id, :user_id, :agent_id,"
@@ -41,26 +41,26 @@ _substring = text(
 )
 
 
-def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
+def put_many(connection: Connection, kind: SearchKind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
     same = {"kind": kind, **owner.columns()}
     connection.execute(
         _put, [{**same, "row_id": row_id, "text": text, "around": around} for row_id, text, around in rows]
     )
 
 
-def drop(connection: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
+def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None:
     connection.execute(_drop, {"kind": kind, "row_ids": list(row_ids)})
 
 
-def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term]:
+def terms(connection: Connection, kind: SearchKind, words: Sequence[str]) -> list[SearchTerm]:
     def count(word: str) -> int:
         return int(connection.execute(_count, {"kind": kind, "word": word, "most": _COUNTED}).scalar_one())
 
-    return [Term(word, count(word)) for word in words]
+    return [SearchTerm(word, count(word)) for word in words]
 
 
 def find(
-    connection: Connection, kind: Kind, owner: Owner, wanted: Sequence[Term], limit: int
+    connection: Connection, kind: SearchKind, owner: Owner, wanted: Sequence[SearchTerm], limit: int
 ) -> list[tuple[int, float]]:
     values: dict[str, object] = {**owner.columns(), "kind": kind}
     total = int(connection.execute(_total, values).scalar_one())
@@ -78,7 +78,7 @@ def find(
     return [(int(row[0]), float(row[1])) for row in connection.execute(text(statement), values)]
 
 
-def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]:
+def substring(connection: Connection, kind: SearchKind, owner: Owner, wanted: str, limit: int) -> list[int]:
     values = {**owner.columns(), "kind": kind, "wanted": wanted, "limit": limit}
     return [int(row[0]) for row in connection.execute(_substring, values)]
 

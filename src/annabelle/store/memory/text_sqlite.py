@@ -13,15 +13,15 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from annabelle.store.driver import driver
-from annabelle.store.memory.owner import Kind, Owner
-from annabelle.store.memory.term import AROUND_WEIGHT, Term
+from annabelle.store.engine import driver
+from annabelle.store.memory.owner import Owner, SearchKind
+from annabelle.store.memory.query_parts import CONTEXT_WEIGHT, SearchTerm
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
-_KINDS: tuple[Kind, ...] = ("fact", "conversation")
+_KINDS: tuple[SearchKind, ...] = ("fact", "conversation")
 
 TABLES = [
     "CREATE TABLE text_owners (id INTEGER PRIMARY KEY, user_id TEXT NOT NULL, agent_id TEXT NOT NULL,"
@@ -49,7 +49,7 @@ _COMMON = 256  # counting a rare word costs less than remembering its count
 _REMEMBERED = 5_000
 
 
-def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
+def put_many(connection: Connection, kind: SearchKind, owner: Owner, rows: Sequence[tuple[int, str, str]]) -> None:
     number = _number(connection, owner)
     if number is None:
         added = "INSERT INTO text_owners (user_id, agent_id) VALUES (?, ?) RETURNING id"
@@ -59,14 +59,14 @@ def put_many(connection: Connection, kind: Kind, owner: Owner, rows: Sequence[tu
         _rows(connection, put, (number << _ROW_BITS | row_id, text, around))
 
 
-def drop(connection: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
+def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None:
     # Row ids are unique within a kind, whoever owns them, and owners are few.
     numbers = [int(row[0]) for row in _rows(connection, "SELECT id FROM text_owners")]
     for key in (number << _ROW_BITS | row_id for number in numbers for row_id in row_ids):
         _rows(connection, f"DELETE FROM {kind}_text WHERE rowid = ?", (key,))  # noqa: S608
 
 
-def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term]:
+def terms(connection: Connection, kind: SearchKind, words: Sequence[str]) -> list[SearchTerm]:
     if not words:
         return []
     stems = _stems(connection, words)
@@ -80,11 +80,11 @@ def terms(connection: Connection, kind: Kind, words: Sequence[str]) -> list[Term
             counted[term] = frequency
             if frequency >= _COMMON:
                 _remember(common, (kind, term), frequency)
-    return [Term(word, counted.get(stems[word], 0)) for word in words if word in stems]
+    return [SearchTerm(word, counted.get(stems[word], 0)) for word in words if word in stems]
 
 
 def find(
-    connection: Connection, kind: Kind, owner: Owner, wanted: Sequence[Term], limit: int
+    connection: Connection, kind: SearchKind, owner: Owner, wanted: Sequence[SearchTerm], limit: int
 ) -> list[tuple[int, float]]:
     if kind == "fact":
         return _find_short(connection, owner, wanted, limit)
@@ -92,12 +92,14 @@ def find(
     return _rows(
         connection,
         f"SELECT rowid & {_ROW_MASK}, -rank FROM {kind}_text WHERE {kind}_text MATCH ? AND {_STRETCH}"  # noqa: S608
-        f" AND rank MATCH 'bm25(1.0, {AROUND_WEIGHT})' ORDER BY rank LIMIT ?",
+        f" AND rank MATCH 'bm25(1.0, {CONTEXT_WEIGHT})' ORDER BY rank LIMIT ?",
         (match, *_whose(owner), limit),
     )
 
 
-def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], limit: int) -> list[tuple[int, float]]:
+def _find_short(
+    connection: Connection, owner: Owner, wanted: Sequence[SearchTerm], limit: int
+) -> list[tuple[int, float]]:
     """The same for facts: one sentence each, in which a word stands once, so that only its rarity counts.
 
     BM25 reads the length of every row that holds a word, which is most of what it costs.
@@ -123,7 +125,7 @@ def _find_short(connection: Connection, owner: Owner, wanted: Sequence[Term], li
     )
 
 
-def substring(connection: Connection, kind: Kind, owner: Owner, wanted: str, limit: int) -> list[int]:
+def substring(connection: Connection, kind: SearchKind, owner: Owner, wanted: str, limit: int) -> list[int]:
     rows = _rows(
         connection,
         f"SELECT rowid & {_ROW_MASK} FROM {kind}_text WHERE {_STRETCH} AND instr(text, ?) > 0"  # noqa: S608

@@ -5,30 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from annabelle.policy.intent.verbs import Verbs
+from annabelle.policy.intent.action_kinds import Verbs
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class ClaimLanguage:
     """How one language says `I have done it`; most fields is a regular expression."""
 
-    said_by_me: str
+    first_person: str
     """`I have`, right before a verb."""
-    said_of_it: str
+    passive_voice: str
     """`has been`, right before a verb; empty where the passive is left out."""
-    by_itself: str
+    done_phrases: str
     """Whole sentences that say `it is done`."""
     verbs: Verbs
     verb_last: bool = False
     """Whether words may stand between `I have` and the verb, as in German."""
 
 
-_SOON: Final = r"(?:(?:just|now|also|then|successfully|gone ahead and|went ahead and|already|both|all|since) )*"
+_ADVERBS: Final = r"(?:(?:just|now|also|then|successfully|gone ahead and|went ahead and|already|both|all|since) )*"
 
-ENGLISH: Final = Language(
-    said_by_me=rf"\b(?:i've|i have|i|we've|we have|we) {_SOON}",
-    said_of_it=rf"\b(?:(?:has|have|was|were) {_SOON}been|(?:was|were|is|are) (?:now|successfully)|was|were) {_SOON}",
-    by_itself=r"(?:all )?done(?: and dusted)?|all set|it'?s (?:all )?done|(?:that'?s|that is|"
+ENGLISH: Final = ClaimLanguage(
+    first_person=rf"\b(?:i've|i have|i|we've|we have|we) {_ADVERBS}",
+    passive_voice=rf"\b(?:(?:has|have|was|were) {_ADVERBS}been|(?:was|were|is|are) (?:now|successfully)|was|were)"
+    rf" {_ADVERBS}",
+    done_phrases=r"(?:all )?done(?: and dusted)?|all set|it'?s (?:all )?done|(?:that'?s|that is|"
     r"it is) (?:all )?(?:done|taken "
     r"care of)|consider it done|(?:the )?task (?:is )?complete[d]?|mission accomplished|completed|i(?:'ve| have)? "
     r"(?:just )?(?:did it|done (?:it|that|so|this|everything|as you asked)|taken care of (?:it|that|everything)|"
@@ -58,10 +59,10 @@ ENGLISH: Final = Language(
     },
 )
 
-GERMAN: Final = Language(
-    said_by_me=r"\b(?:ich habe|ich hab|wir haben|habe ich) ",
-    said_of_it=r"\b(?:wurde|wurden|ist|sind) ",
-    by_itself=r"erledigt|fertig|alles erledigt|ist erledigt|das ist erledigt|schon erledigt|habe ich erledigt",
+GERMAN: Final = ClaimLanguage(
+    first_person=r"\b(?:ich habe|ich hab|wir haben|habe ich) ",
+    passive_voice=r"\b(?:wurde|wurden|ist|sind) ",
+    done_phrases=r"erledigt|fertig|alles erledigt|ist erledigt|das ist erledigt|schon erledigt|habe ich erledigt",
     verb_last=True,
     verbs={
         "send": r"gesendet|geschickt|verschickt|versendet|abgeschickt|weitergeleitet|geantwortet|veröffentlicht",
@@ -78,10 +79,10 @@ GERMAN: Final = Language(
     },
 )
 
-FRENCH: Final = Language(
-    said_by_me=r"\b(?:j'ai|nous avons|je viens d'|je viens de) (?:bien |déjà |aussi )?(?:les |le |la |l')?",
-    said_of_it=r"\b(?:a|ont) (?:bien )?été (?:bien )?(?:correctement )?",
-    by_itself=r"c'est fait|voilà,? c'est fait|fait|c'est bon,? c'est fait",
+FRENCH: Final = ClaimLanguage(
+    first_person=r"\b(?:j'ai|nous avons|je viens d'|je viens de) (?:bien |déjà |aussi )?(?:les |le |la |l')?",
+    passive_voice=r"\b(?:a|ont) (?:bien )?été (?:bien )?(?:correctement )?",
+    done_phrases=r"c'est fait|voilà,? c'est fait|fait|c'est bon,? c'est fait",
     verbs={
         "send": r"envoyée?s?|transmise?s?|répondu|publiée?s?|envoyer",
         "create": r"créée?s?|ajoutée?s?|rédigée?s?|créer",
@@ -96,10 +97,10 @@ FRENCH: Final = Language(
     },
 )
 
-SPANISH: Final = Language(
-    said_by_me=r"\b(?:he|hemos|ya he|acabo de) (?:ya )?",
-    said_of_it=r"\b(?:ha|han) sido |\bse (?:ha|han) ",
-    by_itself=r"hecho|listo|ya está(?: hecho| listo)?|está hecho|todo listo",
+SPANISH: Final = ClaimLanguage(
+    first_person=r"\b(?:he|hemos|ya he|acabo de) (?:ya )?",
+    passive_voice=r"\b(?:ha|han) sido |\bse (?:ha|han) ",
+    done_phrases=r"hecho|listo|ya está(?: hecho| listo)?|está hecho|todo listo",
     verbs={
         "send": r"enviad[oa]s?|mandad[oa]s?|respondido|reenviad[oa]s?|publicad[oa]s?|enviar",
         "create": r"cread[oa]s?|añadid[oa]s?|agregad[oa]s?|crear",
@@ -115,10 +116,10 @@ SPANISH: Final = Language(
 )
 
 # Polish says who did it in the verb itself, so no word stands before it.
-POLISH: Final = Language(
-    said_by_me=r"\b(?:już |właśnie )?",
-    said_of_it=r"\b(?:został|została|zostało|zostały) ",
-    by_itself=r"zrobione|gotowe|załatwione|zrobiłe?a?m(?: to)?",
+POLISH: Final = ClaimLanguage(
+    first_person=r"\b(?:już |właśnie )?",
+    passive_voice=r"\b(?:został|została|zostało|zostały) ",
+    done_phrases=r"zrobione|gotowe|załatwione|zrobiłe?a?m(?: to)?",
     verbs={
         "send": r"wysła(?:łe|ła)m|wysłan[eya]|odpisa(?:łe|ła)m|przesła(?:łe|ła)m|opublikowa(?:łe|ła)m",
         "create": r"utworzy(?:łe|ła)m|stworzy(?:łe|ła)m|doda(?:łe|ła)m|utworzon[eya]|dodan[eya]",

@@ -16,13 +16,12 @@ from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import now
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject
-from annabelle.core.trace import TraceFile, traced
-from annabelle.durable.outcome import failure, success
+from annabelle.core.trace import TraceFile, use_trace
+from annabelle.durable.steps import failure_outcome, success_outcome
 from annabelle.thinker import failpoints
-from annabelle.thinker.engine import COMPACT_WORKFLOW, Engine
-from annabelle.thinker.session.port import SessionStore
-from annabelle.thinker.session.records import Compaction
-from annabelle.thinker.session.state import Session
+from annabelle.thinker.engine import COMPACT_WORKFLOW, WorkflowEngine
+from annabelle.thinker.session.records import Compaction, SessionState
+from annabelle.thinker.session.session_store import SessionStore
 from annabelle.thinker.session.summariser import Summariser
 
 _log = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ class CompactionRules:
             settings.thinker_session_compaction_cooldown_seconds,
         )
 
-    def grown(self, session: Session) -> bool:
+    def is_due(self, session: SessionState) -> bool:
         """Whether it is long enough, and long enough ago that it was summed up."""
         if not self.enabled or session.count < self.min_turns or session.chars < self.threshold_chars:
             return False
@@ -63,7 +62,12 @@ class Compactor:
     """One per thinker."""
 
     def __init__(
-        self, store: SessionStore, engine: Engine, summariser: Summariser, rules: CompactionRules, trace: TraceFile
+        self,
+        store: SessionStore,
+        engine: WorkflowEngine,
+        summariser: Summariser,
+        rules: CompactionRules,
+        trace: TraceFile,
     ) -> None:
         self._store, self._engine, self._summariser = store, engine, summariser
         self._rules, self._trace = rules, trace
@@ -72,7 +76,7 @@ class Compactor:
 
     async def start_if_due(self, thread_id: str) -> None:
         """Begin the workflow when the conversation has grown long. Returns before it is done."""
-        if not self._rules.grown(await self._store.session(thread_id)) or self._tried_lately(thread_id):
+        if not self._rules.is_due(await self._store.session(thread_id)) or self._tried_lately(thread_id):
             return
         turns = await self._store.open_turns(thread_id)
         if len(turns) <= self._rules.keep_recent:
@@ -94,22 +98,22 @@ class Compactor:
         thread_id, message_id = str(argument["thread_id"]), str(argument["message_id"])
 
         async def summarise() -> JsonObject:
-            return await self._summed_up(thread_id, message_id)
+            return await self._summarise_older_turns(thread_id, message_id)
 
-        with traced(str(argument["trace_id"])):
+        with use_trace(str(argument["trace_id"])):
             try:
                 made = await self._engine.step("summarise", summarise)
                 failpoint(failpoints.SUMMED_UP)
-                replaced = await self._replace(thread_id, message_id, made)
+                replaced = await self._store_compaction(thread_id, message_id, made)
             except AnnabelleError as error:
                 _log.warning("%s was not summed up: %s: %s", thread_id, error.code, error.message)
                 self._trace.write("session.not_compacted", {"thread_id": thread_id, "error": error.code})
-                return failure(error)
+                return failure_outcome(error)
             told = {name: made.get(name) for name in ("turns", "by_model")}
             self._trace.write("session.compacted", {"thread_id": thread_id, "replaced": replaced, **told})
-            return success({"replaced": replaced})
+            return success_outcome({"replaced": replaced})
 
-    async def _summed_up(self, thread_id: str, message_id: str) -> JsonObject:
+    async def _summarise_older_turns(self, thread_id: str, message_id: str) -> JsonObject:
         """The summary of the turns up to a message; an empty one when they are open no longer."""
         session = await self._store.session(thread_id)
         turns = await self._store.open_turns(thread_id)
@@ -118,11 +122,11 @@ class Compactor:
             return {"summary": "", "turns": 0}
         older = turns[: ids.index(message_id) + 1]
         previous = session.compaction
-        summary = await self._summariser.of_older_turns(older, previous.summary if previous is not None else "")
+        summary = await self._summariser.summarise_older_turns(older, previous.summary if previous is not None else "")
         count = len(older) + (previous.turns if previous is not None else 0)
         return {"summary": summary.text, "turns": count, "by_model": summary.by_model}
 
-    async def _replace(self, thread_id: str, message_id: str, made: JsonObject) -> bool:
+    async def _store_compaction(self, thread_id: str, message_id: str, made: JsonObject) -> bool:
         summary, turns = made.get("summary"), made.get("turns")
         if not isinstance(summary, str) or not summary or not isinstance(turns, int):
             return False

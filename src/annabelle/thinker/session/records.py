@@ -1,14 +1,16 @@
-"""The lines of a session: a header, one record per turn, and what stands in the place of turns that were summed up."""
+"""The records of a session (header, turns, compactions, archives) and the state they add up to."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from annabelle.core.contract import Usage
+from annabelle.core.contract import TokenUsage
 from annabelle.core.errors import ErrorBody
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
@@ -19,26 +21,26 @@ ArchiveReason = Literal["session_timeout", "feed_complete", "manual"]
 _log = logging.getLogger(__name__)
 
 
-def _with_zone(moment: datetime) -> datetime:
+def _ensure_zone(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 # A time somebody wrote without a zone can still be compared with ours.
-_Moment = Annotated[datetime, AfterValidator(_with_zone)]
+_Moment = Annotated[datetime, AfterValidator(_ensure_zone)]
 
 
-class _Record(BaseModel):
+class _SessionRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
-    def line(self) -> JsonObject:
+    def to_json(self) -> JsonObject:
         """As it is written down."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-R = TypeVar("R", bound=_Record)
+R = TypeVar("R", bound=_SessionRecord)
 
 
-class Header(_Record):
+class SessionHeader(_SessionRecord):
     type: Literal["header"] = "header"
     version: int = VERSION
     agent_id: str
@@ -49,7 +51,7 @@ class Header(_Record):
     )
 
 
-class TurnRecord(_Record):
+class SessionTurn(_SessionRecord):
     """One turn, whole: what was asked, what was answered, and the model messages in between."""
 
     type: Literal["turn"] = "turn"
@@ -64,13 +66,13 @@ class TurnRecord(_Record):
         description="From the user's message on; a call is always followed by its result",
     )
     tools: tuple[str, ...] = ()
-    usage: Usage = Usage()
+    usage: TokenUsage = TokenUsage()
     limit: str | None = None
     error: ErrorBody | None = None
     task: bool = Field(default=False, description="Proactive work: no conversation, so it is not archived (SES-07)")
 
 
-class Compaction(_Record):
+class Compaction(_SessionRecord):
     """What stands in the place of the turns up to a message. The turns themselves are kept beside the session."""
 
     type: Literal["compaction"] = "compaction"
@@ -80,7 +82,7 @@ class Compaction(_Record):
     turns: int = Field(default=0, description="Turns that are summed up, those of earlier compactions too")
 
 
-class Archive(_Record):
+class Archive(_SessionRecord):
     """A conversation that ended, whole."""
 
     type: Literal["archive"] = "archive"
@@ -100,19 +102,19 @@ class Archive(_Record):
 
     @property
     def id(self) -> str:
-        return archive_id(self.thread_id, self.message_id)
+        return build_archive_id(self.thread_id, self.message_id)
 
 
-def archive_id(thread_id: str, message_id: str) -> str:
+def build_archive_id(thread_id: str, message_id: str) -> str:
     return f"{thread_id}:{message_id}"
 
 
-def turn_of(record: JsonObject) -> TurnRecord | None:
+def parse_turn(record: JsonObject) -> SessionTurn | None:
     """The turn of a line; none when it is something else, or not whole."""
-    return read_as(TurnRecord, record) if record.get("type") == "turn" else None
+    return parse_record(SessionTurn, record) if record.get("type") == "turn" else None
 
 
-def read_as(model: type[R], record: JsonObject) -> R | None:
+def parse_record(model: type[R], record: JsonObject) -> R | None:
     try:
         return model.model_validate(record)
     except ValidationError:
@@ -120,24 +122,120 @@ def read_as(model: type[R], record: JsonObject) -> R | None:
         return None
 
 
-def chars_of(turn: TurnRecord) -> int:
+def count_chars(turn: SessionTurn) -> int:
     """How much of it a model reads: everything said, every call's arguments and every result."""
-    return sum(_chars(message.get("parts")) for message in turn.messages) or len(turn.user) + len(turn.assistant)
+    return sum(_count_part_chars(message.get("parts")) for message in turn.messages) or len(turn.user) + len(
+        turn.assistant
+    )
 
 
-def _chars(value: object) -> int:
+def _count_part_chars(value: object) -> int:
     """Lengths of what is said in a part; what describes the part itself, as its kind and its time, is not counted."""
     if isinstance(value, list):
-        return sum(_chars(item) for item in cast("list[object]", value))
+        return sum(_count_part_chars(item) for item in cast("list[object]", value))
     if not isinstance(value, dict):
         return 0
     part = cast("JsonObject", value)
-    return sum(_length(part[key]) for key in ("content", "args", "tool_name") if part.get(key))
+    return sum(_count_value_chars(part[key]) for key in ("content", "args", "tool_name") if part.get(key))
 
 
-def _length(value: object) -> int:
+def _count_value_chars(value: object) -> int:
     if isinstance(value, dict):
-        return sum(len(str(key)) + _length(item) for key, item in cast("dict[object, object]", value).items())
+        return sum(
+            len(str(key)) + _count_value_chars(item) for key, item in cast("dict[object, object]", value).items()
+        )
     if isinstance(value, list):
-        return sum(_length(item) for item in cast("list[object]", value))
+        return sum(_count_value_chars(item) for item in cast("list[object]", value))
     return len(str(value))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A conversation as it stands."""
+
+    turns: Sequence[SessionTurn] = ()
+    """The latest ones that were not summed up, oldest first."""
+    compaction: Compaction | None = None
+    count: int = 0
+    """Turns that were not summed up, also those that are not held ready."""
+    chars: int = 0
+    """What a model would read of all of it."""
+    last_at: datetime | None = None
+
+    @property
+    def last_message_id(self) -> str | None:
+        return self.turns[-1].message_id if self.turns else None
+
+    @property
+    def conversational(self) -> bool:
+        return any(not turn.task for turn in self.turns)
+
+
+@dataclass(slots=True)
+class SessionLines:
+    """The lines of a session, read once and in order."""
+
+    header: SessionHeader | None = None
+    compaction: Compaction | None = None
+    open: dict[str, tuple[SessionTurn, JsonObject]] = field(default_factory=dict[str, tuple[SessionTurn, JsonObject]])
+    """Turns that are history and not summed up."""
+    closed: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """Turns before a clear, which are kept for people."""
+    others: list[JsonObject] = field(default_factory=list[JsonObject])
+    """Lines that say nothing to us. They are carried along: somebody wrote them."""
+
+    @classmethod
+    def parse(cls, records: Iterable[JsonObject]) -> SessionLines:
+        lines = cls()
+        for record in records:
+            lines._add_record(record)
+        return lines
+
+    def _add_record(self, record: JsonObject) -> None:
+        kind = record.get("type")
+        if kind == "cleared":
+            self.closed |= {name: raw for name, (_turn, raw) in self.open.items()}
+            self.open, self.compaction = {}, None
+        elif kind == "header" and (header := parse_record(SessionHeader, record)) is not None:
+            self.header = header
+        elif kind == "compaction" and (compaction := parse_record(Compaction, record)) is not None:
+            self._apply_compaction(compaction)
+        elif (turn := parse_turn(record)) is not None:
+            if turn.message_id not in self.closed:
+                self.open.setdefault(turn.message_id, (turn, record))
+        else:
+            self.others.append(record)
+
+    def _apply_compaction(self, compaction: Compaction) -> None:
+        self.compaction = compaction
+        if compaction.message_id in self.open:
+            names = list(self.open)
+            for name in names[: names.index(compaction.message_id) + 1]:
+                self.closed[name] = self.open.pop(name)[1]
+
+    @property
+    def turns(self) -> list[SessionTurn]:
+        return [turn for turn, _raw in self.open.values()]
+
+    @property
+    def message_ids(self) -> set[str]:
+        """Every message that has a record, or had one in the conversation before."""
+        return {*self.open, *self.closed, *(self.header.archived if self.header is not None else ())}
+
+    def to_state(self, most: int) -> SessionState:
+        turns = self.turns
+        summed_up = len(self.compaction.summary) if self.compaction is not None else 0
+        return SessionState(
+            turns=turns[-most:],
+            compaction=self.compaction,
+            count=len(turns),
+            chars=summed_up + sum(map(count_chars, turns)),
+            last_at=max((turn.at for turn in turns), default=None),
+        )
+
+    def split_after(self, message_id: str) -> tuple[list[JsonObject], list[JsonObject]]:
+        """The open turns up to a message, and those behind it, as they were written."""
+        names = list(self.open)
+        cut = names.index(message_id) + 1
+        raw = [line for _turn, line in self.open.values()]
+        return raw[:cut], raw[cut:]

@@ -11,22 +11,22 @@ from pydantic_ai.messages import ModelMessage
 
 from annabelle.core.errors import ProviderFailed
 from annabelle.core.ids import new_id
-from annabelle.core.redact import Redactor
-from annabelle.llm.registry import PACKAGED
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.llm.gguf_models import PACKAGED
 from annabelle.llm.types import Completed, ModelRequest
-from annabelle.thinker.context.budget import shortened
 from annabelle.thinker.costs import CostMeter
-from annabelle.thinker.loop.bench import Model
-from annabelle.thinker.loop.calls import text_of
-from annabelle.thinker.session import digest, summary_prompts
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.loop.call import response_text
+from annabelle.thinker.loop.deps import ThinkerModel
+from annabelle.thinker.prompt.token_budget import truncate_to_tokens
+from annabelle.thinker.session import summary_prompts
+from annabelle.thinker.session.records import SessionTurn
 
 # More than a summary may have: some models think aloud first, and that is cut off with it.
 _MOST_OUTPUT_TOKENS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ConversationSummary:
     text: str
     by_model: bool
 
@@ -34,29 +34,34 @@ class Summary:
 class Summariser:
     """One per thinker. What it returns holds no secret and has a bounded length."""
 
-    def __init__(self, model: Model, costs: CostMeter) -> None:
+    def __init__(self, model: ThinkerModel, costs: CostMeter) -> None:
         self._model, self._costs = model, costs
 
-    async def of_older_turns(self, turns: Sequence[TurnRecord], previous: str) -> Summary:
+    async def summarise_older_turns(self, turns: Sequence[SessionTurn], previous: str) -> ConversationSummary:
         """What stands in the place of these turns from now on. A model that fails raises: nothing may be lost."""
-        if await self._too_small():
-            return Summary(_tidy(digest.of_older_turns(turns, previous), digest.COMPACTION_TOKENS), by_model=False)
-        answer = await self._ask(summary_prompts.compaction(turns, previous), turns[-1])
-        return Summary(_tidy(answer, digest.COMPACTION_TOKENS), by_model=True)
+        if await self._model_is_too_small():
+            return ConversationSummary(
+                _clean_summary(summary_prompts.digest_older_turns(turns, previous), summary_prompts.COMPACTION_TOKENS),
+                by_model=False,
+            )
+        answer = await self._ask(summary_prompts.build_compaction_prompt(turns, previous), turns[-1])
+        return ConversationSummary(_clean_summary(answer, summary_prompts.COMPACTION_TOKENS), by_model=True)
 
-    async def of_conversation(self, turns: Sequence[TurnRecord], before: str) -> Summary:
+    async def summarise_conversation(self, turns: Sequence[SessionTurn], before: str) -> ConversationSummary:
         """What a conversation was about. A model that fails raises; `extracted` needs none."""
-        if await self._too_small():
-            return Summary(extracted(turns, before), by_model=False)
-        answer = await self._ask(summary_prompts.closing(turns, before), turns[-1])
-        return Summary(_tidy(" ".join(answer.split()), digest.CLOSING_TOKENS), by_model=True)
+        if await self._model_is_too_small():
+            return ConversationSummary(summarise_without_model(turns, before), by_model=False)
+        answer = await self._ask(summary_prompts.build_closing_prompt(turns, before), turns[-1])
+        return ConversationSummary(
+            _clean_summary(" ".join(answer.split()), summary_prompts.CLOSING_TOKENS), by_model=True
+        )
 
-    async def _too_small(self) -> bool:
+    async def _model_is_too_small(self) -> bool:
         """The packaged model makes things up, and would keep a processor busy for half a minute doing so."""
         choice = await self._model.choose("summary")
         return choice.provider == "embedded" and choice.model == PACKAGED
 
-    async def _ask(self, messages: list[ModelMessage], last: TurnRecord) -> str:
+    async def _ask(self, messages: list[ModelMessage], last: SessionTurn) -> str:
         request = ModelRequest(
             # New in every try: the call that a killed process made was a call of its own.
             call_id=f"{last.message_id}:{new_id('mc')}",
@@ -75,16 +80,16 @@ class Summariser:
         if completed is None:
             raise ProviderFailed("The model gave no answer.")
         self._costs.add(completed.usage)
-        text = text_of(completed.response).strip()
+        text = response_text(completed.response).strip()
         if not text:
             raise ProviderFailed("The model summed up nothing.")
         return text
 
 
-def extracted(turns: Sequence[TurnRecord], before: str) -> str:
+def summarise_without_model(turns: Sequence[SessionTurn], before: str) -> str:
     """What the user wrote, for when a model fails."""
-    return _tidy(digest.of_conversation(turns, before), digest.CLOSING_TOKENS)
+    return _clean_summary(summary_prompts.digest_conversation(turns, before), summary_prompts.CLOSING_TOKENS)
 
 
-def _tidy(text: str, most: int) -> str:
-    return shortened(Redactor()(text), most)
+def _clean_summary(text: str, most: int) -> str:
+    return truncate_to_tokens(Redactor()(text), most)

@@ -1,4 +1,4 @@
-"""What the model is told when it sums up a conversation. Everything people or tools wrote stands in tags."""
+"""The prompts that ask a model for a summary, and the summary by rules for when no model can write one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,51 @@ from typing import Final, cast
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 
-from annabelle.core.redact import Redactor
+from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import JsonObject
-from annabelle.thinker.context.tags import element, escaped
-from annabelle.thinker.session.digest import COMPACTION_TOKENS
-from annabelle.thinker.session.records import TurnRecord
+from annabelle.thinker.prompt.escape import escape_text, make_element
+from annabelle.thinker.prompt.token_budget import count_tokens, truncate_to_tokens
+from annabelle.thinker.session.records import SessionTurn
+
+COMPACTION_TOKENS: Final = 400
+CLOSING_TOKENS: Final = 120
+_MESSAGE_TOKENS: Final = 40
+
+
+def digest_older_turns(turns: Sequence[SessionTurn], previous: str) -> str:
+    """The summary so far and the user's messages since; what does not fit is left out in the middle."""
+    asked = _user_lines(turns)
+    opening = [truncate_to_tokens(previous, COMPACTION_TOKENS // 2)] if previous else asked[:1]
+    room = COMPACTION_TOKENS - sum(count_tokens(line) + 1 for line in opening) - 1
+    return "\n".join([*opening, *_latest_lines(asked if previous else asked[1:], room)])
+
+
+def digest_conversation(turns: Sequence[SessionTurn], before: str) -> str:
+    """What the user asked in it, behind what was summed up of it before."""
+    asked = _user_lines(turns)
+    opening = [truncate_to_tokens(" ".join(before.split()), CLOSING_TOKENS // 2)] if before else asked[:1]
+    if not opening:
+        return "A conversation without words of the user."
+    lead = "" if before else "The user wrote: "
+    room = CLOSING_TOKENS - count_tokens(lead + opening[0]) - 2
+    return lead + " / ".join([*opening, *_latest_lines(asked if before else asked[1:], room)])
+
+
+def _user_lines(turns: Sequence[SessionTurn]) -> list[str]:
+    lines = (" ".join(turn.user.split()) for turn in turns)
+    return [truncate_to_tokens(line, _MESSAGE_TOKENS) for line in dict.fromkeys(lines) if line]
+
+
+def _latest_lines(lines: Sequence[str], room: int) -> list[str]:
+    """The last lines that fit: what was asked last is what matters most."""
+    kept: list[str] = []
+    for line in reversed(lines):
+        room -= count_tokens(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
+
 
 _WHOLE_CHARS: Final = 60_000
 _TEXT_CHARS: Final = 3_000
@@ -41,42 +81,43 @@ You note what a conversation between a user and an assistant was about, so that 
 {_DATA}"""
 
 
-def compaction(turns: Sequence[TurnRecord], previous: str) -> list[ModelMessage]:
+def build_compaction_prompt(turns: Sequence[SessionTurn], previous: str) -> list[ModelMessage]:
     """The turns to be summed up, behind the summary of those before them."""
-    before = [element("summary-so-far", escaped(previous))] if previous else []
-    return _messages(_COMPACTION, [*before, _conversation(turns)])
+    before = [make_element("summary-so-far", escape_text(previous))] if previous else []
+    return _make_messages(_COMPACTION, [*before, _render_conversation(turns)])
 
 
-def closing(turns: Sequence[TurnRecord], before: str) -> list[ModelMessage]:
+def build_closing_prompt(turns: Sequence[SessionTurn], before: str) -> list[ModelMessage]:
     """The conversation as far as it was not summed up yet, behind that summary."""
-    return _messages(
-        _CLOSING, [*([element("summary-so-far", escaped(before))] if before else []), _conversation(turns)]
+    return _make_messages(
+        _CLOSING,
+        [*([make_element("summary-so-far", escape_text(before))] if before else []), _render_conversation(turns)],
     )
 
 
-def _conversation(turns: Sequence[TurnRecord]) -> str:
+def _render_conversation(turns: Sequence[SessionTurn]) -> str:
     """Every turn has its place; when there is much, each is told shorter."""
     scale = 1.0
     while True:
-        body = "\n".join(_turn(turn, scale) for turn in turns)
+        body = "\n".join(_render_turn(turn, scale) for turn in turns)
         if len(body) <= _WHOLE_CHARS or scale * _TEXT_CHARS < _LEAST_CHARS:
-            return element("conversation", f"\n{body[:_WHOLE_CHARS]}\n")
+            return make_element("conversation", f"\n{body[:_WHOLE_CHARS]}\n")
         scale /= 2
 
 
-def _turn(turn: TurnRecord, scale: float) -> str:
+def _render_turn(turn: SessionTurn, scale: float) -> str:
     masked = Redactor()
-    said = element("user", escaped(_beginning(masked(turn.user), scale * _TEXT_CHARS)))
+    said = make_element("user", escape_text(_truncate(masked(turn.user), scale * _TEXT_CHARS)))
     results = [
-        element("result", escaped(_beginning(masked(text), scale * _RESULT_CHARS)), tool=tool)
-        for tool, text in _results(turn)
+        make_element("result", escape_text(_truncate(masked(text), scale * _RESULT_CHARS)), tool=tool)
+        for tool, text in _tool_results(turn)
     ]
-    answered = element("assistant", escaped(_beginning(masked(turn.assistant), scale * _TEXT_CHARS)))
+    answered = make_element("assistant", escape_text(_truncate(masked(turn.assistant), scale * _TEXT_CHARS)))
     body = "\n".join([said, *results, answered])
-    return element("turn", f"\n{body}\n", at=turn.at.date().isoformat())
+    return make_element("turn", f"\n{body}\n", at=turn.at.date().isoformat())
 
 
-def _results(turn: TurnRecord) -> Iterator[tuple[str, str]]:
+def _tool_results(turn: SessionTurn) -> Iterator[tuple[str, str]]:
     for message in turn.messages:
         parts = message.get("parts")
         for item in cast("list[object]", parts) if isinstance(parts, list) else []:
@@ -86,12 +127,12 @@ def _results(turn: TurnRecord) -> Iterator[tuple[str, str]]:
                 yield str(part.get("tool_name", "")), content if isinstance(content, str) else json.dumps(content)
 
 
-def _beginning(text: str, most: float) -> str:
+def _truncate(text: str, most: float) -> str:
     cut = int(most)
     return text if len(text) <= cut else f"{text[:cut]} [{len(text) - cut} characters left out]"
 
 
-def _messages(instructions: str, data: list[str]) -> list[ModelMessage]:
+def _make_messages(instructions: str, data: list[str]) -> list[ModelMessage]:
     return [
         ModelRequest(
             parts=[SystemPromptPart(content=instructions), UserPromptPart(content="\n".join(data) + "\n\nThe summary:")]

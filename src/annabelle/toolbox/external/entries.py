@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, cast
+from itertools import pairwise
+from typing import Annotated, Final, Literal, cast
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from annabelle.core.errors import ConfigMistake
-from annabelle.core.scans import Scan
-from annabelle.toolbox.environment import Unresolved, resolve
-from annabelle.toolbox.manifest import ServerName, enabled, timeout_of
-from annabelle.toolbox.profile import ServerProfile
+from annabelle.core.secrets.redactor import passwords_in_url
+from annabelle.core.trust import ScanDirections
+from annabelle.toolbox.config import UnresolvedVariable, resolve_variables
+from annabelle.toolbox.manifest import ServerName, ServerProfile, is_enabled, resolve_timeout
 
 _NAME: TypeAdapter[str] = TypeAdapter(ServerName)
 
 
-class Metadata(BaseModel):
+class ExternalMetadata(BaseModel):
     """How the server is shown, and whether the user trusts it enough to scan less than everything."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
@@ -26,10 +29,10 @@ class Metadata(BaseModel):
     label: str | None = None
     group: str | None = Field(default=None, alias="toolGroup")
     keywords: tuple[str, ...] = ()
-    scan: Scan = Field(default_factory=Scan, alias="guardianScan")
+    scan: ScanDirections = Field(default_factory=ScanDirections, alias="guardianScan")
 
 
-class Entry(BaseModel):
+class ExternalEntry(BaseModel):
     """One server as the user wrote it: a command with arguments, or an address."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -45,21 +48,21 @@ class Entry(BaseModel):
     trusted: bool = False
     disabled: bool = False
     description: str | None = None
-    metadata: Metadata = Field(default_factory=Metadata)
+    metadata: ExternalMetadata = Field(default_factory=ExternalMetadata)
 
     @model_validator(mode="after")
-    def _one_way(self) -> Entry:
+    def _one_way(self) -> ExternalEntry:
         if (self.command is None) == (self.url is None):
             raise ValueError("give either a command or an url")
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class External:
+class ExternalServer:
     """A server ready to be started, all variables resolved. Two equal ones need no restart."""
 
     profile: ServerProfile
-    entry: Entry = field(repr=False)
+    entry: ExternalEntry = field(repr=False)
     """As it is written, before variables are put in."""
     argv: tuple[str, ...] = field(default=(), repr=False)
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -70,24 +73,24 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadEntries:
     """What a file said: the servers, and a sentence for each entry that was dropped."""
 
-    servers: dict[str, External]
+    servers: dict[str, ExternalServer]
     mistakes: tuple[str, ...] = ()
 
 
-class Unreadable(Exception):
+class UnreadableEntries(Exception):
     """The file as a whole can not be used; the last good set stays."""
 
 
-def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], default_timeout: float) -> Reading:
+def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], default_timeout: float) -> ReadEntries:
     """Every usable entry. `taken` are the names of built-in servers, which no entry may take over."""
-    servers: dict[str, External] = {}
+    servers: dict[str, ExternalServer] = {}
     mistakes: list[str] = []
-    for name, raw in _table(text).items():
+    for name, raw in _parse_table(text).items():
         try:
-            server = _external(_named(name, taken), Entry.model_validate(raw), hub, default_timeout)
+            server = _build_server(_check_name(name, taken), ExternalEntry.model_validate(raw), hub, default_timeout)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -98,23 +101,23 @@ def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], defau
         else:
             if server is not None:
                 servers[name] = server
-    return Reading(servers, tuple(mistakes))
+    return ReadEntries(servers, tuple(mistakes))
 
 
-def _table(text: str) -> dict[str, object]:
+def _parse_table(text: str) -> dict[str, object]:
     try:
         parsed: object = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise Unreadable(f"it is not valid JSON: {error}") from error
+        raise UnreadableEntries(f"it is not valid JSON: {error}") from error
     if not isinstance(parsed, dict):
-        raise Unreadable("it must be an object with the key mcpServers")
+        raise UnreadableEntries("it must be an object with the key mcpServers")
     servers = cast("dict[str, object]", parsed).get("mcpServers", {})
     if not isinstance(servers, dict):
-        raise Unreadable("mcpServers must be an object")
+        raise UnreadableEntries("mcpServers must be an object")
     return cast("dict[str, object]", servers)
 
 
-def _named(name: str, taken: frozenset[str]) -> str:
+def _check_name(name: str, taken: frozenset[str]) -> str:
     if name.lower() in {other.lower() for other in taken}:
         raise ValueError("a built-in server has this name; choose another.")
     try:
@@ -123,14 +126,16 @@ def _named(name: str, taken: frozenset[str]) -> str:
         raise ValueError("a name is up to 40 letters, digits, - and _.") from None
 
 
-def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: float) -> External | None:
-    if entry.disabled or not enabled(name, hub):
+def _build_server(
+    name: str, entry: ExternalEntry, hub: Mapping[str, str], default_timeout: float
+) -> ExternalServer | None:
+    if entry.disabled or not is_enabled(name, hub):
         return None
     profile = ServerProfile(
         name=name,
         label=entry.metadata.label or name.replace("_", " ").replace("-", " ").title(),
         kind="http" if entry.url is not None else "external",
-        timeout_seconds=timeout_of(name, entry.timeout, hub, default_timeout),
+        timeout_seconds=resolve_timeout(name, entry.timeout, hub, default_timeout),
         group=entry.metadata.group or "External",
         keywords=entry.metadata.keywords,
         sensitive=entry.sensitive,
@@ -138,16 +143,62 @@ def _external(name: str, entry: Entry, hub: Mapping[str, str], default_timeout: 
         vouched=entry.trusted,
     )
     try:
-        url = None if entry.url is None else resolve(entry.url, hub)
+        url = None if entry.url is None else resolve_variables(entry.url, hub)
         if url is not None and not url.startswith(("http://", "https://")):
             raise ValueError("its url must begin with http:// or https://.")
-        return External(
+        return ExternalServer(
             profile=profile,
             entry=entry,
-            argv=() if entry.command is None else tuple(resolve(part, hub) for part in (entry.command, *entry.args)),
-            env=tuple((key, resolve(value, hub)) for key, value in entry.env.items()),
+            argv=()
+            if entry.command is None
+            else tuple(resolve_variables(part, hub) for part in (entry.command, *entry.args)),
+            env=tuple((key, resolve_variables(value, hub)) for key, value in entry.env.items()),
             url=url,
-            headers=tuple((key, resolve(value, hub)) for key, value in entry.headers.items()),
+            headers=tuple((key, resolve_variables(value, hub)) for key, value in entry.headers.items()),
         )
-    except Unresolved as error:
-        return External(profile, entry, problem=f"{name} is disabled: {error}.")
+    except UnresolvedVariable as error:
+        return ExternalServer(profile, entry, problem=f"{name} is disabled: {error}.")
+
+
+# Wider than for our own variables: others call theirs what they like, as GITHUB_PAT or X-Auth.
+_SECRET: Final = re.compile(r"auth|cookie|cred|key|pass|secret|session|signature|token|(?:^|_)pat$|(?:^|_)pwd$", re.I)
+_PLACE: Final = re.compile(r"(?:file|path|dir|url|uri|host|name|id)$", re.I)
+_NAMED: Final = re.compile(r"(?P<name>[\w.-]+)[\"']?\s*[:=]\s*[\"']?")
+"""A name in an argument and the sign behind it: `--token=…`, `API_KEY=…`, `Authorization: …`, `"token": "…"`."""
+_ENDS: Final = re.compile(r"[\"'&,;\s]")
+
+
+def find_entry_secrets(server: ExternalServer) -> Iterator[str]:
+    """Of the environment, the headers (also without the scheme of `Bearer …`), the address and the arguments."""
+    query = parse_qsl(urlsplit(server.url).query) if server.url is not None else []
+    for name, value in (*server.env, *server.headers, *query):
+        if _is_secret(name):
+            yield value
+            yield value.rpartition(" ")[2]
+    for value in (server.url or "", *(value for _name, value in server.env)):
+        yield from passwords_in_url(value)
+    yield from find_argument_secrets(server.argv)
+
+
+def entry_values(server: ExternalServer) -> Iterator[str]:
+    """Every value of the environment and the headers: only its owner knows which of them is a secret."""
+    for _name, value in (*server.env, *server.headers):
+        yield value
+        yield value.rpartition(" ")[2]
+
+
+def find_argument_secrets(arguments: Sequence[str]) -> Iterator[str]:
+    """What a command line names a secret, in one argument or in two (`--token …`), and passwords in its addresses."""
+    for argument in arguments:
+        yield from passwords_in_url(argument)
+        for named in _NAMED.finditer(argument):
+            if _is_secret(named["name"]):
+                value = argument[named.end() :].rstrip("\"'")
+                yield from (value, value.rpartition(" ")[2], _ENDS.split(value, maxsplit=1)[0])
+    for flag, value in pairwise(arguments):
+        if flag.startswith("-") and not value.startswith("-") and "=" not in flag and _is_secret(flag):
+            yield value
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.search(name) is not None and _PLACE.search(name) is None

@@ -29,12 +29,12 @@ _SUFFIXES = (
 )  # fmt: skip
 
 
-def bounded(text: str) -> str:
+def clip_text(text: str) -> str:
     """The text, or the beginning and the end of a long one."""
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} {text[-LONGEST // 2 :]}"
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Without accents, and without signs that are not seen: zero-width ones and those that turn the direction."""
     if text.isascii():
         return text
@@ -44,7 +44,7 @@ def folded(text: str) -> str:
     return kept if kept.isascii() else unicodedata.normalize("NFC", kept)
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a folded text: `getUserInfo` gives get, user and info, `GitHub` also github."""
     found: list[str] = []
     for chunk in _CHUNK.findall(text):
@@ -55,7 +55,7 @@ def words(text: str) -> list[str]:
     return found
 
 
-def terms(found: Iterable[str]) -> list[str]:
+def stem_words(found: Iterable[str]) -> list[str]:
     """What is compared of these words: stems, without the words that are in every sentence."""
     return [stem(word) for word in found if word not in STOP]
 

@@ -8,18 +8,143 @@ name: mapped to root, it could write to /proc/sys, and the limit on processes wo
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import platform
 import re
 import shutil
+import struct
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from annabelle.servers.codexec.isolation.handing_over import FIRST_USER, give_to_nobody_else, hand_over
-from annabelle.servers.codexec.isolation.layer import CELL_HOME, NOBODY, SCRATCH, Cell, Mount
-from annabelle.servers.codexec.isolation.seccomp import call_filter
-from annabelle.servers.codexec.isolation.system import system_arguments
-from annabelle.servers.codexec.isolation.tree import children
+from annabelle.servers.codexec.isolation.backend import (
+    FIRST_USER,
+    NOBODY,
+    SANDBOX_HOME,
+    SCRATCH,
+    Mount,
+    SandboxSpec,
+    give_folder,
+    give_to_new_user,
+)
+from annabelle.servers.codexec.isolation.process_tree import list_children
+
+_LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+
+_NAMESPACES = 0x7E020000
+"""All CLONE_NEW… flags of clone and unshare."""
+
+_OTHER_NUMBERS = 0x40000000
+"""Calls of the x32 kind, which would pass by numbers the filter does not know."""
+
+_LOCAL = (1,)
+_OUTSIDE = (2, 10, 16)
+"""Kinds of sockets: those inside the machine; those of a network, and the way to ask for its interfaces. All others
+reach what no namespace holds apart (AF_VSOCK the host of a virtual machine), or parts of the kernel hardly used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    architecture: int
+    clone: int
+    unshare: int
+    sockets: tuple[int, int]
+    refused: tuple[int, ...]
+
+
+_SAME_EVERYWHERE = (428, 429, 430, 431, 432, 433, 442)  # the newer ways to mount
+_UNKNOWN = (425, 426, 427, 435)  # io_uring and clone3: programs know how to do without
+_MACHINES = {
+    "x86_64": _Machine(
+        0xC000003E,
+        clone=56,
+        unshare=272,
+        sockets=(41, 53),
+        # ptrace, pivot_root, chroot, acct, settimeofday, mount … reboot, modules, quota, kexec, keys, perf, file
+        # handles, setns, other processes' memory, kcmp, bpf, userfaultfd
+        refused=(101, 155, 161, 163, 164, 165, 166, 167, 168, 169, 175, 176, 179, 246, 248, 249, 250, 298, 303, 304,
+                 308, 310, 311, 312, 313, 320, 321, 323),
+    ),
+    "aarch64": _Machine(
+        0xC00000B7,
+        clone=220,
+        unshare=97,
+        sockets=(198, 199),
+        refused=(39, 40, 41, 51, 60, 89, 104, 105, 106, 117, 142, 170, 217, 218, 219, 224, 225, 241, 264, 265, 268, 270,
+                 271, 272, 273, 280, 282, 294),
+    ),
+}  # fmt: skip
+
+
+def call_filter(machine: str | None = None, *, network: bool = False) -> bytes | None:
+    """The filter for this kind of machine; None where its calls are not known here."""
+    known = _MACHINES.get(machine or platform.machine())
+    if known is None:
+        return None
+    refuse, unknown = _REFUSE | errno.EPERM, _REFUSE | errno.ENOSYS
+    program = [
+        _step(_LOAD, _ARCHITECTURE),
+        _step(_EQUAL, known.architecture, 1, 0),
+        _step(_RETURN, _KILL),
+        _step(_LOAD, _NUMBER),
+        _step(_GREATER_EQUAL, _OTHER_NUMBERS, 0, 1),
+        _step(_RETURN, unknown),
+    ]
+    for number in (*known.refused, *_SAME_EVERYWHERE):
+        program += [_step(_EQUAL, number, 0, 1), _step(_RETURN, refuse)]
+    for number in _UNKNOWN:
+        program += [_step(_EQUAL, number, 0, 1), _step(_RETURN, unknown)]
+    program += _families(known.sockets, (*_LOCAL, *(_OUTSIDE if network else ())))
+    program += [
+        _step(_EQUAL, known.clone, 1, 0),
+        _step(_EQUAL, known.unshare, 0, 3),
+        _step(_LOAD, _FIRST_ARGUMENT),
+        _step(_ANY_BIT, _NAMESPACES, 0, 1),
+        _step(_RETURN, refuse),
+        _step(_RETURN, _ALLOW),
+    ]
+    return b"".join(program)
+
+
+def _families(sockets: tuple[int, int], allowed: tuple[int, ...]) -> list[bytes]:
+    """Lets sockets of these kinds be made, alone or in pairs, and answers for all others as a kernel without them."""
+    body = [_step(_LOAD, _FIRST_ARGUMENT)]
+    for family in allowed:
+        body += [_step(_EQUAL, family, 0, 1), _step(_RETURN, _ALLOW)]
+    body.append(_step(_RETURN, _REFUSE | errno.EAFNOSUPPORT))
+    single, pair = sockets
+    return [_step(_EQUAL, single, 1, 0), _step(_EQUAL, pair, 0, len(body)), *body]
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, value)
+
+
+_TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "ssl", "ca-certificates", "pki", "localtime")
+_ETC_WITH_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "gai.conf")
+
+
+def system_arguments(network: bool, root: Path = Path("/")) -> list[str]:
+    """The arguments with which bubblewrap shows the system, read-only."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in _TOP:
+        place = root / name
+        if place.is_symlink():
+            arguments += ["--symlink", str(place.readlink()), f"/{name}"]
+        elif place.is_dir():
+            arguments += ["--ro-bind", str(place), f"/{name}"]
+    arguments += ["--perms", "0755", "--dir", "/etc"]
+    for name in (*_ETC, *(_ETC_WITH_NETWORK if network else ())):
+        place = root / "etc" / name
+        if place.exists():  # a link is followed: resolv.conf often is one
+            arguments += ["--ro-bind", str(place.resolve()), f"/etc/{name}"]
+    return arguments
+
 
 INSTALL = "sudo apt-get install bubblewrap"
 _SCRATCH_SHARE = 4
@@ -28,7 +153,7 @@ _SCRATCH_SHARE = 4
 _COUNTS_BY_NAMESPACE = (5, 14)
 """The first kernel that counts the processes of a user for each user namespace by itself."""
 
-_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_NAMESPACE_OPTIONS = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 
 class Bubblewrap:
@@ -40,7 +165,7 @@ class Bubblewrap:
     def __init__(self, *, is_root: bool | None = None, which: Callable[[str], str | None] = shutil.which) -> None:
         self._is_root = _is_real_root() if is_root is None else is_root
         self._which = which
-        self._kernel = _kernel()
+        self._kernel = _kernel_version()
 
     def missing(self) -> str | None:
         if not sys.platform.startswith("linux"):
@@ -56,44 +181,44 @@ class Bubblewrap:
         if not self._is_root:
             return
         if private:
-            give_to_nobody_else(folder)
+            give_to_new_user(folder)
         else:
-            hand_over(folder, NOBODY)
+            give_folder(folder, NOBODY)
 
     def place(self, mount: Mount) -> str:
         return mount.target
 
-    def environment(self, cell: Cell) -> dict[str, str]:
-        return dict(cell.env)
+    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
+        return dict(sandbox.env)
 
-    def call_filter(self, cell: Cell) -> bytes | None:
+    def call_filter(self, cell: SandboxSpec) -> bytes | None:
         return call_filter(network=cell.network)
 
-    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
-        scratch = str(max(cell.limits.memory_bytes // _SCRATCH_SHARE, 1_048_576))
-        arguments = [self._program("bwrap"), *_NAMESPACES, *([] if cell.network else ["--unshare-net"])]
+    def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
+        scratch = str(max(sandbox.limits.memory_bytes // _SCRATCH_SHARE, 1_048_576))
+        arguments = [self._program("bwrap"), *_NAMESPACE_OPTIONS, *([] if sandbox.network else ["--unshare-net"])]
         arguments += ["--die-with-parent", "--new-session", "--hostname", "cell", *self._user()]
         arguments += [] if call_filter is None else ["--seccomp", str(call_filter)]
-        arguments += system_arguments(cell.network)
+        arguments += system_arguments(sandbox.network)
         arguments += ["--proc", "/proc", "--dev", "/dev"]
         for place in (SCRATCH, "/dev/shm"):  # noqa: S108  inside the cell
             arguments += ["--perms", "1777", "--size", scratch, "--tmpfs", place]
-        arguments += ["--perms", "1777", "--dir", CELL_HOME]
-        for parent in _parents(cell):  # those bwrap makes by itself are closed to anybody but root
+        arguments += ["--perms", "1777", "--dir", SANDBOX_HOME]
+        for parent in _mount_parents(sandbox):  # those bwrap makes by itself are closed to anybody but root
             arguments += ["--perms", "0755", "--dir", parent]
-        for mount in cell.mounts:
+        for mount in sandbox.mounts:
             arguments += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.target]
-        arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cell.folder, "--"]
-        user, group = self._runs_as(cell)
-        return [*arguments, *self._drop(user, group), *self._limited(cell, user), *cell.argv]
+        arguments += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", sandbox.folder, "--"]
+        user, group = self._runs_as(sandbox)
+        return [*arguments, *self._drop(user, group), *self._limited(sandbox, user), *sandbox.argv]
 
     def interpreter(self, pid: int) -> int | None:
         """bwrap waits outside; its child is the first process of the cell, and the program is that one's child."""
-        first = children(pid)
-        program = children(first[0]) if first else []
+        first = list_children(pid)
+        program = list_children(first[0]) if first else []
         return program[0] if program else None
 
-    def stop_command(self, cell: Cell) -> list[str] | None:
+    def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
         return None
 
     def _user(self) -> list[str]:
@@ -106,11 +231,11 @@ class Bubblewrap:
         mapped = ["--unshare-user", "--disable-userns", "--uid", nobody, "--gid", nobody]
         return [*mapped, "--cap-drop", "ALL"]
 
-    def _runs_as(self, cell: Cell) -> tuple[int, int]:
+    def _runs_as(self, sandbox: SandboxSpec) -> tuple[int, int]:
         """For root, whoever owns the folder code works in; in a user namespace it is nobody by name only."""
-        if not self._is_root or not cell.writable:
+        if not self._is_root or not sandbox.writable:
             return NOBODY, NOBODY
-        status = cell.writable[0].source.stat()
+        status = sandbox.writable[0].source.stat()
         return (status.st_uid, status.st_gid or NOBODY) if status.st_uid else (NOBODY, NOBODY)
 
     def _drop(self, user: int, group: int) -> list[str]:
@@ -119,9 +244,9 @@ class Bubblewrap:
         ids = ["--reuid", str(user), "--regid", str(group), "--clear-groups"]
         return [self._program("setpriv"), *ids, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--"]
 
-    def _limited(self, cell: Cell, user: int) -> list[str]:
+    def _limited(self, sandbox: SandboxSpec, user: int) -> list[str]:
         """The data limit counts what a process can write, and not the address space that Node only reserves."""
-        limits = cell.limits
+        limits = sandbox.limits
         arguments = [self._program("prlimit"), f"--data={limits.memory_bytes}", f"--fsize={limits.file_bytes}"]
         arguments += ["--nofile=1024", "--core=0"]
         if self._counted_alone(user):
@@ -141,8 +266,8 @@ class Bubblewrap:
         return self._which(name) or f"/usr/bin/{name}"
 
 
-def _parents(cell: Cell) -> list[str]:
-    above = {str(parent) for mount in cell.mounts for parent in PurePosixPath(mount.target).parents}
+def _mount_parents(sandbox: SandboxSpec) -> list[str]:
+    above = {str(parent) for mount in sandbox.mounts for parent in PurePosixPath(mount.target).parents}
     return sorted(above - {"/", "/usr", SCRATCH})
 
 
@@ -156,5 +281,5 @@ def _is_real_root() -> bool:
     return True
 
 
-def _kernel() -> tuple[int, ...]:
+def _kernel_version() -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])

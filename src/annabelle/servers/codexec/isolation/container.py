@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.codexec.isolation.handing_over import hand_over
-from annabelle.servers.codexec.isolation.layer import NOBODY, SCRATCH, Cell, Mount
+from annabelle.servers.codexec.isolation.backend import NOBODY, SCRATCH, Mount, SandboxSpec, give_folder
 
 _ENGINE_VARIABLES = ("PATH", "HOME", "DOCKER_HOST", "CONTAINER_HOST", "XDG_RUNTIME_DIR")
 
@@ -36,42 +35,42 @@ class Container:
 
     def prepare(self, folder: Path, *, private: bool) -> None:
         if os.geteuid() == 0:
-            hand_over(folder, NOBODY)
+            give_folder(folder, NOBODY)
 
     def place(self, mount: Mount) -> str:
         return mount.target
 
-    def environment(self, cell: Cell) -> dict[str, str]:
+    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
         """What the engine itself needs; the cell's own variables are named on its command line, without values."""
         own = {name: os.environ[name] for name in _ENGINE_VARIABLES if name in os.environ}
-        return {**own, **{name: value for name, value in cell.env.items() if name not in own}}
+        return {**own, **{name: value for name, value in sandbox.env.items() if name not in own}}
 
-    def call_filter(self, cell: Cell) -> bytes | None:
+    def call_filter(self, cell: SandboxSpec) -> bytes | None:
         return None  # the engine brings its own
 
-    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
-        limits = cell.limits
+    def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
+        limits = sandbox.limits
         memory = f"{limits.memory_bytes}b"
-        arguments = [self._program(), "run", "--rm", "--pull=never", "--interactive", "--init", "--name", cell.name]
-        arguments += ["--network", "bridge" if cell.network else "none", "--hostname", "cell", "--read-only"]
+        arguments = [self._program(), "run", "--rm", "--pull=never", "--interactive", "--init", "--name", sandbox.name]
+        arguments += ["--network", "bridge" if sandbox.network else "none", "--hostname", "cell", "--read-only"]
         arguments += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", self._user()]
         arguments += ["--pids-limit", str(limits.processes), "--memory", memory, "--memory-swap", memory]
         arguments += ["--ulimit", "core=0", "--ulimit", f"fsize={limits.file_bytes}", "--ulimit", "nofile=1024"]
-        arguments += ["--tmpfs", f"{SCRATCH}:rw,mode=1777,size={limits.memory_bytes // 4}", "--workdir", cell.folder]
+        arguments += ["--tmpfs", f"{SCRATCH}:rw,mode=1777,size={limits.memory_bytes // 4}", "--workdir", sandbox.folder]
         if self._engine == "podman" and os.geteuid() != 0:
             arguments += ["--userns", "keep-id"]
-        for name, value in sorted(cell.env.items()):
+        for name, value in sorted(sandbox.env.items()):
             # The engine's own PATH and HOME are of this machine; inside they must be the cell's.
             arguments += ["--env", f"{name}={value}" if name in _ENGINE_VARIABLES else name]
-        for mount in cell.mounts:
+        for mount in sandbox.mounts:
             arguments += ["--mount", _bind(mount)]
-        return [*arguments, self._image, *cell.argv]
+        return [*arguments, self._image, *sandbox.argv]
 
     def interpreter(self, pid: int) -> int | None:
         return None
 
-    def stop_command(self, cell: Cell) -> list[str] | None:
-        return [self._program(), "kill", cell.name]
+    def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
+        return [self._program(), "kill", sandbox.name]
 
     def _program(self) -> str:
         return self._which(self._engine) or self._engine

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from annabelle.servers.codexec.isolation.layer import Cell, Mount
+from annabelle.servers.codexec.isolation.backend import Mount, SandboxSpec
 
 _SYSTEM = (
     "/usr",
@@ -46,32 +46,32 @@ class Seatbelt:
     def place(self, mount: Mount) -> str:
         return str(mount.source)
 
-    def environment(self, cell: Cell) -> dict[str, str]:
-        return dict(cell.env)
+    def environment(self, sandbox: SandboxSpec) -> dict[str, str]:
+        return dict(sandbox.env)
 
-    def call_filter(self, cell: Cell) -> bytes | None:
+    def call_filter(self, cell: SandboxSpec) -> bytes | None:
         return None  # the profile decides
 
-    def command(self, cell: Cell, call_filter: int | None = None) -> list[str]:
-        limits = cell.limits
+    def command(self, sandbox: SandboxSpec, call_filter: int | None = None) -> list[str]:
+        limits = sandbox.limits
         blocks = max(limits.file_bytes // 512, 1)
         seconds = limits.cpu_seconds if limits.cpu_seconds is not None else "unlimited"
         limited = ["/bin/sh", "-c", _LIMITED, "limited", str(limits.processes), str(blocks), str(seconds)]
-        return [self._which("sandbox-exec") or "sandbox-exec", "-p", profile(cell), *limited, *cell.argv]
+        return [self._which("sandbox-exec") or "sandbox-exec", "-p", profile(sandbox), *limited, *sandbox.argv]
 
     def interpreter(self, pid: int) -> int | None:
         return pid  # sandbox-exec and the shell have become the program
 
-    def stop_command(self, cell: Cell) -> list[str] | None:
+    def stop_command(self, sandbox: SandboxSpec) -> list[str] | None:
         return None
 
 
-def profile(cell: Cell) -> str:
+def profile(sandbox: SandboxSpec) -> str:
     """Nothing is allowed but the system for reading, the cell's own places, and its own processes."""
     readable = [f"(subpath {_quoted(place)})" for place in _SYSTEM]
     readable += [f"(literal {_quoted(place)})" for place in _SYSTEM_FILES]
-    readable += [f"(subpath {_quoted(str(mount.source))})" for mount in cell.mounts]
-    writable = [f"(subpath {_quoted(str(mount.source))})" for mount in cell.writable]
+    readable += [f"(subpath {_quoted(str(mount.source))})" for mount in sandbox.mounts]
+    writable = [f"(subpath {_quoted(str(mount.source))})" for mount in sandbox.writable]
     writable += ['(literal "/dev/null")']
     lines = [
         "(version 1)",
@@ -84,9 +84,9 @@ def profile(cell: Cell) -> str:
         "(allow file-read-metadata)",
         f"(allow file-read* {' '.join(readable)})",
         f"(allow file-write* {' '.join(writable)})",
-        "(allow network*)" if cell.network else "(deny network*)",
+        "(allow network*)" if sandbox.network else "(deny network*)",
     ]
-    if cell.network:
+    if sandbox.network:
         lines.append('(allow mach-lookup (global-name "com.apple.dnssd.service"))')
     return "\n".join(lines)
 

@@ -18,7 +18,7 @@ _ROWS_AS_TEXT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DocumentPart:
     """A page, a sheet, a slide, or the whole of a document that has none."""
 
     number: int
@@ -27,14 +27,14 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DocumentTable:
     """Rows of cells, under a name that says where they stand."""
 
     label: str
     rows: Iterator[Row]
 
 
-class Facts(BaseModel):
+class DocumentFacts(BaseModel):
     """What is known of a document beside its text."""
 
     title: str | None = None
@@ -50,7 +50,7 @@ class Facts(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedParts:
     """Which parts somebody asked for; empty means all of them."""
 
     numbers: tuple[int, ...] = field(default=())
@@ -62,29 +62,29 @@ class Wanted:
         return not self.numbers or number in self.numbers
 
 
-class Format(ABC):
+class DocumentFormat(ABC):
     """Base of the formats. `part` is what its parts are called; empty when it has only one."""
 
     part = ""
 
     @abstractmethod
-    def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
         """The wanted parts, one at a time, so that nobody pays for what is not asked for."""
 
-    def facts(self, data: bytes) -> Facts:
+    def facts(self, data: bytes) -> DocumentFacts:
         """What is known beside the text; words are counted by whoever wants to know."""
-        return Facts()
+        return DocumentFacts()
 
-    def tables(self, data: bytes) -> Iterator[Table]:
+    def tables(self, data: bytes) -> Iterator[DocumentTable]:
         yield from ()
 
-    def words(self, data: bytes) -> int:
+    def count_words(self, data: bytes) -> int:
         """Of the first hundred parts at most."""
-        parts = itertools.islice(self.parts(data, Wanted()), _COUNTED_PARTS)
+        parts = itertools.islice(self.parts(data, WantedParts()), _COUNTED_PARTS)
         return sum(len(part.text.split()) for part in parts)
 
 
-def row_text(row: Row) -> str:
+def format_row(row: Row) -> str:
     """A row as a line; empty cells at its end are left out."""
     cells = ["" if cell is None else " ".join(str(cell).split()) for cell in row]
     while cells and not cells[-1]:
@@ -92,9 +92,9 @@ def row_text(row: Row) -> str:
     return " | ".join(cells)
 
 
-def rows_text(rows: Iterator[Row]) -> str:
+def format_rows(rows: Iterator[Row]) -> str:
     """A sheet as lines. One of very many rows is cut: read as text, it would only cost time."""
-    lines = [line for row in itertools.islice(rows, _ROWS_AS_TEXT) if (line := row_text(row))]
+    lines = [line for row in itertools.islice(rows, _ROWS_AS_TEXT) if (line := format_row(row))]
     if next(rows, None) is not None:
         lines.append(f"[only the first {_ROWS_AS_TEXT} rows; read_spreadsheet reads the others]")
     return "\n".join(lines)

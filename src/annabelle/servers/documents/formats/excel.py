@@ -10,14 +10,24 @@ from typing import Protocol, cast
 
 import openpyxl
 
-from annabelle.servers.documents.formats.base import Cell, Facts, Format, Part, Row, Table, Wanted, cut_cell, rows_text
-from annabelle.servers.documents.formats.zipped import core_facts, opened
+from annabelle.servers.documents.formats.base import (
+    Cell,
+    DocumentFacts,
+    DocumentFormat,
+    DocumentPart,
+    DocumentTable,
+    Row,
+    WantedParts,
+    cut_cell,
+    format_rows,
+)
+from annabelle.servers.documents.formats.zip_formats import open_checked_zip, read_core_facts
 
 _MAX_ROWS = 200_000
 _MAX_COLUMNS = 500
 
 
-class _Sheet(Protocol):
+class _ExcelSheet(Protocol):
     """What is used of the library's sheets."""
 
     title: str
@@ -28,45 +38,45 @@ class _Sheet(Protocol):
     def iter_rows(self, *, values_only: bool) -> Iterator[tuple[object, ...]]: ...
 
 
-class _Book(Protocol):
+class _ExcelBook(Protocol):
     sheetnames: list[str]
-    worksheets: list[_Sheet]
+    worksheets: list[_ExcelSheet]
 
     def close(self) -> None: ...
 
 
-class Excel(Format):
+class ExcelFormat(DocumentFormat):
     part = "sheet"
 
-    def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
         for number, table in enumerate(self.tables(data), start=1):
             if wanted.has(number, table.label):
-                yield Part(number, table.label, rows_text(table.rows))
+                yield DocumentPart(number, table.label, format_rows(table.rows))
 
-    def facts(self, data: bytes) -> Facts:
-        with opened(data) as archive:
-            known = core_facts(archive)
+    def facts(self, data: bytes) -> DocumentFacts:
+        with open_checked_zip(data) as archive:
+            known = read_core_facts(archive)
         with _open(data) as book:
             names = book.sheetnames
         return known.model_copy(update={"parts": len(names), "sheets": names[:200]})
 
-    def tables(self, data: bytes) -> Iterator[Table]:
+    def tables(self, data: bytes) -> Iterator[DocumentTable]:
         with _open(data) as book:
             for sheet in book.worksheets:
-                yield Table(sheet.title, _rows(sheet))
+                yield DocumentTable(sheet.title, _rows(sheet))
 
 
 @contextmanager
-def _open(data: bytes) -> Generator[_Book]:
-    with opened(data):
-        book = cast("_Book", openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True))
+def _open(data: bytes) -> Generator[_ExcelBook]:
+    with open_checked_zip(data):
+        book = cast("_ExcelBook", openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True))
     try:
         yield book
     finally:
         book.close()
 
 
-def _rows(sheet: _Sheet) -> Iterator[Row]:
+def _rows(sheet: _ExcelSheet) -> Iterator[Row]:
     # Rows are filled up to the size a sheet claims; one that claims a million columns has them as long as they are.
     if (sheet.max_column or 0) > _MAX_COLUMNS or (sheet.max_row or 0) > _MAX_ROWS:
         sheet.reset_dimensions()
@@ -86,4 +96,4 @@ def _cell(value: object) -> Cell:
     return cut_cell(str(value)) if not isinstance(value, timedelta) else str(value)
 
 
-FORMAT = Excel()
+FORMAT = ExcelFormat()

@@ -10,23 +10,23 @@ import pypdf
 from pypdf.errors import DependencyError, PyPdfError
 
 from annabelle.core.errors import InvalidArguments
-from annabelle.servers.documents.formats.base import Facts, Format, Part, Wanted
+from annabelle.servers.documents.formats.base import DocumentFacts, DocumentFormat, DocumentPart, WantedParts
 
 
-class Pdf(Format):
+class PdfFormat(DocumentFormat):
     part = "page"
 
-    def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
+    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
         reader = _open(data)
         count = len(reader.pages)
         for number in wanted.numbers or range(1, count + 1):
             if number <= count:
-                yield Part(number, f"page {number}", _text(reader, number))
+                yield DocumentPart(number, f"page {number}", _text(reader, number))
 
-    def facts(self, data: bytes) -> Facts:
+    def facts(self, data: bytes) -> DocumentFacts:
         reader = _open(data)
         known = reader.metadata
-        return Facts(
+        return DocumentFacts(
             title=_said(known.title if known else None),
             author=_said(known.author if known else None),
             subject=_said(known.subject if known else None),
@@ -74,4 +74,4 @@ def _time(known: object, name: str) -> str | None:
     return value.isoformat() if isinstance(value, datetime) else None
 
 
-FORMAT = Pdf()
+FORMAT = PdfFormat()

@@ -10,34 +10,43 @@ import docx
 from docx.table import Table as WordTable
 from docx.text.paragraph import Paragraph
 
-from annabelle.servers.documents.formats.base import Facts, Format, Part, Row, Table, Wanted, cut_cell, row_text
-from annabelle.servers.documents.formats.zipped import core_facts, opened
+from annabelle.servers.documents.formats.base import (
+    DocumentFacts,
+    DocumentFormat,
+    DocumentPart,
+    DocumentTable,
+    Row,
+    WantedParts,
+    cut_cell,
+    format_row,
+)
+from annabelle.servers.documents.formats.zip_formats import open_checked_zip, read_core_facts
 
 if TYPE_CHECKING:
     from docx.document import Document
 
 
-class Word(Format):
-    def parts(self, data: bytes, wanted: Wanted) -> Iterator[Part]:
+class WordFormat(DocumentFormat):
+    def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
         lines: list[str] = []
         for block in _open(data).iter_inner_content():
             if isinstance(block, Paragraph):
                 lines.append(_paragraph(block))
             else:
-                lines += [row_text(row) for row in _rows(block)]
-        yield Part(1, "", "\n".join(lines))
+                lines += [format_row(row) for row in _rows(block)]
+        yield DocumentPart(1, "", "\n".join(lines))
 
-    def facts(self, data: bytes) -> Facts:
-        with opened(data) as archive:
-            return core_facts(archive)
+    def facts(self, data: bytes) -> DocumentFacts:
+        with open_checked_zip(data) as archive:
+            return read_core_facts(archive)
 
-    def tables(self, data: bytes) -> Iterator[Table]:
+    def tables(self, data: bytes) -> Iterator[DocumentTable]:
         for number, table in enumerate(_open(data).tables, start=1):
-            yield Table(f"table {number}", _rows(table))
+            yield DocumentTable(f"table {number}", _rows(table))
 
 
 def _open(data: bytes) -> Document:
-    with opened(data):
+    with open_checked_zip(data):
         return docx.Document(io.BytesIO(data))
 
 
@@ -55,4 +64,4 @@ def _rows(table: WordTable) -> Iterator[Row]:
         yield [cut_cell(cell.text.strip()) for cell in row.cells]
 
 
-FORMAT = Word()
+FORMAT = WordFormat()

@@ -1,7 +1,8 @@
-"""The workspace for servers whose work is something else: read a file, keep one, find a folder."""
+"""The workspace for servers that read or keep files as part of other work."""
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable
@@ -10,14 +11,35 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from annabelle.core.errors import NotAllowed, OperatorMistake, TooLarge
-from annabelle.servers.kit.blocking import StopSign, in_thread
+from annabelle.servers.kit.call import StopSign, in_thread
+from annabelle.servers.kit.files.atomic_write import CHUNK, iter_chunks, write_atomically_at
 from annabelle.servers.kit.files.config import FilesConfig
-from annabelle.servers.kit.files.descend import Walker
-from annabelle.servers.kit.files.layout import FOLDERS
-from annabelle.servers.kit.files.parts import CHUNK, chunks_of, write_whole
-from annabelle.servers.kit.files.places import Need, Places, Spot
-from annabelle.servers.kit.files.programs import refuse_program
-from annabelle.servers.kit.files.trouble import explain
+from annabelle.servers.kit.files.paths import SCRIPTS, WORKSPACE_FOLDERS, Need, PathResolver, ResolvedPath
+from annabelle.servers.kit.files.walker import PathWalker, explain_os_error
+
+_PROGRAMS = frozenset(
+    {
+        *(".exe", ".bat", ".cmd", ".com", ".scr", ".pif", ".msi", ".ps1", ".vbs", ".hta", ".lnk", ".reg"),  # Windows
+        *(".command", ".desktop"),  # macOS and Linux
+    }
+)
+
+
+def refuse_program(spot: ResolvedPath, source: ResolvedPath | None = None) -> None:
+    """Raise for a name that would be a program. Moving a program the user already has is not making one."""
+    suffix = _suffix(spot.name)
+    if source is not None and _suffix(source.name) == suffix:
+        return
+    if suffix in _PROGRAMS:
+        raise NotAllowed(f"Files ending in {suffix} are not created.", field="path")
+    if suffix == ".sh" and not (spot.root.workspace and spot.names[: len(SCRIPTS)] == SCRIPTS):
+        raise NotAllowed("Shell scripts are created only in Code/bash/ of the workspace.", field="path")
+
+
+def _suffix(name: str) -> str:
+    """As the most careless system reads it: case does not count, nor do dots and spaces at the end."""
+    return os.path.splitext(name.casefold().rstrip(". "))[1]
+
 
 T = TypeVar("T")
 
@@ -30,7 +52,7 @@ _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class FileContent:
+class WorkspaceFile:
     """A file that was read: how to speak of it, and all its bytes."""
 
     path: str
@@ -38,7 +60,7 @@ class FileContent:
 
 
 @dataclass(frozen=True, slots=True)
-class FileKept:
+class KeptFile:
     """A file that was written: how to speak of it, and its size."""
 
     path: str
@@ -49,70 +71,72 @@ class Workspace:
     """Paths as the model writes them: relative ones are in the workspace, absolute ones need a grant."""
 
     def __init__(self, config: FilesConfig) -> None:
-        self._places = Places(config)
+        self._places = PathResolver(config)
 
     @classmethod
     def from_environment(cls) -> Workspace:
         return cls(FilesConfig.from_environment())
 
-    async def read(self, path: str, max_bytes: int = MAX_READ_BYTES, field: str = "path") -> FileContent:
+    async def read(self, path: str, max_bytes: int = MAX_READ_BYTES, field: str = "path") -> WorkspaceFile:
         """The whole file; TooLarge past the limit, NotFound, NotAllowed or another sentence otherwise."""
 
-        def work(walker: Walker, stop: StopSign) -> FileContent:
-            spot = self._places.find(path, "read", field)
-            with walker.folder_of(spot) as folder, walker.file(folder, spot) as (descriptor, status):
+        def read_file(walker: PathWalker, stop: StopSign) -> WorkspaceFile:
+            spot = self._places.resolve(path, "read", field)
+            with walker.open_parent(spot) as folder, walker.open_file(folder, spot) as (descriptor, status):
                 if status.st_size > max_bytes:
                     raise TooLarge(
                         f"{spot.shown} has {status.st_size} bytes; at most {max_bytes} are read.", field=field
                     )
                 data = bytearray()
-                for chunk in chunks_of(descriptor, stop):
+                for chunk in iter_chunks(descriptor, stop):
                     data += chunk
                     if len(data) > max_bytes:
                         raise TooLarge(f"{spot.shown} grew past {max_bytes} bytes while it was read.", field=field)
-                return FileContent(spot.shown, bytes(data))
+                return WorkspaceFile(spot.shown, bytes(data))
 
-        return await self._perform(path, work)
+        return await self._perform(path, read_file)
 
-    async def keep(self, folder: str, name: str, data: bytes) -> FileKept:
+    async def keep(self, folder: str, name: str, data: bytes) -> KeptFile:
         """A new file in a folder of the workspace, under a name from outside. Nothing is replaced: a name that is
         taken gets a number."""
         wanted = clean_name(name)
 
-        def work(walker: Walker, stop: StopSign) -> FileKept:
-            home = self._places.find(folder, "write")
-            with walker.folder(home, make=True) as held:
+        def write_new_file(walker: PathWalker, stop: StopSign) -> KeptFile:
+            home = self._places.resolve(folder, "write")
+            with walker.open_folder(home, make=True) as held:
                 for number in range(1, _TRIES):
                     spot = home.child(_numbered(wanted, number))
                     refuse_program(spot)
-                    if walker.absent(held, spot) and self._written(walker, held, spot, _pieces(data, stop)):
-                        return FileKept(spot.shown, len(data))
+                    if walker.is_absent(held, spot) and self._try_write(walker, held, spot, _iter_pieces(data, stop)):
+                        return KeptFile(spot.shown, len(data))
             raise TooLarge(f"{folder} has too many files called {wanted}.")
 
-        return await self._perform(f"{folder}/{wanted}", work)
+        return await self._perform(f"{folder}/{wanted}", write_new_file)
 
-    async def write(self, path: str, data: bytes, *, replace: bool = False, field: str = "path") -> FileKept:
+    async def write(self, path: str, data: bytes, *, replace: bool = False, field: str = "path") -> KeptFile:
         """A file at a path somebody chose; Conflict if there is one already and `replace` is not given."""
 
-        def work(walker: Walker, stop: StopSign) -> FileKept:
-            spot = self._places.find(path, "write", field)
+        def write_file(walker: PathWalker, stop: StopSign) -> KeptFile:
+            spot = self._places.resolve(path, "write", field)
             refuse_program(spot)
-            with walker.folder_of(spot, make=True) as folder:
-                root, pieces = self._places.workspace, _pieces(data, stop)
-                if not walker.absent(folder, spot):
-                    with walker.file(folder, spot):  # what is there must be a file of its own, not a link or a folder
+            with walker.open_parent(spot, make=True) as folder:
+                root, pieces = self._places.workspace, _iter_pieces(data, stop)
+                if not walker.is_absent(folder, spot):
+                    with walker.open_file(
+                        folder, spot
+                    ):  # what is there must be a file of its own, not a link or a folder
                         pass
-                write_whole(walker, root, folder, spot.name, pieces, replace=replace, mode=0o644)
-            return FileKept(spot.shown, len(data))
+                write_atomically_at(walker, root, folder, spot.name, pieces, replace=replace, mode=0o644)
+            return KeptFile(spot.shown, len(data))
 
-        return await self._perform(path, work)
+        return await self._perform(path, write_file)
 
     async def folder(self, path: str, need: Need = "read", *, make: bool = False, field: str = "path") -> Path:
         """The real path of a folder that may be used; every name on the way was looked at, and none is a link. Whoever
         gets the path reaches all that is below it, so no protected place may be there."""
 
-        def work(walker: Walker, stop: StopSign) -> Path:
-            spot = self._places.find(path, need, field)
+        def resolve_folder(walker: PathWalker, stop: StopSign) -> Path:
+            spot = self._places.resolve(path, need, field)
             if spot.root.dotless or self._places.forbidden.below(spot.path):
                 raise NotAllowed(
                     f"{spot.shown} has a protected place in it (keys, settings or Annabelle's own data).",
@@ -121,27 +145,27 @@ class Workspace:
                     else "Use a folder further down.",
                     field=field,
                 )
-            with walker.folder(spot, make=make):
+            with walker.open_folder(spot, make=make):
                 return spot.path
 
-        return await self._perform(path, work)
+        return await self._perform(path, resolve_folder)
 
-    def _written(self, walker: Walker, folder: int, spot: Spot, pieces: Iterable[bytes]) -> bool:
+    def _try_write(self, walker: PathWalker, folder: int, spot: ResolvedPath, pieces: Iterable[bytes]) -> bool:
         try:
-            write_whole(walker, self._places.workspace, folder, spot.name, pieces, replace=False, mode=0o644)
+            write_atomically_at(walker, self._places.workspace, folder, spot.name, pieces, replace=False, mode=0o644)
         except FileExistsError:
             return False  # somebody was faster: the next number
         return True
 
-    async def _perform(self, path: str, work: Callable[[Walker, StopSign], T]) -> T:
-        def inside(stop: StopSign) -> T:
+    async def _perform(self, path: str, work: Callable[[PathWalker, StopSign], T]) -> T:
+        def run_in_thread(stop: StopSign) -> T:
             try:
                 self._prepare()
-                return work(Walker(self._places), stop)
+                return work(PathWalker(self._places), stop)
             except OSError as error:
-                raise explain(error, path) from error
+                raise explain_os_error(error, path) from error
 
-        return await in_thread(inside)
+        return await in_thread(run_in_thread)
 
     def _prepare(self) -> None:
         make_workspace(self._places.workspace.path)
@@ -152,7 +176,7 @@ def make_workspace(workspace: Path) -> None:
     if workspace.is_dir():
         return
     try:
-        for folder in FOLDERS:
+        for folder in WORKSPACE_FOLDERS:
             (workspace / folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OperatorMistake(
@@ -180,7 +204,7 @@ def _numbered(name: str, number: int) -> str:
     return f"{path.stem} ({number}){path.suffix}"
 
 
-def _pieces(data: bytes, stop: StopSign) -> Iterable[bytes]:
+def _iter_pieces(data: bytes, stop: StopSign) -> Iterable[bytes]:
     for start in range(0, len(data), CHUNK):
         stop.check()
         yield data[start : start + CHUNK]

@@ -1,13 +1,23 @@
-"""What a file of memories is made of, checked: each row is one of these, whatever kind of file it stood in."""
+"""The rows an import file may contain, as validated models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Annotated, Literal, cast
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    ValidationError,
+)
 
-from annabelle.core.memory import (
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import (
     ContactType,
     FactCategory,
     Priority,
@@ -17,9 +27,8 @@ from annabelle.core.memory import (
     SourceType,
     Trust,
 )
-from annabelle.core.tools import JsonObject
-from annabelle.servers.memory.fact_words import MAX_CHARACTERS
-from annabelle.servers.memory.wording import Label, Name, Notes, one_line
+from annabelle.servers.memory.arguments import Label, Name, Notes, one_line
+from annabelle.servers.memory.fact_fields import MAX_CHARACTERS
 
 MAX_WORDS = 200_000
 
@@ -29,27 +38,27 @@ Words = Annotated[str, Field(max_length=MAX_WORDS)]
 Json = dict[str, JsonValue]
 
 
-def _said(text: str) -> str:
+def _check_fact_words(text: str) -> str:
     words = one_line(text)
     if not any(character.isalnum() for character in words):
         raise ValueError("it has no words in it")
     return words
 
 
-FactText = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_said)]
+FactText = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_check_fact_words)]
 
 
-class Row(BaseModel):
+class ImportRow(BaseModel):
     """Base of all rows. What a later version may add is passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    def words(self) -> Iterable[str]:
+    def iter_texts(self) -> Iterable[str]:
         """Every text in it that may hold a secret."""
         return ()
 
 
-class FactRow(Row):
+class FactImportRow(ImportRow):
     """A fact with everything that is known about it."""
 
     kind: Literal["fact"] = "fact"
@@ -70,11 +79,11 @@ class FactRow(Row):
     superseded_by: Id | None = None
     last_accessed_at: AwareDatetime | None = None
 
-    def words(self) -> Iterable[str]:
-        return (self.fact, self.source, "\n".join(strings(self.origin)))
+    def iter_texts(self) -> Iterable[str]:
+        return (self.fact, self.source, "\n".join(iter_strings(self.origin)))
 
 
-class FactLine(Row):
+class FactLine(ImportRow):
     """A line of the page of facts. `check` tells how it read when it was exported, and `trust` what it was then."""
 
     kind: Literal["line"] = "line"
@@ -84,11 +93,11 @@ class FactLine(Row):
     fact: FactText
     category: FactCategory
 
-    def words(self) -> Iterable[str]:
+    def iter_texts(self) -> Iterable[str]:
         return (self.fact,)
 
 
-class Listing(Row):
+class FactListingRow(ImportRow):
     """What the page of facts says of itself: that it held every fact there was."""
 
     kind: Literal["listing"] = "listing"
@@ -98,7 +107,7 @@ class Listing(Row):
     ids: list[Id]
 
 
-class TurnRow(Row):
+class TurnImportRow(ImportRow):
     """A turn of a conversation."""
 
     kind: Literal["conversation"] = "conversation"
@@ -115,11 +124,11 @@ class TurnRow(Row):
     created_at: AwareDatetime | None = None
     extracted_at: AwareDatetime | None = None
 
-    def words(self) -> Iterable[str]:
+    def iter_texts(self) -> Iterable[str]:
         return (self.user_message, self.agent_response)
 
 
-class ProfileRow(Row):
+class ProfileRow(ImportRow):
     """The profile as it stood, and when it was last changed."""
 
     kind: Literal["profile"] = "profile"
@@ -127,11 +136,11 @@ class ProfileRow(Row):
     version: Annotated[int, Field(ge=0)]
     updated_at: AwareDatetime | None = None
 
-    def words(self) -> Iterable[str]:
-        return strings(self.content)
+    def iter_texts(self) -> Iterable[str]:
+        return iter_strings(self.content)
 
 
-class VersionRow(Row):
+class ProfileVersionRow(ImportRow):
     """One version of a profile."""
 
     kind: Literal["profile_version"] = "profile_version"
@@ -142,11 +151,11 @@ class VersionRow(Row):
     origin: Json = Field(default_factory=dict[str, JsonValue])
     changed_at: AwareDatetime
 
-    def words(self) -> Iterable[str]:
-        return (self.reason, *strings(self.content))
+    def iter_texts(self) -> Iterable[str]:
+        return (self.reason, *iter_strings(self.content))
 
 
-class ProfilePage(Row):
+class ProfilePage(ImportRow):
     """The page of the profile. `version` and `check` tell what it was before it was edited."""
 
     kind: Literal["profile_page"] = "profile_page"
@@ -155,7 +164,7 @@ class ProfilePage(Row):
     check: Check | None = None
 
 
-class Person(Row):
+class ContactFields(ImportRow):
     """What is known of a contact."""
 
     name: Name
@@ -165,11 +174,11 @@ class Person(Row):
     type: ContactType = "work"
     notes: Notes | None = None
 
-    def words(self) -> Iterable[str]:
-        return strings([self.name, self.company, self.role, self.notes])
+    def iter_texts(self) -> Iterable[str]:
+        return iter_strings([self.name, self.company, self.role, self.notes])
 
 
-class ContactRow(Person):
+class ContactImportRow(ContactFields):
     """A contact with everything that is known about it."""
 
     kind: Literal["contact"] = "contact"
@@ -180,7 +189,7 @@ class ContactRow(Person):
     updated_at: AwareDatetime
 
 
-class ContactEntry(Person):
+class ContactEntry(ContactFields):
     """A contact as it stands on a page."""
 
     kind: Literal["contact_entry"] = "contact_entry"
@@ -189,7 +198,7 @@ class ContactEntry(Person):
     trust: Trust = "trusted"
 
 
-class Work(Row):
+class ProjectFields(ImportRow):
     """What is known of a project."""
 
     name: Name
@@ -199,11 +208,11 @@ class Work(Row):
     company: Label | None = None
     priority: Priority | None = None
 
-    def words(self) -> Iterable[str]:
-        return strings([self.name, self.description, self.company])
+    def iter_texts(self) -> Iterable[str]:
+        return iter_strings([self.name, self.description, self.company])
 
 
-class ProjectRow(Work):
+class ProjectImportRow(ProjectFields):
     """A project with everything that is known about it; people are ids of the same file."""
 
     kind: Literal["project"] = "project"
@@ -216,7 +225,7 @@ class ProjectRow(Work):
     updated_at: AwareDatetime
 
 
-class ProjectEntry(Work):
+class ProjectEntry(ProjectFields):
     """A project as it stands on a page; people are addresses."""
 
     kind: Literal["project_entry"] = "project_entry"
@@ -227,7 +236,7 @@ class ProjectEntry(Work):
     participants: list[str] = Field(default_factory=list[str])
 
 
-class SourceRow(Row):
+class SourceImportRow(ImportRow):
     """Where a project also lives."""
 
     kind: Literal["source"] = "source"
@@ -239,23 +248,23 @@ class SourceRow(Row):
     last_status: SourceStatus = "unknown"
     last_checked_at: AwareDatetime | None = None
 
-    def words(self) -> Iterable[str]:
-        return strings([self.external_project_id, self.external_project_name])
+    def iter_texts(self) -> Iterable[str]:
+        return iter_strings([self.external_project_id, self.external_project_name])
 
 
-AnyRow = (
-    ContactRow
+AnyImportRow = (
+    ContactImportRow
     | ContactEntry
-    | ProjectRow
+    | ProjectImportRow
     | ProjectEntry
-    | SourceRow
-    | VersionRow
+    | SourceImportRow
+    | ProfileVersionRow
     | ProfileRow
     | ProfilePage
-    | TurnRow
-    | FactRow
+    | TurnImportRow
+    | FactImportRow
     | FactLine
-    | Listing
+    | FactListingRow
 )
 
 ORDER = (
@@ -274,25 +283,35 @@ ORDER = (
 )
 """In which rows are taken in: a row comes after those it refers to."""
 
-_any_row: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="kind")])
+_any_row: TypeAdapter[AnyImportRow] = TypeAdapter(Annotated[AnyImportRow, Field(discriminator="kind")])
 
 
-def load_row(staged: object) -> AnyRow:
+def load_row(staged: object) -> AnyImportRow:
     """A row as it was put aside while the file was read."""
     return _any_row.validate_python(staged)
 
 
-def dump_row(row: AnyRow) -> JsonObject:
+def dump_row(row: AnyImportRow) -> JsonObject:
     return row.model_dump(mode="json", exclude_none=True)
 
 
-def strings(value: object) -> Iterable[str]:
+def iter_strings(value: object) -> Iterable[str]:
     """Every text within a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inside in cast("JsonObject", value).values():
-            yield from strings(inside)
+            yield from iter_strings(inside)
     elif isinstance(value, list):
         for inside in cast("list[object]", value):
-            yield from strings(inside)
+            yield from iter_strings(inside)
+
+
+def describe_problem(error: ValidationError) -> str:
+    """The first problem, with the field it is in."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"{field} is missing"
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{field}: {said}" if field else said

@@ -1,14 +1,75 @@
-"""What a question looks for: its telling words, its meaning, who is asked about, and when."""
+"""Parses a search query: keywords, speakers and dates."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime
 
-from annabelle.servers.memory.search.moments import Date, dates_in
-from annabelle.servers.memory.search.stopwords import QUESTION_WORDS, STOP_WORDS
-from annabelle.store.memory.folding import words
+from annabelle.core.text import split_search_words
+
+_MONTHS = "january february march april may june july august september october november december"
+_NUMBERS = {name: number for number, long in enumerate(_MONTHS.split(), 1) for name in (long, long[:3])}
+_MONTH = "|".join(sorted(_NUMBERS, key=len, reverse=True))
+_ISO = re.compile(r"\b((?:19|20)\d\d)-(\d{1,2})(?:-(\d{1,2}))?\b")
+_DAY_FIRST = re.compile(rf"\b(\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+({_MONTH})\b\.?(?:,?\s+((?:19|20)\d\d))?", re.I)
+_MONTH_FIRST = re.compile(
+    rf"\b({_MONTH})\b\.?(?:\s+(\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+((?:19|20)\d\d))?", re.I
+)
+_YEAR = re.compile(r"\b(?:in|of|during|since|year)\s+((?:19|20)\d\d)\b", re.I)
+# Words of their own as well: they are dates with a number beside them, or after one of these.
+_WORDS_TOO = {"may", "march", "mar", "jan", "dec", "sep"}
+_BEFORE = re.compile(r"\b(?:in|of|on|during|since|until|by|last|this|next|early|late|mid)\s*-?\s*$", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDate:
+    """A day, a month or a year, as far as it was named."""
+
+    year: int | None = None
+    month: int | None = None
+    day: int | None = None
+
+    def __contains__(self, moment: datetime) -> bool:
+        return (
+            self.year in (None, moment.year) and self.month in (None, moment.month) and (self.day in (None, moment.day))
+        )
+
+
+def find_dates(query: str) -> tuple[NamedDate, ...]:
+    """Every date that the query names."""
+    found = [NamedDate(int(m[1]), int(m[2]), int(m[3]) if m[3] else None) for m in _ISO.finditer(query)]
+    rest = _ISO.sub(" ", query)
+    for match in _DAY_FIRST.finditer(rest):
+        found.append(NamedDate(int(match[3]) if match[3] else None, _NUMBERS[match[2].lower()], int(match[1])))
+    rest = _DAY_FIRST.sub(" ", rest)
+    for match in _MONTH_FIRST.finditer(rest):
+        alone = not match[2] and not match[3]
+        if alone and match[1].lower() in _WORDS_TOO and not _BEFORE.search(rest[: match.start()]):
+            continue
+        year, day = (int(match[number]) if match[number] else None for number in (3, 2))
+        found.append(NamedDate(year, _NUMBERS[match[1].lower()], day))
+    if not found:
+        found = [NamedDate(int(match[1])) for match in _YEAR.finditer(rest)]
+    return tuple(found)
+
+
+_QUESTION = (
+    "what which who whom whose when where why how did do does is are was were has have had the a an of in on to for"
+)
+_COMMON = """
+and or but if at by with about from off out as be been being am doing done having i me my mine we us our you your he
+him his she her they them their it its this that these those there here many much long old often kind type name can
+could will would shall should may might must not no nor so than too very just also any some such both each few more
+most other own same s t d ll m re ve please tell remember forgot return answer format give e g ie etc
+"""
+
+QUESTION_WORDS = frozenset(_QUESTION.split())
+"""What makes a sentence a question: no answer says them."""
+
+STOP_WORDS = QUESTION_WORDS.union(_COMMON.split())
+
 
 READ_CHARACTERS = 2_000
 """Of a longer question, the beginning is looked for."""
@@ -17,32 +78,54 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SearchQuery:
     """A question, taken apart."""
 
     words: tuple[str, ...]
     meaning: str
     speakers: frozenset[str] = frozenset()
-    dates: tuple[Date, ...] = ()
+    dates: tuple[NamedDate, ...] = ()
 
 
-def parse(text: str, speakers: Collection[str] = ()) -> Query:
+def parse_query(text: str, speakers: Collection[str] = ()) -> SearchQuery:
     """Take a question apart. `speakers`: names, folded, of those who speak in what is searched.
 
     A name that is asked about says who spoke. As a word it would lead to the turns in which others address them.
     """
     text = text[:READ_CHARACTERS]
-    said = words(text)
+    said = split_search_words(text)
     named = frozenset(said).intersection(speakers)
     telling = [word for word in said if word not in STOP_WORDS and word not in named]
     meant = [
         word
         for word in _WORD.findall(text)
-        if (folded := words(word)) and not (folded[0] in QUESTION_WORDS or folded[0] in named)
+        if (folded := split_search_words(word)) and not (folded[0] in QUESTION_WORDS or folded[0] in named)
     ]
-    return Query(
+    return SearchQuery(
         words=tuple(telling or [word for word in said if word not in named] or said),
         meaning=" ".join(part for part in meant if part != "s") or text,
         speakers=named,
-        dates=dates_in(text),
+        dates=find_dates(text),
     )
+
+
+# Every other fact has one of these.
+_IN_EVERY_FACT = frozenset(
+    ("user", "users", "likes", "like", "prefers", "prefer", "uses", "use", "wants", "want", "needs", "need", "lives",
+     "works", "often", "always", "usually", "currently", "now", "since", "one", "new")
+)  # fmt: skip
+
+
+def keywords(text: str) -> frozenset[str]:
+    """Words of more than two letters, or two of a writing where those are a word; without the common ones."""
+    return frozenset(
+        word
+        for word in split_search_words(text)
+        if len(word) > (2 if word.isascii() else 1) and word not in STOP_WORDS and word not in _IN_EVERY_FACT
+    )
+
+
+def overlap_share(one: frozenset[str], other: frozenset[str]) -> float:
+    """How much of the smaller set is in the other, from 0 to 1."""
+    smaller = min(len(one), len(other))
+    return len(one & other) / smaller if smaller else 0.0

@@ -1,12 +1,13 @@
-"""One signed-in account at Telegram: our api, kept with Telethon's client."""
+"""One signed-in account at Telegram: `TelegramApi` implemented with Telethon."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import struct
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar, cast
 
 from telethon import TelegramClient, errors
 from telethon.sessions import StringSession
@@ -15,13 +16,70 @@ from telethon.tl import functions, types
 from annabelle import __version__
 from annabelle.core.connections import TelegramAccount
 from annabelle.core.errors import ConfigMistake, InvalidArguments, NotFound
-from annabelle.servers.telegram import models
-from annabelle.servers.telegram.account import CONNECT, SignedOut
-from annabelle.servers.telegram.api import Outgoing, OutgoingFile
-from annabelle.servers.telegram.mtproto import media, reading
-from annabelle.servers.telegram.mtproto.naming import Names
-from annabelle.servers.telegram.mtproto.shapes import Client, User
-from annabelle.servers.telegram.mtproto.trouble import explained, not_found
+from annabelle.servers.telegram import api
+from annabelle.servers.telegram.api import CONNECT, OutgoingFile, OutgoingMessage, SignedOut
+from annabelle.servers.telegram.mtproto import conversion
+from annabelle.servers.telegram.mtproto.conversion import TelethonClient, TelethonEntity, TelethonUser
+from annabelle.servers.telegram.mtproto.telegram_errors import chat_not_found, translate_errors
+
+T = TypeVar("T")
+
+_ID = re.compile(r"-?[0-9]{1,20}")
+_PHONE = re.compile(r"\+[0-9\s().-]{5,30}")
+_USERNAME = re.compile(r"(?:@|(?:https?://)?(?:t|telegram)\.me/)?([A-Za-z][A-Za-z0-9_]{2,31})/?")
+_LARGEST_ID = 2**53
+_KNOWN_CHATS = 500
+_NEWEST_CHATS = 50
+
+
+class ChatResolver:
+    """Finds what a chat is called. An id means nothing to Telegram until the account has seen it, so the chats are
+    looked through when one is not known."""
+
+    def __init__(self, client: TelethonClient) -> None:
+        self._client = client
+        self._looked_through = False
+
+    async def resolve_entity(self, chat: str) -> TelethonEntity:
+        """All that Telegram tells of it."""
+        return await self._resolve(chat, self._client.get_entity)
+
+    async def resolve_peer(self, chat: str) -> object:
+        """As much as a request needs, mostly without asking Telegram."""
+        return await self._resolve(chat, self._client.get_input_entity)
+
+    async def _resolve(self, chat: str, ask: Callable[[object], Awaitable[T]]) -> T:
+        what = f"The chat {chat[:60]!r}"
+        name = _parse_chat(chat)
+        if name is None:
+            raise chat_not_found(what)
+        with translate_errors(what):
+            try:
+                return await ask(name)
+            except (ValueError, TypeError) as error:  # what the library says when it can not resolve a name
+                if not isinstance(name, int):
+                    raise chat_not_found(what) from error
+            # A chat that is new since the last look is among the newest.
+            await self._client.get_dialogs(limit=_NEWEST_CHATS if self._looked_through else _KNOWN_CHATS)
+            self._looked_through = True
+            try:
+                return await ask(name)
+            except (ValueError, TypeError) as error:
+                raise chat_not_found(what) from error
+
+
+def _parse_chat(chat: str) -> int | str | None:
+    name = chat.strip()
+    if name.lower() in ("me", "self"):
+        return "me"
+    if _ID.fullmatch(name):
+        number = int(name)
+        return number if 0 < abs(number) < _LARGEST_ID else None
+    if _PHONE.fullmatch(name):
+        return "+" + "".join(char for char in name if char.isdecimal())
+    found = _USERNAME.fullmatch(name)
+    return f"@{found[1]}" if found else None
+
 
 REQUEST_SECONDS = 30.0
 _SHORT_WAIT_SECONDS = 5
@@ -48,22 +106,22 @@ def make_api(account: TelegramAccount) -> TelethonApi:
         )
     except (ValueError, struct.error) as error:
         raise ConfigMistake("The kept Telegram session can not be read.", hint=CONNECT, field="telegram") from error
-    return TelethonApi(cast("Client", client))
+    return TelethonApi(cast("TelethonClient", client))
 
 
 class TelethonApi:
     """Keeps the promise of `TelegramApi`."""
 
-    def __init__(self, client: Client) -> None:
-        self._client, self._names = client, Names(client)
-        self._me: User | None = None
+    def __init__(self, client: TelethonClient) -> None:
+        self._client, self._resolver = client, ChatResolver(client)
+        self._me: TelethonUser | None = None
 
     @property
     def connected(self) -> bool:
         return self._client.is_connected()
 
     async def connect(self) -> None:
-        with explained("Telegram"):
+        with translate_errors("Telegram"):
             await self._client.connect()
             # None means that Telegram no longer knows the session. The library's own question for that takes every
             # error for a no, also one that is over in a minute.
@@ -74,46 +132,46 @@ class TelethonApi:
     async def close(self) -> None:
         await self._client.disconnect()
 
-    async def me(self) -> models.Person:
+    async def me(self) -> api.TelegramPerson:
         assert self._me is not None
-        return reading.person(self._me)
+        return conversion.to_person(self._me)
 
-    async def chats(self, limit: int) -> list[models.Chat]:
-        with explained("The chats"):
+    async def chats(self, limit: int) -> list[api.TelegramChat]:
+        with translate_errors("The chats"):
             async with asyncio.timeout(REQUEST_SECONDS):
-                return [reading.dialog(found) for found in await self._client.get_dialogs(limit=limit)]
+                return [conversion.dialog_to_chat(found) for found in await self._client.get_dialogs(limit=limit)]
 
-    async def chat(self, chat: str) -> models.Chat:
-        with explained(f"The chat {chat[:60]!r}"):
+    async def chat(self, chat: str) -> api.TelegramChat:
+        with translate_errors(f"The chat {chat[:60]!r}"):
             async with asyncio.timeout(REQUEST_SECONDS):
-                entity = await self._names.entity(chat)
-                about, members = await self._details(entity)
-        return reading.chat(entity, about, members)
+                entity = await self._resolver.resolve_entity(chat)
+                about, members = await self._get_details(entity)
+        return conversion.to_chat(entity, about, members)
 
-    async def create_group(self, title: str, people: Sequence[str]) -> models.NewGroup:
-        with explained("The group", changes=True):
+    async def create_group(self, title: str, people: Sequence[str]) -> api.NewGroup:
+        with translate_errors("The group", changes=True):
             async with asyncio.timeout(REQUEST_SECONDS):
-                invited = [cast("types.TypeInputUser", await self._names.peer(one)) for one in people]
+                invited = [cast("types.TypeInputUser", await self._resolver.resolve_peer(one)) for one in people]
                 made = await self._client(functions.messages.CreateChatRequest(users=invited, title=title))
         updates = cast("types.Updates", getattr(made, "updates", made))
         left_out = cast("list[types.MissingInvitee]", getattr(made, "missing_invitees", []))
         chats = [one for one in cast("list[object]", updates.chats) if isinstance(one, types.Chat)]
         if not chats:
             raise NotFound("Telegram made a group and did not say which.", hint="list_chats shows it.")
-        return models.NewGroup(reading.chat(chats[0]), tuple(one.user_id for one in left_out))
+        return api.NewGroup(conversion.to_chat(chats[0]), tuple(one.user_id for one in left_out))
 
-    async def contacts(self) -> list[models.Person]:
-        with explained("The contacts"):
+    async def contacts(self) -> list[api.TelegramPerson]:
+        with translate_errors("The contacts"):
             async with asyncio.timeout(REQUEST_SECONDS):
                 found = await self._client(functions.contacts.GetContactsRequest(hash=0))
-        return reading.people(cast("list[object]", getattr(found, "users", [])))
+        return conversion.to_people(cast("list[object]", getattr(found, "users", [])))
 
-    async def add_contact(self, phone: str, first_name: str, last_name: str) -> models.Person:
+    async def add_contact(self, phone: str, first_name: str, last_name: str) -> api.TelegramPerson:
         contact = types.InputPhoneContact(client_id=0, phone=phone, first_name=first_name, last_name=last_name)
-        with explained("The contact", changes=True):
+        with translate_errors("The contact", changes=True):
             async with asyncio.timeout(REQUEST_SECONDS):
                 done = await self._client(functions.contacts.ImportContactsRequest([contact]))
-        found = reading.people(cast("list[object]", getattr(done, "users", [])))
+        found = conversion.to_people(cast("list[object]", getattr(done, "users", [])))
         if not found:
             raise NotFound(
                 f"Nobody at Telegram has the number {phone}, or they do not let themselves be found by it.",
@@ -121,37 +179,37 @@ class TelethonApi:
             )
         return found[0]
 
-    async def search_people(self, query: str, limit: int) -> list[models.Person]:
-        with explained("The search"):
+    async def search_people(self, query: str, limit: int) -> list[api.TelegramPerson]:
+        with translate_errors("The search"):
             async with asyncio.timeout(REQUEST_SECONDS):
                 found = await self._client(functions.contacts.SearchRequest(q=query, limit=limit))
-        return reading.people(cast("list[object]", getattr(found, "users", [])))[:limit]
+        return conversion.to_people(cast("list[object]", getattr(found, "users", [])))[:limit]
 
-    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[models.Message]:
-        return await self._messages(chat, limit=limit, offset_id=before or 0)
+    async def messages(self, chat: str, limit: int, before: int | None = None) -> list[api.TelegramMessage]:
+        return await self._get_messages(chat, limit=limit, offset_id=before or 0)
 
-    async def messages_after(self, chat: str, after: int, limit: int) -> list[models.Message]:
-        return await self._messages(chat, limit=limit, min_id=after, reverse=True)
+    async def messages_after(self, chat: str, after: int, limit: int) -> list[api.TelegramMessage]:
+        return await self._get_messages(chat, limit=limit, min_id=after, reverse=True)
 
-    async def search(self, query: str, chat: str | None, limit: int) -> list[models.Message]:
-        return await self._messages(chat, limit=limit, search=query)
+    async def search(self, query: str, chat: str | None, limit: int) -> list[api.TelegramMessage]:
+        return await self._get_messages(chat, limit=limit, search=query)
 
-    async def send(self, chat: str, outgoing: Outgoing) -> int | None:
-        peer = await self._peer(chat)
+    async def send(self, chat: str, outgoing: OutgoingMessage) -> int | None:
+        peer = await self._resolve_peer(chat)
         reply = types.InputReplyToMessage(outgoing.reply_to) if outgoing.reply_to is not None else None
         request = functions.messages.SendMessageRequest(
             peer=cast("types.TypeInputPeer", peer), message=outgoing.text, random_id=outgoing.random_id, reply_to=reply
         )
-        with explained(f"The chat {chat[:60]!r}", changes=True):
+        with translate_errors(f"The chat {chat[:60]!r}", changes=True):
             try:
                 async with asyncio.timeout(REQUEST_SECONDS):
-                    return _sent_id(await self._client(request), outgoing.random_id)
+                    return _find_sent_id(await self._client(request), outgoing.random_id)
             except errors.RandomIdDuplicateError:
                 return None  # this very message is there already
 
     async def delete(self, chat: str, ids: Sequence[int]) -> list[int]:
-        peer = await self._peer(chat)
-        with explained(f"The chat {chat[:60]!r}", changes=True):
+        peer = await self._resolve_peer(chat)
+        with translate_errors(f"The chat {chat[:60]!r}", changes=True):
             async with asyncio.timeout(REQUEST_SECONDS):
                 # Telegram numbers the messages of all private chats and groups in one row and deletes by number
                 # alone: those that are in another chat must not be in the request.
@@ -161,41 +219,41 @@ class TelethonApi:
         return here
 
     async def mark_read(self, chat: str, up_to: int | None) -> None:
-        peer = await self._peer(chat)
-        with explained(f"The chat {chat[:60]!r}"):
+        peer = await self._resolve_peer(chat)
+        with translate_errors(f"The chat {chat[:60]!r}"):
             async with asyncio.timeout(REQUEST_SECONDS):
                 await self._client.send_read_acknowledge(peer, max_id=up_to)
 
-    async def send_file(self, chat: str, file: OutgoingFile, progress: models.Progress) -> int:
-        peer = await self._peer(chat)
-        with explained(f"The chat {chat[:60]!r}", changes=True):
-            return await media.send(self._client, peer, file, progress)
+    async def send_file(self, chat: str, file: OutgoingFile, progress: api.ReportProgress) -> int:
+        peer = await self._resolve_peer(chat)
+        with translate_errors(f"The chat {chat[:60]!r}", changes=True):
+            return await conversion.upload_file(self._client, peer, file, progress)
 
-    async def download(self, chat: str, message_id: int, max_bytes: int, progress: models.Progress) -> models.Download:
-        peer = await self._peer(chat)
-        with explained(f"The chat {chat[:60]!r}"):
+    async def download(self, chat: str, message_id: int, max_bytes: int, progress: api.ReportProgress) -> api.Download:
+        peer = await self._resolve_peer(chat)
+        with translate_errors(f"The chat {chat[:60]!r}"):
             async with asyncio.timeout(REQUEST_SECONDS):
                 found = (await self._client.get_messages(peer, ids=[message_id]))[0]
             if found is None:
                 raise NotFound(f"There is no message {message_id} in this chat.", hint="get_messages shows the ids.")
             if found.file is None:
                 raise InvalidArguments(f"Message {message_id} carries no file.", field="message_id")
-            return await media.fetch(self._client, found, max_bytes, progress)
+            return await conversion.download_file(self._client, found, max_bytes, progress)
 
-    async def _messages(self, chat: str | None, **options: object) -> list[models.Message]:
-        peer = None if chat is None else await self._peer(chat)
-        with explained("The messages"):
+    async def _get_messages(self, chat: str | None, **options: object) -> list[api.TelegramMessage]:
+        peer = None if chat is None else await self._resolve_peer(chat)
+        with translate_errors("The messages"):
             async with asyncio.timeout(REQUEST_SECONDS):
                 found = await self._client.get_messages(peer, **options)
         assert self._me is not None
-        return reading.messages(found, self._me.id)
+        return conversion.to_messages(found, self._me.id)
 
-    async def _peer(self, chat: str) -> object:
-        with explained(f"The chat {chat[:60]!r}"):
+    async def _resolve_peer(self, chat: str) -> object:
+        with translate_errors(f"The chat {chat[:60]!r}"):
             async with asyncio.timeout(REQUEST_SECONDS):
-                return await self._names.peer(chat)
+                return await self._resolver.resolve_peer(chat)
 
-    async def _details(self, entity: object) -> tuple[str, int | None]:
+    async def _get_details(self, entity: object) -> tuple[str, int | None]:
         """What a chat says of itself, and how many are in it."""
         # The library makes of an entity what each request wants.
         match entity:
@@ -206,13 +264,13 @@ class TelethonApi:
             case types.Chat():
                 request = functions.messages.GetFullChatRequest(entity.id)
             case _:
-                raise not_found("The chat")
+                raise chat_not_found("The chat")
         found = await self._client(request)
         full = getattr(found, "full_user", None) or getattr(found, "full_chat", None)
         return str(getattr(full, "about", None) or ""), cast("int | None", getattr(full, "participants_count", None))
 
 
-def _sent_id(answer: object, random_id: int) -> int | None:
+def _find_sent_id(answer: object, random_id: int) -> int | None:
     if isinstance(answer, types.UpdateShortSentMessage):
         return answer.id
     for update in cast("list[object]", getattr(answer, "updates", [])):

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from annabelle.store.columns import Json, Moment, Words
+from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
 
 revision = "0001"
 down_revision = None
@@ -19,8 +19,8 @@ def upgrade() -> None:
         "agent_states",
         sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("paused", sa.Boolean(), nullable=False),
-        sa.Column("reason", Words(), nullable=True),
-        sa.Column("paused_at", Moment(), nullable=True),
+        sa.Column("reason", SafeText(), nullable=True),
+        sa.Column("paused_at", UtcTimestamp(), nullable=True),
         sa.PrimaryKeyConstraint("agent_id", name="pk_agent_states"),
     )
     op.create_table(
@@ -43,8 +43,8 @@ def upgrade() -> None:
         sa.Column("duration_ms", sa.Float(), nullable=True),
         sa.Column("outcome", sa.Text(), nullable=True),
         sa.Column("error_code", sa.Text(), nullable=True),
-        sa.Column("reserved_at", Moment(), nullable=False),
-        sa.Column("settled_at", Moment(), nullable=True),
+        sa.Column("reserved_at", UtcTimestamp(), nullable=False),
+        sa.Column("settled_at", UtcTimestamp(), nullable=True),
         sa.PrimaryKeyConstraint("call_id", name="pk_model_calls"),
     )
     op.create_index("ix_model_calls_message_id", "model_calls", ["message_id"], unique=False)
@@ -55,7 +55,7 @@ def upgrade() -> None:
         sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("thread_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("record", Json(), nullable=False),
+        sa.Column("record", JsonText(), nullable=False),
         sa.PrimaryKeyConstraint("position", name="pk_sessions"),
         sqlite_autoincrement=True,
     )
@@ -69,8 +69,8 @@ def upgrade() -> None:
         sa.Column("chat_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("updated_at", Moment(), nullable=False),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
+        sa.Column("updated_at", UtcTimestamp(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_threads"),
         sa.UniqueConstraint(
             "channel", "chat_id", "user_id", "agent_id", name="uq_threads_channel_chat_id_user_id_agent_id"
@@ -83,13 +83,13 @@ def upgrade() -> None:
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("tool", sa.Text(), nullable=False),
         sa.Column("arguments_hash", sa.Text(), nullable=False),
-        sa.Column("result", Json(), nullable=True),
+        sa.Column("result", JsonText(), nullable=True),
         sa.Column("agent_id", sa.Text(), nullable=True),
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("message_id", sa.Text(), nullable=True),
         sa.Column("trace_id", sa.Text(), nullable=True),
-        sa.Column("started_at", Moment(), nullable=False),
-        sa.Column("finished_at", Moment(), nullable=True),
+        sa.Column("started_at", UtcTimestamp(), nullable=False),
+        sa.Column("finished_at", UtcTimestamp(), nullable=True),
         sa.PrimaryKeyConstraint("call_id", name="pk_tool_calls"),
     )
     op.create_index("ix_tool_calls_message_id", "tool_calls", ["message_id"], unique=False)
@@ -103,8 +103,8 @@ def upgrade() -> None:
         sa.Column("type", sa.Text(), nullable=False),
         sa.Column("step", sa.Integer(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("data", Json(), nullable=False),
-        sa.Column("at", Moment(), nullable=False),
+        sa.Column("data", JsonText(), nullable=False),
+        sa.Column("at", UtcTimestamp(), nullable=False),
         sa.ForeignKeyConstraint(["thread_id"], ["threads.id"], name="fk_events_thread_id"),
         sa.PrimaryKeyConstraint("seq", name="pk_events"),
         sa.UniqueConstraint("message_id", "key", name="uq_events_message_id_key"),
@@ -125,13 +125,13 @@ def upgrade() -> None:
         sa.Column("role", sa.Text(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("content", Words(), nullable=False),
-        sa.Column("metadata", Json(), nullable=False),
+        sa.Column("content", SafeText(), nullable=False),
+        sa.Column("metadata", JsonText(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("reply_to", sa.Text(), nullable=True),
         sa.Column("call_id", sa.Text(), nullable=True),
         sa.Column("trace_id", sa.Text(), nullable=True),
-        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
         sa.ForeignKeyConstraint(["thread_id"], ["threads.id"], name="fk_messages_thread_id"),
         sa.PrimaryKeyConstraint("position", name="pk_messages"),
         sa.UniqueConstraint("call_id", name="uq_messages_call_id"),
@@ -163,7 +163,7 @@ def upgrade() -> None:
         sa.Column("thread_id", sa.Text(), nullable=False),
         sa.Column("message_id", sa.Text(), nullable=False),
         sa.Column("owner", sa.Text(), nullable=False),
-        sa.Column("claimed_at", Moment(), nullable=False),
+        sa.Column("claimed_at", UtcTimestamp(), nullable=False),
         sa.ForeignKeyConstraint(["message_id"], ["messages.id"], name="fk_claims_message_id"),
         sa.ForeignKeyConstraint(["thread_id"], ["threads.id"], name="fk_claims_thread_id"),
         sa.PrimaryKeyConstraint("thread_id", name="pk_claims"),
@@ -177,8 +177,8 @@ def upgrade() -> None:
         sa.Column("channel", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("updated_at", Moment(), nullable=False),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
+        sa.Column("updated_at", UtcTimestamp(), nullable=False),
         sa.ForeignKeyConstraint(["message_id"], ["messages.id"], name="fk_deliveries_message_id"),
         sa.PrimaryKeyConstraint("message_id", name="pk_deliveries"),
     )

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from annabelle.store.columns import Moment
+from annabelle.store.portable_sql import UtcTimestamp
 
 revision = "0002"
 down_revision = "0001"
@@ -18,7 +18,7 @@ def upgrade() -> None:
         sa.Column("thread_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("message_id", name="pk_to_remember"),
     )
@@ -29,7 +29,7 @@ def upgrade() -> None:
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("last_message_id", sa.Text(), nullable=False),
-        sa.Column("due_at", Moment(), nullable=False),
+        sa.Column("due_at", UtcTimestamp(), nullable=False),
         sa.PrimaryKeyConstraint("thread_id", name="pk_idle_threads"),
     )
     op.add_column("tool_calls", sa.Column("trust", sa.Text(), nullable=True))

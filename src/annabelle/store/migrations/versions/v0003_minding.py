@@ -7,7 +7,7 @@ from datetime import UTC
 import sqlalchemy as sa
 from alembic import op
 
-from annabelle.store.columns import Json, Moment, Words
+from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
 
 revision = "0003"
 down_revision = "0002"
@@ -18,7 +18,7 @@ depends_on = None
 def upgrade() -> None:
     op.add_column("model_calls", sa.Column("reserved_usd", sa.Float(), nullable=True))
     op.add_column("model_calls", sa.Column("price_known", sa.Boolean(), nullable=True))
-    op.add_column("agent_states", sa.Column("window_from", Moment(), nullable=True))
+    op.add_column("agent_states", sa.Column("window_from", UtcTimestamp(), nullable=True))
     op.create_index("ix_model_calls_agent_id_reserved_at", "model_calls", ["agent_id", "reserved_at"], unique=False)
     op.create_index(
         "ix_model_calls_open",
@@ -33,7 +33,7 @@ def upgrade() -> None:
         sa.Column("period", sa.Text(), nullable=False),
         sa.Column("settled_nano_usd", sa.BigInteger(), nullable=False),
         sa.Column("reserved_nano_usd", sa.BigInteger(), nullable=False),
-        sa.Column("warned_at", Moment(), nullable=True),
+        sa.Column("warned_at", UtcTimestamp(), nullable=True),
         sa.PrimaryKeyConstraint("period", name="pk_spending"),
     )
     _count_what_was_spent()
@@ -43,8 +43,8 @@ def upgrade() -> None:
         sa.Column("agent_id", sa.Text(), nullable=False),
         sa.Column("thread_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
-        sa.Column("record", Json(), nullable=False),
-        sa.Column("ended_at", Moment(), nullable=False),
+        sa.Column("record", JsonText(), nullable=False),
+        sa.Column("ended_at", UtcTimestamp(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_archives"),
     )
     op.create_index(
@@ -59,11 +59,11 @@ def upgrade() -> None:
         sa.Column("agent_id", sa.Text(), nullable=True),
         sa.Column("thread_id", sa.Text(), nullable=True),
         sa.Column("message_id", sa.Text(), nullable=True),
-        sa.Column("name", Words(), nullable=False),
-        sa.Column("request", Json(), nullable=False),
-        sa.Column("result", Json(), nullable=True),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("finished_at", Moment(), nullable=True),
+        sa.Column("name", SafeText(), nullable=False),
+        sa.Column("request", JsonText(), nullable=False),
+        sa.Column("result", JsonText(), nullable=True),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
+        sa.Column("finished_at", UtcTimestamp(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_tasks"),
     )
     op.create_index("ix_tasks_message_id", "tasks", ["message_id"], unique=False)
@@ -72,7 +72,7 @@ def upgrade() -> None:
 
 def _count_what_was_spent() -> None:
     """A budget that is set today also counts what this day and this month have cost before the upgrade."""
-    at, usd = sa.column("reserved_at", Moment()), sa.column("cost_usd", sa.Float())
+    at, usd = sa.column("reserved_at", UtcTimestamp()), sa.column("cost_usd", sa.Float())
     spent: Counter[str] = Counter()
     for made, cost in op.get_bind().execute(sa.select(at, usd).select_from(sa.table("model_calls")).where(usd > 0)):
         for period in (f"{made.astimezone(UTC):%Y-%m-%d}", f"{made.astimezone(UTC):%Y-%m}"):

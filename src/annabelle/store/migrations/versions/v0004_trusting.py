@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from annabelle.store.columns import Json, Moment, Words
+from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
 
 revision = "0004"
 down_revision = "0003"
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("tool_calls", sa.Column("labels", Json(), nullable=True))
+    op.add_column("tool_calls", sa.Column("labels", JsonText(), nullable=True))
     op.create_table(
         "approvals",
         sa.Column("id", sa.Text(), nullable=False),
@@ -23,16 +23,16 @@ def upgrade() -> None:
         sa.Column("root_id", sa.Text(), nullable=False),
         sa.Column("call_id", sa.Text(), nullable=False),
         sa.Column("tool", sa.Text(), nullable=False),
-        sa.Column("arguments", Json(), nullable=False),
+        sa.Column("arguments", JsonText(), nullable=False),
         sa.Column("digest", sa.Text(), nullable=False),
-        sa.Column("reasons", Json(), nullable=False),
+        sa.Column("reasons", JsonText(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("expires_at", Moment(), nullable=False),
-        sa.Column("decided_at", Moment(), nullable=True),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
+        sa.Column("expires_at", UtcTimestamp(), nullable=False),
+        sa.Column("decided_at", UtcTimestamp(), nullable=True),
         sa.Column("decided_by", sa.Text(), nullable=True),
-        sa.Column("edited", Json(), nullable=True),
-        sa.Column("note", Words(), nullable=True),
+        sa.Column("edited", JsonText(), nullable=True),
+        sa.Column("note", SafeText(), nullable=True),
         sa.Column("used_by", sa.Text(), nullable=True),
         sa.Column("resumed_by", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_approvals"),
@@ -54,8 +54,8 @@ def upgrade() -> None:
         sa.Column("message_id", sa.Text(), nullable=False),
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("root_id", sa.Text(), nullable=False),
-        sa.Column("turn", Json(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("turn", JsonText(), nullable=False),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
         sa.PrimaryKeyConstraint("message_id", name="pk_parked_turns"),
     )
     op.create_table(
@@ -64,12 +64,12 @@ def upgrade() -> None:
         sa.Column("user_id", sa.Text(), nullable=False),
         sa.Column("agent_id", sa.Text(), nullable=True),
         sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("words", Words(), nullable=False),
-        sa.Column("match", Json(), nullable=False),
+        sa.Column("words", SafeText(), nullable=False),
+        sa.Column("match", JsonText(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("created_at", Moment(), nullable=False),
-        sa.Column("confirmed_at", Moment(), nullable=True),
-        sa.Column("revoked_at", Moment(), nullable=True),
+        sa.Column("created_at", UtcTimestamp(), nullable=False),
+        sa.Column("confirmed_at", UtcTimestamp(), nullable=True),
+        sa.Column("revoked_at", UtcTimestamp(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_rules"),
     )
     op.create_index("ix_rules_user_id_state", "rules", ["user_id", "state"], unique=False)

@@ -1,0 +1,176 @@
+"""Connected accounts: lists and removes them, and tells a running hub about changes."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, cast
+
+import typer
+from pydantic import BaseModel
+
+from annabelle.cli.connect.google_oauth import GoogleOAuthUrls, revoke
+from annabelle.cli.hub_client import CliHubClient
+from annabelle.cli.memory.client import confirm
+from annabelle.cli.options import Json
+from annabelle.cli.output import clean, print_json, print_line, print_paragraph, print_table
+from annabelle.cli.spinner import Spinner
+from annabelle.core.connections import (
+    KINDS,
+    GoogleAccount,
+    MailAccount,
+    TelegramAccount,
+    read_connection,
+    remove_connection,
+)
+from annabelle.core.errors import AnnabelleError, ConfigMistake, HubUnreachable, NotFound
+from annabelle.core.home import Home
+from annabelle.core.settings import load_settings
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionState:
+    """One kind of account. `account` is what its owner calls it, None when there is none."""
+
+    kind: str
+    account: str | None
+    state: str
+
+
+def print_connections(*, json: bool) -> None:
+    """A table for a person, a document for a machine."""
+    found = [read_state(Home.from_environment(), kind) for kind in KINDS]
+    if json:
+        print_json({"connections": [{"kind": one.kind, "account": one.account, "state": one.state} for one in found]})
+        return
+    rows = [(one.kind, clean(one.account or "-"), _describe_state(one)) for one in found]
+    print_table(("KIND", "ACCOUNT", "STATE"), rows)
+
+
+def read_state(home: Home, kind: str) -> ConnectionState:
+    """How it stands with one kind; a file that can not be read is a state, not a failure of the list."""
+    try:
+        account = read_connection(home, kind, KINDS[kind])
+    except ConfigMistake:
+        return ConnectionState(kind, None, "damaged")
+    return (
+        ConnectionState(kind, None, "missing")
+        if account is None
+        else ConnectionState(kind, account_name(account), "connected")
+    )
+
+
+def account_name(account: BaseModel) -> str:
+    """What the owner knows an account by."""
+    match account:
+        case GoogleAccount(email=email):
+            return email
+        case MailAccount(address=address):
+            return address
+        case TelegramAccount(phone=phone, name=name):
+            return " ".join(filter(None, (name, phone)))
+        case _:
+            return ""
+
+
+def _describe_state(one: ConnectionState) -> str:
+    return {
+        "connected": "connected",
+        "missing": f"not connected: annabelle connect {one.kind}",
+        "damaged": f"its file can not be read: annabelle connect {one.kind}",
+    }[one.state]
+
+
+SERVERS = {"google": "gmail", "mail": "gmail", "telegram": "telegram"}
+"""Which server uses which account."""
+
+
+def notify_hub(home: Home, kind: str) -> bool:
+    """Whether a hub runs and took it. One that does not run reads the account when it starts."""
+    try:
+        asyncio.run(_restart_server(home, SERVERS[kind]))
+    except (HubUnreachable, NotFound):
+        return False  # it does not run, or has this server switched off
+    except AnnabelleError as error:
+        sys.stderr.write(f"Annabelle runs but did not take it yet: {error.message}\nRun: annabelle restart\n")
+        return False
+    return True
+
+
+async def _restart_server(home: Home, server: str) -> None:
+    async with CliHubClient.for_home(home) as client:
+        await client.post(f"/servers/{server}/restart", {})
+
+
+_THERE = {
+    "google": "Google did not confirm that access is withdrawn; do it at myaccount.google.com/permissions.",
+    "mail": "If you made an app password for Annabelle, delete it at your mail provider.",
+    "telegram": "Telegram did not confirm that the session is over; end it there: Settings, Devices, Annabelle.",
+}
+_WITHDRAWN = {
+    "google": "Google has withdrawn the access too.",
+    "telegram": "Telegram has ended the session too.",
+}
+
+
+class AccountKind(StrEnum):
+    """What can be connected."""
+
+    GOOGLE = "google"
+    MAIL = "mail"
+    TELEGRAM = "telegram"
+
+
+def remove(
+    kind: Annotated[AccountKind, typer.Argument(help="Which account to forget.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Forget an account here. At Google and Telegram access is withdrawn too; for a mailbox it says how to."""
+    home = Home.from_environment()
+    there = read_state(home, kind)
+    if there.state == "missing":
+        raise NotFound(f"No {kind} account is connected.", hint="See what is: annabelle connect")
+    if not yes:
+        confirm(f"Forget the {kind} account {clean(there.account or '')}?".replace(" ?", "?"))
+    withdrawn = (kind is AccountKind.GOOGLE and _withdraw_google(home)) or (
+        kind is AccountKind.TELEGRAM and _end_telegram_session(home)
+    )
+    remove_connection(home, kind)
+    told = notify_hub(home, kind)
+    if json:
+        print_json({"kind": kind, "account": there.account, "removed": True, "withdrawn": withdrawn, "hub_told": told})
+        return
+    print_line(f"The {kind} account is forgotten here.")
+    print_paragraph(_WITHDRAWN[kind] if withdrawn else _THERE[kind])
+
+
+def _withdraw_google(home: Home) -> bool:
+    try:
+        account = read_connection(home, "google", GoogleAccount)
+    except ConfigMistake:
+        return False
+    if account is None:
+        return False
+    addresses = GoogleOAuthUrls.from_base(load_settings(home).google_api_url)
+    with Spinner("Withdrawing access at Google"):
+        return asyncio.run(revoke(addresses, account.refresh_token))
+
+
+def _end_telegram_session(home: Home) -> bool:
+    """Telethon is large, and not everybody has it: loaded when there is a session to end."""
+    try:
+        account = read_connection(home, "telegram", TelegramAccount)
+    except ConfigMistake:
+        return False
+    if account is None or importlib.util.find_spec("telethon") is None:
+        return False
+    leaving = importlib.import_module("annabelle.cli.connect.telegram_session")
+    end_session = cast("Callable[[TelegramAccount], bool]", leaving.end_session)
+    with Spinner("Ending the session at Telegram"):
+        return end_session(account)

@@ -1,0 +1,153 @@
+"""Reads what a person types: chat lines with history, answers, secrets, and texts from their editor."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from annabelle.core.errors import CallerMistake
+
+try:
+    import readline
+except ImportError:  # a Python built without it still chats
+    readline = None
+try:
+    import termios
+except ImportError:  # not on every system
+    termios = None
+
+HISTORY_LINES = 1000
+
+
+@dataclass(slots=True)
+class LinePrompt:
+    """Reads lines; remembers them over sessions, for the owner's eyes only."""
+
+    history: Path
+    forgotten: Path | None = None
+    """Grows when something is forgotten: what this process still holds is not written back then."""
+    text: str = "› "
+    _forgotten_bytes: int = 0
+
+    def open(self) -> None:
+        if readline is None:
+            return
+        self._forgotten_bytes = _file_size(self.forgotten)
+        readline.set_history_length(HISTORY_LINES)
+        with contextlib.suppress(OSError):
+            readline.read_history_file(self.history)
+
+    def close(self) -> None:
+        if readline is None or _file_size(self.forgotten) != self._forgotten_bytes:
+            return
+        with contextlib.suppress(OSError):
+            os.close(os.open(self.history, os.O_WRONLY | os.O_CREAT, 0o600))
+            readline.write_history_file(self.history)
+
+    def read(self) -> str | None:
+        """The next line; None at the end of input. Ctrl-C raises KeyboardInterrupt."""
+        try:
+            return input(self.text)
+        except EOFError:
+            return None
+
+
+def read_answer(question: str) -> str | None:
+    """What a person answers; None when they press Ctrl-C or Ctrl-D. It is no line of the chat's history.
+
+    What was typed before the question was shown was not meant for it, and is dropped.
+    """
+    if termios is not None:
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    if readline is not None:
+        readline.set_auto_history(False)
+    try:
+        return input(question)
+    except (EOFError, KeyboardInterrupt):
+        sys.stdout.write("\n")
+        return None
+    finally:
+        if readline is not None:
+            readline.set_auto_history(True)
+
+
+def _file_size(path: Path | None) -> int:
+    try:
+        return 0 if path is None else path.stat().st_size
+    except OSError:
+        return 0
+
+
+_USUAL = ("nano", "vi")
+
+
+def edit_text(text: str, suffix: str = ".txt") -> str:
+    """The text as it was when the editor was left. The file is the person's alone, and gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"annabelle{suffix}"
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o600)
+        _edit(file)
+        return file.read_text(encoding="utf-8", errors="replace")
+
+
+def _edit(file: Path) -> None:
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    for command in [chosen] if chosen else _USUAL:
+        with contextlib.suppress(FileNotFoundError):
+            if _run_editor(command, file):
+                return
+            raise CallerMistake("The editor ended with an error. Nothing was changed.")
+    raise CallerMistake("No editor was found.", hint="Name yours in EDITOR, as in: EDITOR=nano annabelle memory …")
+
+
+def _run_editor(command: str, file: Path) -> bool:
+    try:
+        return subprocess.run([*shlex.split(command), str(file)], check=False).returncode == 0
+    except (PermissionError, ValueError) as error:
+        raise CallerMistake(f"{command!r} can not be run. Nothing was changed.", hint="Put EDITOR right.") from error
+
+
+MAX_CHARS = 1000
+
+
+def ask_line(what: str, option: str, *, secret: bool = False) -> str:
+    """The next answer; `option` is how it could have been given instead."""
+    line = _read_terminal(what, secret=secret) if sys.stdin.isatty() else sys.stdin.readline(MAX_CHARS + 2)
+    answer = line.rstrip("\r\n") if secret else line.strip()  # blanks belong to a password
+    if not answer.strip():
+        raise CallerMistake(f"{what} is missing.", hint=f"Give it with {option}, or run this in a terminal.")
+    return check_line(what, answer)
+
+
+def check_line(what: str, answer: str) -> str:
+    """An answer as it may be used: one line of a bearable length."""
+    if len(answer) > MAX_CHARS:
+        raise CallerMistake(f"{what} is too long.")
+    if any(ord(char) < 32 or ord(char) == 127 for char in answer):
+        raise CallerMistake(f"{what} has a control character in it.")
+    return answer
+
+
+def _read_terminal(what: str, *, secret: bool) -> str:
+    # Questions go to stderr, so that stdout has nothing but the answer of the command.
+    shown = f"{what}: "
+    try:
+        if secret:
+            return getpass.getpass(shown, stream=sys.stderr)
+        sys.stderr.write(shown)
+        sys.stderr.flush()
+        return input()
+    except EOFError as error:
+        sys.stderr.write("\n")
+        raise typer.Abort from error

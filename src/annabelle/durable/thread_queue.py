@@ -1,0 +1,113 @@
+"""The thread queue: one turn at a time per thread, many threads at once, up to a limit (DUR-04)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
+from annabelle.durable.engine import Durable
+from annabelle.store import messages
+from annabelle.store.database import Database
+from annabelle.store.messages import ClaimedMessage
+
+_log = logging.getLogger(__name__)
+
+RETRY_SECONDS: Final = 5.0
+
+StartMessage = Callable[[str], Awaitable[None]]
+
+
+class ThreadQueue:
+    """Decides which message is worked on next. The claim row decides; this only moves it.
+
+    `start(message_id)` begins the workflow whose id is the message id; it must be idempotent, as `Durable.start` is.
+    """
+
+    def __init__(self, db: Database, durable: Durable, owner: str, max_running: int, start: StartMessage) -> None:
+        self._db, self._durable, self._owner = db, durable, owner
+        self._max_running, self._start = max_running, start
+        self._ended: set[str] = set()
+        self._not_started: dict[str, None] = {}
+        self._retry_task: asyncio.Task[None] | None = None
+        self._held = False
+        self._claiming = asyncio.Lock()
+        """PostgreSQL lets two claims count at the same time, and both would find the last free place."""
+
+    def pause(self) -> None:
+        """Begin nothing more: messages that come are kept, and wait."""
+        self._held = True
+
+    async def unpause(self) -> None:
+        """Begin what had to wait."""
+        self._held = False
+        await self._advance()
+
+    async def start_next(self, thread_id: str) -> None:
+        """Begin the thread's next message at once if the thread is idle and there is room; else it stays queued."""
+        await self._advance(thread_id)
+
+    async def finish_message(self, message_id: str) -> None:
+        """Let the thread of a finished message go on, and fill every place that is free."""
+        self._ended.add(message_id)
+        await self._advance()
+
+    async def recover(self) -> None:
+        """At start-up: take up again what this owner had claimed, let go of what has ended, and claim what waits."""
+        held = await self._db.read(lambda connection: messages.list_claims(connection, self._owner))
+        going_on: list[str] = []
+        for claimed in held:
+            state = await self._durable.status(claimed.message_id)
+            if state in ("done", "failed", "cancelled"):
+                # Killed between the end of its workflow and the release of its claim.
+                self._ended.add(claimed.message_id)
+            else:
+                going_on.append(claimed.message_id)
+        await self._start_messages(going_on)
+        await self._advance()
+
+    async def _advance(self, thread_id: str | None = None) -> None:
+        """Release what has ended, claim what is next and begin it. Messages are stored, so trouble only delays them."""
+        ended = tuple(self._ended)
+
+        def release_and_claim(connection: Connection) -> list[ClaimedMessage]:
+            for message_id in ended:
+                messages.release_claim(connection, message_id)
+            most = 0 if self._held else self._max_running
+            return messages.claim_next_messages(connection, self._owner, most, thread_id)
+
+        try:
+            async with self._claiming:
+                claimed = await self._db.write(release_and_claim)
+        except (StorageTrouble, Unavailable) as trouble:
+            _log.warning("The next message could not be claimed yet: %s", trouble.message)
+            self._schedule_retry()
+        else:
+            self._ended.difference_update(ended)
+            await self._start_messages(one.message_id for one in claimed)
+
+    async def _start_messages(self, message_ids: Iterable[str]) -> None:
+        self._not_started.update(dict.fromkeys(message_ids))
+        for message_id in list(self._not_started) if not self._held else []:
+            try:
+                await self._start(message_id)
+            except AnnabelleError as error:
+                # The claim stays, so nobody else takes it.
+                _log.warning("%s could not be started yet: %s", message_id, error.message)
+                self._schedule_retry()
+            else:
+                self._not_started.pop(message_id, None)
+
+    def _schedule_retry(self) -> None:
+        """Try again soon what failed now; no other message may come for long."""
+        if self._retry_task is None or self._retry_task.done():
+            self._retry_task = asyncio.create_task(self._retry_later())
+
+    async def _retry_later(self) -> None:
+        await asyncio.sleep(RETRY_SECONDS)
+        self._retry_task = None
+        await self._advance()

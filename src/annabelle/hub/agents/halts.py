@@ -1,0 +1,118 @@
+"""What the owner has stopped, in a file that survives restarts and can be written without a hub."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from annabelle.core.errors import AgentStopped, StorageTrouble
+from annabelle.core.home import write_atomically
+from annabelle.core.messages import now
+
+ALL: Final = "all"
+RESUME: Final = "annabelle resume"
+
+
+class Halt(BaseModel):
+    """Since when, and who said so."""
+
+    model_config = ConfigDict(frozen=True)
+
+    at: datetime
+    by: str
+
+
+class _HaltsFile(BaseModel):
+    """The file. `owed`: turns that ended here while their thinker was killed, and that it must not take up again."""
+
+    everything: Halt | None = None
+    agents: dict[str, Halt] = Field(default_factory=dict)
+    owed: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class Halts:
+    """Knows what is stopped. A change holds here at once; `save` makes it hold over a restart."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._saving = threading.Lock()
+        self.damaged = False
+        self._state = self._read()
+
+    @property
+    def everything(self) -> Halt | None:
+        return self._state.everything
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return tuple(sorted(self._state.agents))
+
+    def find(self, agent_id: str) -> Halt | None:
+        """Whether an agent is stopped, be it alone or with everything."""
+        return self._state.everything or self._state.agents.get(agent_id)
+
+    def check(self, agent_id: str) -> None:
+        """Raise the one sentence everybody reads who wants something from a stopped agent."""
+        if self._state.everything is not None:
+            raise AgentStopped("Everything was stopped by the owner.", hint=f"Let it go on with: {RESUME}")
+        if agent_id in self._state.agents:
+            raise AgentStopped(
+                f"The agent {agent_id} was stopped by the owner.", hint=f"Let it go on with: {RESUME} {agent_id}"
+            )
+
+    def stop(self, target: str, by: str) -> None:
+        """Stopping again changes nothing: the first time counts."""
+        halt = Halt(at=now(), by=by)
+        if target == ALL:
+            self._state.everything = self._state.everything or halt
+        else:
+            self._state.agents.setdefault(target, halt)
+
+    def resume(self, target: str) -> bool:
+        """Let an agent, or everything, go on; whether it was stopped."""
+        if target != ALL:
+            return self._state.agents.pop(target, None) is not None
+        was = self._state.everything is not None or bool(self._state.agents)
+        self._state.everything = None
+        self._state.agents.clear()
+        return was
+
+    def add_owed_cancel(self, agent_id: str, message_id: str) -> None:
+        known = self._state.owed.setdefault(agent_id, [])
+        if message_id not in known:
+            known.append(message_id)
+
+    def owed_cancels(self, agent_id: str) -> tuple[str, ...]:
+        return tuple(self._state.owed.get(agent_id, ()))
+
+    def remove_owed_cancel(self, agent_id: str, message_id: str) -> None:
+        left = [one for one in self._state.owed.get(agent_id, []) if one != message_id]
+        if left:
+            self._state.owed[agent_id] = left
+        else:
+            self._state.owed.pop(agent_id, None)
+
+    def save(self) -> None:
+        with self._saving:
+            try:
+                write_atomically(self._path, self._state.model_dump_json() + "\n")
+            except OSError as error:
+                raise StorageTrouble(
+                    f"What is stopped can not be kept: {error.strerror}.",
+                    hint="It is stopped now. Free some space: a restart would forget it.",
+                ) from error
+            self.damaged = False
+
+    def _read(self) -> _HaltsFile:
+        """A file that can not be read says that something was stopped: everything is, until somebody looks."""
+        try:
+            return _HaltsFile.model_validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return _HaltsFile()
+        except (OSError, ValidationError):
+            self.damaged = True
+            return _HaltsFile(everything=Halt(at=now(), by="a damaged file"))

@@ -1,0 +1,218 @@
+"""Ends turns and keeps agents stopped, also when a thinker or a server does not answer any more (TRU-06, LOOP-09).
+
+First everybody is asked to end. Who has not within a moment is not waited for: the turn ends here, where the person
+sees it, and what does not answer is killed with all that it started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from annabelle.core.errors import AnnabelleError, Conflict
+from annabelle.core.ports import AuditTrail
+from annabelle.core.trace import current_trace
+from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
+from annabelle.hub.agents.halts import ALL, RESUME, Halts
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.expiry import QuestionWithdrawal
+from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
+from annabelle.hub.notices import Notices
+from annabelle.store.approvals import OpenQuestionFilter
+from annabelle.toolbox.facade import Toolbox
+
+_log = logging.getLogger(__name__)
+TOPIC: Final = "stopped"
+TURN_SECONDS: Final = 0.7
+"""How long a turn has to end by itself."""
+
+ASKED_SECONDS: Final = 1.3
+"""How long a thinker has to say that it stopped; a hung one is killed then, within two seconds of the stop."""
+
+_HUNG_SECONDS: Final = 1.0
+_GONE_SECONDS: Final = 2.0
+_WHY: Final = "You stopped it"
+
+
+@dataclass(frozen=True, slots=True)
+class StopperDeps:
+    """What it works with."""
+
+    agents: AgentManager
+    turns: ActiveTurns
+    toolbox: Toolbox
+    reply_waiters: ReplyWaiters
+    withdrawal: QuestionWithdrawal
+    halts: Halts
+    notices: Notices
+    audit: AuditTrail
+
+
+class Stopper:
+    """The one place that ends turns from outside."""
+
+    def __init__(self, parts: StopperDeps) -> None:
+        self._deps = parts
+        self._ending: set[asyncio.Task[None]] = set()
+
+    @property
+    def halts(self) -> Halts:
+        return self._deps.halts
+
+    def start(self) -> None:
+        """Say again what an earlier hub was told to stop."""
+        self._update_notice()
+
+    async def close(self) -> None:
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=5)
+
+    async def end_turn(self, message_id: str, agent_id: str) -> None:
+        """End one turn that runs. Others of the same agent go on, in a new process if it has to be killed."""
+        await self._end({message_id: agent_id}, for_good=())
+
+    async def stop(self, target: str, by: str) -> int:
+        """Stop an agent, or all of them; how many turns were ended. It holds until `resume`."""
+        parts = self._deps
+        if target != ALL:
+            parts.agents.agent(target)
+        agents = [agent.agent_id for agent in parts.agents.config.agents] if target == ALL else [target]
+        parts.halts.stop(target, by)
+        running = parts.turns.running_for(agents)
+        parts.audit.note(
+            "stop", {"event": "stopped", "target": target, "by": by, "turns": len(running)}, current_trace()
+        )
+        saving = asyncio.create_task(asyncio.to_thread(parts.halts.save))
+        await self._end(running, for_good=agents)
+        for agent_id in agents:
+            await self._withdraw_questions(agent_id)
+        self._update_notice()
+        await saving
+        return len(running)
+
+    async def resume(self, target: str, by: str) -> bool:
+        """Let it go on; whether it was stopped."""
+        parts = self._deps
+        if target != ALL:
+            parts.agents.agent(target)
+            if parts.halts.everything is not None:
+                raise Conflict("Everything is stopped, not just one agent.", hint=f"Let all go on with: {RESUME}")
+        was = parts.halts.resume(target)
+        await asyncio.to_thread(parts.halts.save)
+        parts.audit.note("stop", {"event": "resumed", "target": target, "by": by}, current_trace())
+        self._update_notice()
+        return was
+
+    async def cancel_owed_turns(self, agent_id: str, client: ThinkerClient) -> None:
+        """A thinker has started: tell it which of its turns were ended while it could not be told."""
+        halts = self._deps.halts
+        for message_id in halts.owed_cancels(agent_id):
+            try:
+                with contextlib.suppress(ThinkerRefused):  # it does not know the turn, so it will not go on with it
+                    await client.cancel(message_id)
+            except ThinkerGone:
+                return  # the next one is told
+            halts.remove_owed_cancel(agent_id, message_id)
+            await asyncio.to_thread(halts.save)
+
+    async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
+        """`running` has the agent of each message. The processes of the agents in `for_good` are ended anyway."""
+        parts = self._deps
+        servers = parts.toolbox.busy_servers(running, for_good)
+        with contextlib.ExitStack() as stack:
+            over = {message_id: stack.enter_context(parts.reply_waiters.watch(message_id)) for message_id in running}
+            for message_id in {*running, *parts.turns.lent_to(for_good)}:
+                parts.turns.cancel(message_id)
+            parts.toolbox.cancel_agent_calls(for_good)
+            hung = self._run_in_background(self._end_hung(servers))
+            asked = {one: asyncio.create_task(self._ask_to_cancel(agent_id, one)) for one, agent_id in running.items()}
+            await _wait_all(over.values(), TURN_SECONDS)
+            late = [message_id for message_id, event in over.items() if not event.is_set()]
+            for message_id in late:
+                parts.turns.abandon(message_id)
+            mute = self._run_in_background(self._end_unresponsive({one: running[one] for one in late}, asked, for_good))
+            await _wait_all(over.values(), TURN_SECONDS)
+        if for_good:
+            await asyncio.wait([mute, hung], timeout=_GONE_SECONDS)
+
+    async def _ask_to_cancel(self, agent_id: str, message_id: str) -> bool:
+        """Have the thinker stop a turn; whether it has, or never will have begun it."""
+        client = self._deps.agents.running_client(agent_id)
+        if client is None:
+            return False
+        try:
+            await client.cancel(message_id)
+        except ThinkerRefused:
+            return True  # it does not know the turn; whoever follows it has heard by now
+        except ThinkerGone:
+            return False
+        return True
+
+    async def _end_unresponsive(
+        self, late: dict[str, str], asked: dict[str, asyncio.Task[bool]], for_good: Collection[str]
+    ) -> None:
+        """End the thinkers that did not stop a turn when they were asked to, and those that are to stay stopped."""
+        parts = self._deps
+        if late and not for_good:
+            await asyncio.wait([asked[message_id] for message_id in late], timeout=ASKED_SECONDS - TURN_SECONDS)
+        unheard = {one: agent_id for one, agent_id in late.items() if not _agreed(asked[one])}
+        for task in asked.values():
+            task.cancel()
+        for message_id, agent_id in unheard.items():
+            parts.halts.add_owed_cancel(agent_id, message_id)
+        ending = [parts.agents.end_process(agent_id) for agent_id in {*unheard.values(), *for_good}]
+        if unheard:
+            ending.append(self._save())
+        await asyncio.gather(*ending)
+
+    async def _save(self) -> None:
+        try:
+            await asyncio.to_thread(self._deps.halts.save)
+        except AnnabelleError as error:
+            _log.error("%s", error.message)
+
+    async def _withdraw_questions(self, agent_id: str) -> None:
+        try:
+            await self._deps.withdrawal.withdraw(OpenQuestionFilter(agent_id=agent_id), _WHY)
+        except AnnabelleError as error:
+            # A yes to one of them would find a stopped agent, so the stop holds all the same.
+            _log.error("The questions of %s could not be taken back: %s", agent_id, error.message)
+
+    async def _end_hung(self, servers: Collection[str]) -> None:
+        """End the servers that have calls of these turns and do not answer: they can not have heard of the end."""
+        await self._deps.toolbox.kill_hung(servers, _HUNG_SECONDS)
+
+    def _update_notice(self) -> None:
+        halts, notices = self._deps.halts, self._deps.notices
+        if halts.damaged:
+            text = f"The file that says what is stopped is damaged, so everything is. Let it go on with: {RESUME}"
+        elif halts.everything is not None:
+            text = f"Everything is stopped. Let it go on with: {RESUME}"
+        elif halts.agents:
+            text = f"Stopped: {', '.join(halts.agents)}. Let one go on with: {RESUME} {halts.agents[0]}"
+        else:
+            notices.clear(TOPIC)
+            return
+        notices.add(TOPIC, text, level="warning")
+
+    def _run_in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+
+def _agreed(asked: asyncio.Task[bool]) -> bool:
+    return asked.done() and not asked.cancelled() and asked.exception() is None and asked.result()
+
+
+async def _wait_all(events: Iterable[asyncio.Event], seconds: float) -> None:
+    """Wait until each is set, but no longer than so."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            for event in events:
+                await event.wait()

@@ -1,0 +1,183 @@
+"""Turns and questions sent to an agent's thinker, repeated until answered even if its process dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+
+from annabelle.core.contract import ExtractBrief, ExtractResult, TidyBrief, TidyFactsResult, TurnBrief, TurnResult
+from annabelle.core.errors import AnnabelleError, StorageTrouble, TurnCancelled, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import TurnEvent
+from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.process import ThinkerFailed
+from annabelle.hub.agents.runner import AgentRunner
+
+_log = logging.getLogger(__name__)
+_DEATHS = 20
+_REFUSALS = 3
+_DISK_PAUSE_SECONDS = 1.0
+_FACTS = frozenset({"tool_start", "tool_complete", "usage"})
+# The hub writes these itself when it delivers, in one transaction with the answer.
+_WRITTEN_AT_DELIVERY = frozenset({"message", "error", "done", "approval"})
+
+
+@dataclass(slots=True)
+class _FollowProgress:
+    """How far the thinker's stream was read. A new process has a new stream, and is read from its start."""
+
+    after: int = 0
+    stream: str | None = None
+    deaths: int = 0
+    refusals: int = 0
+    facts: set[str] = field(default_factory=set[str])
+
+    def note(self, event: TurnEvent) -> None:
+        """A fact that was not known yet means that the turn gets on, however often its thinker died before."""
+        fact = event.type in _FACTS or event.data.get("final") is True
+        if fact and event.key not in self.facts:
+            self.facts.add(event.key)
+            self.deaths = self.refusals = 0
+
+
+class TurnEventSink(Protocol):
+    """Whoever writes down what happens in a turn; the hub's event log is one."""
+
+    @property
+    def crowded(self) -> bool: ...
+
+    def add(self, thread_id: str, user_id: str, event: TurnEvent) -> asyncio.Future[None]: ...
+
+
+class TurnFollower:
+    """Posts a brief and reads its events into the log until the turn has a result."""
+
+    def __init__(
+        self, brief: TurnBrief, runner: AgentRunner, log: TurnEventSink, cancelled: Callable[[], bool]
+    ) -> None:
+        self._brief, self._runner, self._log, self._cancelled = brief, runner, log, cancelled
+
+    async def follow(self) -> TurnResult:
+        """How the turn ended. A thinker that dies is started again and given the same brief, to go on where it was."""
+        progress = _FollowProgress()
+        while True:
+            client: ThinkerClient | None = None
+            try:
+                client = await self._runner.ensure()
+                if self._cancelled() and progress.stream is None and not await self._cancel(client):
+                    return failed_turn(self._brief.message_id, TurnCancelled("The turn was stopped before it began."))
+                await client.begin(self._brief)
+                if self._cancelled():
+                    await client.cancel(self._brief.message_id)
+                await self._read(client, progress)
+                state = await client.state(self._brief.message_id)
+                if state.result is not None:
+                    self._runner.restarts.worked()
+                    return state.result
+            except StorageTrouble as trouble:
+                # Keys keep facts from being doubled, so reading again from the start loses and doubles nothing.
+                progress.after, progress.stream = 0, None
+                await self._pause(trouble, progress)
+            except (ThinkerFailed, ThinkerRefused) as refused:
+                # A process that was killed as it started says nothing about the next one.
+                progress.refusals += 0 if isinstance(refused, ThinkerFailed) and refused.killed else 1
+                if progress.refusals > _REFUSALS or (isinstance(refused, ThinkerFailed) and refused.lasting):
+                    return failed_turn(self._brief.message_id, refused)
+                await self._pause(refused, progress)
+            except Unavailable as gone:
+                await self._pause(gone, progress)
+                if client is not None:
+                    await self._runner.unanswered(client)
+            if progress.deaths > _DEATHS:
+                return failed_turn(
+                    self._brief.message_id,
+                    Unavailable(
+                        "The agent failed again and again while it worked on this message.",
+                        hint=f"Its log is thinker-{self._runner.agent_id}.log; send the message again to retry.",
+                    ),
+                )
+
+    async def _cancel(self, client: ThinkerClient) -> bool:
+        """Stop the turn if the thinker has it, as after a crash of the hub; whether it does."""
+        try:
+            await client.cancel(self._brief.message_id)
+        except ThinkerRefused:
+            return False
+        return True
+
+    async def _read(self, client: ThinkerClient, progress: _FollowProgress) -> None:
+        unstored: list[asyncio.Future[None]] = []
+        async for streamed in client.events(self._brief, progress.after, progress.stream):
+            progress.after, progress.stream = streamed.n, streamed.stream
+            if streamed.event.type in _WRITTEN_AT_DELIVERY or streamed.event.message_id != self._brief.message_id:
+                continue
+            progress.note(streamed.event)
+            stored = self._log.add(self._brief.thread_id, self._brief.user_id, streamed.event)
+            failpoint("hub.during_turn")
+            if not unstored or unstored[-1] is not stored:
+                # A batch that failed ends the reading, also when later ones were written.
+                unstored = [*await _unwritten(unstored), stored]
+            if self._log.crowded:
+                await stored
+        for batch in unstored:
+            await batch
+
+    async def _pause(self, trouble: AnnabelleError, progress: _FollowProgress) -> None:
+        _log.warning("Turn %s: %s It is tried again.", self._brief.message_id, trouble.message)
+        if isinstance(trouble, StorageTrouble):
+            # No fault of the agent's: the turn waits for the disk as long as its delivery would.
+            await asyncio.sleep(_DISK_PAUSE_SECONDS)
+        else:
+            progress.deaths += 1
+
+
+async def _unwritten(batches: list[asyncio.Future[None]]) -> list[asyncio.Future[None]]:
+    """Those not written yet; raises what kept one from being written."""
+    for batch in batches:
+        if batch.done():
+            await batch
+    return [batch for batch in batches if not batch.done()]
+
+
+def failed_turn(message_id: str, error: AnnabelleError) -> TurnResult:
+    """A turn that ended before it began, or could not go on."""
+    return TurnResult(message_id=message_id, success=False, error=error.body())
+
+
+T = TypeVar("T")
+DEATHS: Final = 5
+
+
+class ThinkerQuestions:
+    """Raises AgentPaused when the agent may not be asked, and Unavailable when it could not answer."""
+
+    def __init__(self, agents: AgentManager) -> None:
+        self._agents = agents
+
+    async def extract(self, agent_id: str, brief: ExtractBrief) -> ExtractResult:
+        return await self._ask(agent_id, lambda client: client.extract(brief))
+
+    async def tidy(self, agent_id: str, brief: TidyBrief) -> TidyFactsResult:
+        return await self._ask(agent_id, lambda client: client.tidy(brief))
+
+    async def clear_session(self, agent_id: str, thread_id: str) -> None:
+        await self._ask(agent_id, lambda client: client.clear_session(thread_id))
+
+    async def _ask(self, agent_id: str, question: Callable[[ThinkerClient], Awaitable[T]]) -> T:
+        async with self._agents.turn(agent_id) as runner:
+            for _ in range(DEATHS):
+                client = await runner.ensure()
+                try:
+                    answer = await question(client)
+                except ThinkerGone as gone:
+                    # The question has an id, so the next process is asked the same without paying twice.
+                    _log.warning("The agent %s did not answer a question: %s", agent_id, gone.message)
+                    await runner.unanswered(client)
+                else:
+                    runner.restarts.worked()
+                    return answer
+        raise Unavailable(f"The agent {agent_id} died again and again over a question.")

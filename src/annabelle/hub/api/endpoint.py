@@ -1,0 +1,102 @@
+"""What every endpoint shares: its OpenAPI documentation, its body, its caller and the hub."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar, cast
+
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from annabelle.core.tools import JsonObject
+from annabelle.hub.context import HubContext
+from annabelle.hub.security.identities import CallerIdentity
+from annabelle.hub.security.request_guard import ErrorAnswer, validation_error
+
+B = TypeVar("B", bound=BaseModel)
+# What no id of ours has can not reach a query.
+ID_SHAPE = r"^[A-Za-z0-9_-]{1,100}$"
+Responses = dict[int | str, dict[str, object]]
+
+_MEANINGS = {
+    401: "No token, or a wrong one",
+    403: "Known, but not permitted: policy, Host or Origin",
+    404: "There is no such thing",
+    409: "It does not fit what is there",
+    413: "The request body is too large",
+    422: "The request does not fit its schema; the field is named",
+    429: "Too many requests, or the queue is full; Retry-After says when to come back",
+    500: "A mistake inside Annabelle; the trace id finds it in the logs",
+    502: "It is not known whether the call took effect",
+    503: "Not available now; try again",
+    504: "The tool did not answer in time",
+    507: "The disk is full or a database is damaged",
+}
+_COMPONENTS = "#/components/schemas/"
+_ALWAYS = (401, 403, 413, 422, 429, 500, 503, 507)
+
+
+class ApiAnswer(BaseModel):
+    """Answers are camelCase."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+def error_responses(*more: int) -> Responses:
+    """The errors an operation can answer with, beside those that all of them can.
+
+    The one shape they have is pointed at: given as a model, the framework would build a validator of it for each error
+    of each operation, which took a tenth of the hub's start.
+    """
+    content = {"application/json": {"schema": {"$ref": f"{_COMPONENTS}{ErrorAnswer.__name__}"}}}
+    return {status: {"content": content, "description": _MEANINGS[status]} for status in sorted({*_ALWAYS, *more})}
+
+
+def error_schemas() -> JsonObject:
+    """What `failures` points at, by name, for the document's components."""
+    schema = cast(
+        "JsonObject", ErrorAnswer.model_json_schema(mode="serialization", ref_template=_COMPONENTS + "{model}")
+    )
+    parts = cast("JsonObject", schema.pop("$defs", {}))
+    return {**parts, ErrorAnswer.__name__: schema}
+
+
+def document_body(model: type[BaseModel], *, required: bool = True) -> dict[str, object]:
+    """Documents a body that is read with `read_body`, which is faster and stricter than the framework's way."""
+    schema = cast("JsonObject", model.model_json_schema(by_alias=True))
+    # Parts of a model stand beside it, where nothing in the whole document can point at them.
+    schema = cast("JsonObject", _inlined(schema, cast("JsonObject", schema.pop("$defs", {}))))
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def _inlined(schema: object, parts: JsonObject) -> object:
+    if isinstance(schema, list):
+        return [_inlined(one, parts) for one in cast("list[object]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    fields = cast("JsonObject", schema)
+    reference = fields.get("$ref")
+    if isinstance(reference, str):
+        return _inlined(parts[reference.rpartition("/")[2]], parts)
+    return {name: _inlined(value, parts) for name, value in fields.items()}
+
+
+async def read_body(request: Request, model: type[B]) -> B:
+    """The body as the model wants it; an empty one stands for an empty object."""
+    blob = await request.body()
+    try:
+        return model.model_validate_json(blob or b"{}")
+    except ValidationError as error:
+        raise validation_error(error) from error
+
+
+async def _hub(request: Request) -> HubContext:
+    return cast("HubContext", request.app.state.hub)
+
+
+async def _identity(request: Request) -> CallerIdentity:
+    return cast("CallerIdentity", request.state.identity)
+
+
+TheHub = Annotated[HubContext, Depends(_hub)]
+Caller = Annotated[CallerIdentity, Depends(_identity)]

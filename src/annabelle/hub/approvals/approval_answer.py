@@ -1,0 +1,282 @@
+"""A person's answer to a question: stored once, with the message that resumes the turn (POL-03, POL-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, cast
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import Conflict, InvalidArguments
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import StoredEvent, TurnEvent, now
+from annabelle.core.ports import AuditTrail
+from annabelle.core.secrets.redactor import MASK, Redactor
+from annabelle.core.text import escape_invisible, escape_invisible_json
+from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.core.trace import current_trace
+from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.approval_store import resume_if_answered
+from annabelle.hub.approvals.expiry import QuestionExpiry, QuestionWithdrawal
+from annabelle.hub.approvals.questions import find_asking_task, format_deadline
+from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.policy.rules.rule import RuleMatch, collect_texts, exact_glob
+from annabelle.policy.tool_traits import ToolTraits, guess_traits
+from annabelle.store import approvals, messages, rules, threads
+from annabelle.store.approvals import Approval, ApprovalState, ApprovalVerdict
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
+from annabelle.toolbox.call_hooks import arguments_hash
+from annabelle.toolbox.facade import Toolbox
+
+_NEVER = frozenset({"execute", "control"})
+"""What such a call does depends on more than its arguments, or changes what is allowed at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceRule:
+    """How the rule reads, and which calls it is about."""
+
+    words: str
+    match: JsonObject
+
+
+def allowance_for(tool: ToolSpec, traits: ToolTraits, arguments: JsonObject, agent_id: str) -> AllowanceRule | None:
+    """The rule for calls like this one: where it goes and what it touches stay exactly so, what it says is free.
+
+    What was not given must not be given either: a hidden copy to somebody else is another call. Of a tool that nobody
+    reviewed everything stays exactly so.
+    """
+    if _NEVER & set(traits.classes_of(arguments)):
+        return None
+    known = cast("JsonObject", tool.input_schema.get("properties", {}))
+    free = set(traits.payload) & known.keys() if traits.known else set[str]()
+    fixed = {name: arguments.get(name) for name in {**known, **arguments} if name not in free}
+    if not any(collect_texts(value) for value in fixed.values()) or not all(map(_is_plain, fixed.values())):
+        return None
+    globs = {name: tuple(map(exact_glob, collect_texts(value))) for name, value in fixed.items()}
+    given = [f"{name} = {escape_invisible_json(value)}" for name, value in fixed.items() if collect_texts(value)]
+    rest = f"; {', '.join(sorted(free))} may be anything." if free else ", and nothing else."
+    words = f"Always let {agent_id} call {tool.name} with {', '.join(given)}{rest}"
+    return AllowanceRule(words, RuleMatch(tools=(exact_glob(tool.name),), arguments=globs).model_dump(mode="json"))
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a rule can hold the value: inside an object the same texts may mean something else."""
+    if isinstance(value, dict):
+        return False
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, cast("list[object]", value)))
+    return MASK not in str(value)
+
+
+_STATE_WORDS: Final[dict[ApprovalState, str]] = {
+    "pending": "ran out",
+    "approved": "was approved",
+    "used": "was approved and carried out",
+    "denied": "was denied",
+    "expired": "ran out",
+    "cancelled": "was taken back",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswer:
+    """What a person says to a question. Changed arguments replace the old ones; `always` makes a narrow rule too."""
+
+    approve: bool
+    arguments: JsonObject | None = None
+    note: str = ""
+    always: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalOutcome:
+    """The question as it stands now, and what goes on: the message that carries the turn on, or the task that asked.
+
+    Nothing goes on while another question of the turn waits.
+    """
+
+    approval: Approval
+    going_on: StoredMessage | None
+    rule_id: str | None = None
+    task_id: str | None = None
+
+
+async def _nobody_waits(_task_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswerDeps:
+    """What answers need around them."""
+
+    database: Database
+    events: EventLog
+    thread_queue: ThreadQueue
+    agents: AgentManager
+    toolbox: Toolbox
+    expiry: QuestionExpiry
+    audit: AuditTrail | None = None
+    redact: Redactor = field(default_factory=Redactor)
+    continue_task: Callable[[str], Awaitable[None]] = _nobody_waits
+
+
+class ApprovalDecider:
+    """Takes answers. Only the person who was asked gets this far; to others there is no such question."""
+
+    def __init__(self, parts: ApprovalAnswerDeps) -> None:
+        self._deps = parts
+
+    def allowance(self, approval: Approval) -> AllowanceRule | None:
+        """The rule that `always` would make, to be shown before it is made; none where there is no narrow one."""
+        return self._allowance(approval, approval.arguments)
+
+    async def decide(self, approval_id: str, user_id: str, answer: ApprovalAnswer) -> ApprovalOutcome:
+        """Write the answer down and go on with the turn once nothing it asked is open."""
+        parts = self._deps
+        answer = replace(answer, note=parts.redact.distinctive_secrets.mask(answer.note))
+        await parts.expiry.expire_due()
+        asked = await parts.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
+        verdict = self._verdict(asked, user_id, answer)
+        allowance = self._allowance_to_add(asked, answer)
+
+        def write(conn: Connection) -> WriteResult[ApprovalOutcome]:
+            threads.touch_thread(conn, asked.thread_id, now())
+            if not approvals.decide_approval(conn, approval_id, verdict):
+                raise _already_answered(approvals.get_approval(conn, approval_id, user_id))
+            rule = None
+            if allowance is not None:
+                rule = rules.add_allowance(
+                    conn, user_id=user_id, agent_id=asked.agent_id, words=allowance.words, match=allowance.match
+                )
+            message = messages.load_message(conn, asked.message_id)
+            going_on, task_id = resume_if_answered(conn, message), find_asking_task(message)
+            now_is = approvals.get_approval(conn, approval_id, user_id)
+            told = _decision_events(conn, now_is)
+            return WriteResult(
+                ApprovalOutcome(now_is, going_on, rule.id if rule is not None else None, task_id), user_id, told
+            )
+
+        decided = await parts.events.transact(write)
+        self._note(decided, answer)
+        failpoint("hub.after_decision")
+        if decided.going_on is not None:
+            await parts.thread_queue.start_next(decided.going_on.thread_id)
+        if decided.task_id is not None:
+            await parts.continue_task(decided.task_id)
+        return decided
+
+    def _verdict(self, asked: Approval, user_id: str, answer: ApprovalAnswer) -> ApprovalVerdict:
+        if asked.state != "pending":
+            raise _already_answered(asked)
+        if not answer.approve:
+            if answer.arguments is not None or answer.always:
+                field = "arguments" if answer.arguments is not None else "always"
+                raise InvalidArguments(f"{field} goes with a yes only.", field=field)
+            return ApprovalVerdict("denied", user_id, answer.note)
+        # Nothing is lost: the question waits until the agent may work again, or is there again.
+        self._deps.agents.agent(asked.agent_id)
+        self._deps.agents.check_paused(asked.agent_id)
+        edited = answer.arguments
+        if edited is None or edited == asked.arguments:
+            return ApprovalVerdict("approved", user_id, answer.note)
+        if self._deps.redact.distinctive_secrets.found_in(edited):
+            raise InvalidArguments(
+                "The arguments hold a secret of this home, and secrets go to tools as handles only.",
+                hint="Deny the call and make it yourself: annabelle tools call.",
+                field="arguments",
+            )
+        if MASK in str(edited):
+            raise InvalidArguments(
+                f"The arguments hold {MASK}, which stands for a secret that is not shown.",
+                hint="Approve the call as it is, or write a value of your own there.",
+                field="arguments",
+            )
+        policy = self._deps.agents.policy(asked.agent_id)
+        self._deps.toolbox.check(asked.tool, edited, policy)
+        return ApprovalVerdict("approved", user_id, answer.note, edited, arguments_hash(asked.tool, edited))
+
+    def _allowance_to_add(self, asked: Approval, answer: ApprovalAnswer) -> AllowanceRule | None:
+        if not answer.always:
+            return None
+        allowance = self._allowance(asked, asked.arguments if answer.arguments is None else answer.arguments)
+        if allowance is None:
+            raise InvalidArguments(
+                f"There is no narrow rule for {asked.tool}, so it can not always be allowed.",
+                hint="Approve this one call instead.",
+                field="always",
+            )
+        return allowance
+
+    def _allowance(self, asked: Approval, arguments: JsonObject) -> AllowanceRule | None:
+        tools = self._deps.toolbox.tools(caller="agent").tools
+        spec = next((tool for tool in tools if tool.name == asked.tool), None)
+        if spec is None:
+            return None
+        traits = self._deps.toolbox.reviewed_traits(spec) or guess_traits(spec)
+        return allowance_for(spec, traits, arguments, asked.agent_id)
+
+    def _note(self, decided: ApprovalOutcome, answer: ApprovalAnswer) -> None:
+        audit, approval = self._deps.audit, decided.approval
+        if audit is None:
+            return
+        facts: JsonObject = {
+            "event": "approved" if answer.approve else "denied",
+            "approval_id": approval.id,
+            "tool": approval.tool,
+            "agent_id": approval.agent_id,
+            "user_id": approval.user_id,
+            "edited": approval.edited is not None,
+            "rule_id": decided.rule_id,
+        }
+        audit.note("approval", facts, current_trace())
+        if decided.rule_id is not None:
+            made: JsonObject = {"event": "allowed", "rule_id": decided.rule_id, "user_id": approval.user_id}
+            audit.note("rule", made, current_trace())
+
+
+def _decision_events(conn: Connection, approval: Approval) -> list[StoredEvent]:
+    verdict: Literal["Approved", "Denied"] = "Denied" if approval.state == "denied" else "Approved"
+    changes = " with changes" if approval.edited is not None else ""
+    data: JsonObject = {
+        "text": f"{verdict}{changes}: {escape_invisible(approval.tool)}.",
+        "approval_id": approval.id,
+        "state": approval.state,
+    }
+    event = TurnEvent(message_id=approval.message_id, key=f"decided:{approval.id}", type="notice", data=data)
+    return threads.append_events(conn, approval.thread_id, [event])
+
+
+def _already_answered(approval: Approval) -> Conflict:
+    at = approval.decided_at or approval.expires_at
+    when = f" at {format_deadline(at)}" if approval.state != "cancelled" else ""
+    return Conflict(
+        f"The question about {escape_invisible(approval.tool)} "
+        f"{_STATE_WORDS[approval.state]}{when}; it can not be answered again.",
+        hint="If it is still wanted, ask for it again in the chat.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalService:
+    """A person's own questions: what waits, what was answered, and the answers themselves."""
+
+    database: Database
+    decider: ApprovalDecider
+    expiry: QuestionExpiry
+    withdrawal: QuestionWithdrawal
+
+    async def listing(self, user_id: str, state: ApprovalState | None, limit: int) -> list[Approval]:
+        return await self.database.read(lambda conn: approvals.list_approvals(conn, user_id, state, limit))
+
+    async def get(self, approval_id: str, user_id: str) -> Approval:
+        return await self.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
+
+    async def decide(self, approval_id: str, user_id: str, answer: ApprovalAnswer) -> ApprovalOutcome:
+        return await self.decider.decide(approval_id, user_id, answer)
+
+    def allowance(self, approval: Approval) -> AllowanceRule | None:
+        """The rule that "always" would make of it."""
+        return self.decider.allowance(approval)

@@ -1,0 +1,267 @@
+"""Calls and turns that wait for a person's yes, as rows of the database (I-04)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, cast
+
+from pydantic import ValidationError
+from sqlalchemy import Connection
+
+from annabelle.core.contract import AnsweredApproval, ParkedTurn, Resumption
+from annabelle.core.errors import NotAllowed, NotFound
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import now
+from annabelle.core.ports import AuditTrail
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.text import escape_invisible
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.core.trust import PolicyDecision
+from annabelle.hub.approvals.questions import (
+    announce_task_question,
+    find_background_task,
+    render_questions,
+    tell_task_question,
+    was_granted_before,
+)
+from annabelle.store import approvals, message_state, messages, threads, tool_calls
+from annabelle.store.approvals import Approval, ApprovalBinding, NewApproval
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
+from annabelle.toolbox.call_hooks import arguments_hash
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalStore:
+    """Questions and answers as rows of the hub's database: nothing a caller sends can stand for one.
+
+    `asked` is told of every new question, so that whoever waits for its expiry knows.
+    """
+
+    database: Database
+    redact: Redactor
+    hours: float
+    audit: AuditTrail | None = None
+    on_asked: Callable[[], None] = lambda: None
+
+    async def granted(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
+        """Whether the person said yes to exactly this call; the yes is used up by this call id.
+
+        A queued call is made once itself, with the arguments it was queued with: a yes to the queueing is one to it.
+        """
+        call_id = context.call_id
+        if call_id is None:
+            return False
+        if find_background_task(context) is not None and await self.database.read(
+            lambda conn: _was_queued_with_yes(conn, tool, arguments, context)
+        ):
+            return True
+
+        def use(conn: Connection) -> str | None:
+            return approvals.use_approval(conn, _bind_yes(conn, tool, arguments, context), call_id)
+
+        approval_id = await self.database.write(use)
+        if approval_id is None:
+            return False
+        failpoint("hub.after_grant")
+        self._note("used", tool, context, approval_id)
+        return True
+
+    async def ask(
+        self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: PolicyDecision
+    ) -> ToolResult:
+        """Write the question down. The same call again, after a crash, finds the same question."""
+        call_id, thread_id, message_id = context.call_id, context.thread_id, context.message_id
+        assert call_id is not None
+        assert thread_id is not None
+        assert message_id is not None
+
+        def write(conn: Connection) -> Approval:
+            threads.touch_thread(conn, thread_id, now())
+            bound, task_id = _bind_yes(conn, tool, arguments, context), find_background_task(context)
+            if approvals.find_denied(conn, bound, call_id) is not None:
+                raise NotAllowed(
+                    f"The user said no to exactly this call of {tool.name}.", hint="Do not ask again; go on without it."
+                )
+            new = NewApproval(
+                bound=bound,
+                thread_id=thread_id,
+                message_id=message_id if task_id is None else announce_task_question(conn, task_id, call_id).id,
+                call_id=call_id,
+                tool=tool.name,
+                arguments=cast("JsonObject", self.redact.redact_data(arguments)),
+                reasons=tuple(map(self.redact, decision.reasons)),
+                expires_at=now() + timedelta(hours=self.hours),
+            )
+            asked = approvals.add_approval(conn, new)
+            if task_id is not None:
+                tell_task_question(conn, asked)
+            return asked
+
+        approval = await self.database.write(write)
+        failpoint("hub.after_ask")
+        if approval.tool != tool.name or approval.state in ("expired", "cancelled", "used"):
+            raise NotAllowed(f"The question about {tool.name} was taken back.", hint="Go on without this call.")
+        self._note("asked", tool, context, approval.id)
+        self.on_asked()
+        return ToolResult(text=render_questions([approval]), trust="trusted", source="own", approval_id=approval.id)
+
+    def _note(self, event: str, tool: ToolSpec, context: CallContext, approval_id: str) -> None:
+        if self.audit is not None:
+            facts: JsonObject = {
+                "event": event,
+                "approval_id": approval_id,
+                "tool": tool.name,
+                "agent_id": context.agent_id,
+                "user_id": context.user_id,
+                "call_id": context.call_id,
+            }
+            self.audit.note("approval", facts, context.trace_id)
+
+
+def _bind_yes(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ApprovalBinding:
+    task_id = find_background_task(context)
+    return ApprovalBinding(
+        root_id=_root_message_id(conn, context) if task_id is None else task_id,
+        user_id=context.user_id,
+        agent_id=context.agent_id or "",
+        digest=arguments_hash(tool.name, arguments),
+    )
+
+
+def _root_message_id(conn: Connection, context: CallContext) -> str:
+    assert context.message_id is not None
+    message = messages.load_message(conn, context.message_id)
+    if message.state != "running":
+        # It was stopped while the call was on its way: nobody waits for a question, and no yes holds any more.
+        raise NotAllowed("The turn is over.")
+    return message_state.root_message_id(message)
+
+
+def _was_queued_with_yes(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
+    """Whether the person said yes to the queueing of this call, or to an earlier attempt at it."""
+    queued_as, task_id = context.queued_as or "", find_background_task(context) or ""
+    digest = arguments_hash(tool.name, arguments)
+    return approvals.was_approval_used(conn, queued_as, context.user_id) or was_granted_before(conn, task_id, digest)
+
+
+_OVER = "The question about {tools} was taken back or ran out before it could be shown. Nothing was done."
+_SAID = {"approved": "Approved", "denied": "Denied"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedOutcome:
+    """What a turn that waits leaves behind: the text the person reads, and the questions that are open.
+
+    One that can not go on any more does not wait, and has its end in the text.
+    """
+
+    text: str
+    questions: tuple[Approval, ...]
+    waits: bool = True
+
+
+def was_asked(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> bool:
+    """Whether the turn waits for something that was really asked in it."""
+    return bool(_asked_in_turn(conn, message, turn))
+
+
+def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> ParkedOutcome:
+    """Keep the turn of a message until its questions are answered.
+
+    Those that were answered already, while the turn was still about to end, carry it on at once.
+    """
+    threads.touch_thread(conn, message.thread_id, now())
+    asked = _asked_in_turn(conn, message, turn)
+    dropped = [one.id for one in approvals.list_message_approvals(conn, message.id) if one not in asked]
+    approvals.end_approvals(conn, dropped, "cancelled")  # what the turn does not wait for must not keep it waiting
+    if any(one.state not in ("pending", "approved", "denied") for one in asked):
+        approvals.end_approvals(conn, [one.id for one in asked], "cancelled")
+        note_resumed(conn, message, over=True)
+        return ParkedOutcome(_OVER.format(tools=_tool_names(asked)), (), waits=False)
+    approvals.store_parked_turn(conn, message, message_state.root_message_id(message), turn.model_dump(mode="json"))
+    note_resumed(conn, message, over=False)
+    resume_if_answered(conn, message)
+    waiting = tuple(one for one in asked if one.state == "pending")
+    return ParkedOutcome(render_questions(waiting) if waiting else _describe_answers(asked), waiting)
+
+
+def resume_if_answered(conn: Connection, message: StoredMessage) -> StoredMessage | None:
+    """The message that goes on with a parked turn; made once, when none of its questions waits any more."""
+    asked = approvals.list_message_approvals(conn, message.id)
+    answered = [one for one in asked if one.state in _SAID and one.resumed_by is None]
+    if not answered or any(one.state == "pending" for one in asked):
+        return None
+    if approvals.get_parked_turn(conn, message.id) is None:
+        return None
+    going_on = message_state.add_continuation(
+        conn, message, _describe_answers(answered), answered[-1].decided_by or message.user_id
+    )
+    approvals.mark_resumed(conn, message.id, going_on.id)
+    return going_on
+
+
+def load_resumption(conn: Connection, message: StoredMessage) -> Resumption | None:
+    """What a thinker needs to go on for this message; None for a message that begins a turn."""
+    parked_id = message_state.resumed_message_id(message)
+    if parked_id is None:
+        return None
+    turn, root_id = approvals.get_parked_turn(conn, parked_id), message_state.root_message_id(message)
+    answers = tuple(
+        _to_answered(one) for one in approvals.list_root_approvals(conn, root_id) if one.resumed_by == message.id
+    )
+    try:
+        if turn is None or not answers:
+            raise NotFound("The turn that waited is not there any more.")
+        return Resumption(message_id=root_id, parked=ParkedTurn.model_validate(turn), answers=answers)
+    except ValidationError as error:
+        raise NotFound("The turn that waited can not be read any more.", hint="Ask for it again.") from error
+
+
+def settle_questions(conn: Connection, message: StoredMessage) -> list[Approval]:
+    """A turn is over and does not wait: no yes of it can be used any more. The questions nobody will hear back on."""
+    unheard = [
+        one for one in approvals.list_message_approvals(conn, message.id) if one.state in ("pending", "approved")
+    ]
+    if unheard:
+        approvals.end_approvals(conn, [one.id for one in unheard], "cancelled")
+    note_resumed(conn, message, over=True)
+    return unheard
+
+
+def note_resumed(conn: Connection, message: StoredMessage, *, over: bool) -> None:
+    """The parked turn that this message carried on has come to its next stop, or to its end."""
+    parked_id = message_state.resumed_message_id(message)
+    if parked_id is None:
+        return
+    for one in approvals.list_root_approvals(conn, message_state.root_message_id(message)):
+        if one.state != "approved" or one.message_id == message.id:
+            continue
+        call_id = tool_calls.find_same_call(conn, message.id, one.digest)
+        if call_id is not None:
+            # Policy did not ask for the yes: a rule that was made along with it allows the call.
+            approvals.mark_used(conn, one.id, call_id)
+        elif over:
+            approvals.end_approvals(conn, [one.id], "cancelled")
+    approvals.remove_parked_turn(conn, parked_id)
+
+
+def _asked_in_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> list[Approval]:
+    named = {call.approval_id for call in turn.pending}
+    return [one for one in approvals.list_message_approvals(conn, message.id) if one.id in named]
+
+
+def _describe_answers(asked: list[Approval]) -> str:
+    changes = {one.id: " with changes" if one.edited is not None else "" for one in asked}
+    return "\n".join(f"{_SAID[one.state]}{changes[one.id]}: {escape_invisible(one.tool)}" for one in asked)
+
+
+def _to_answered(one: Approval) -> AnsweredApproval:
+    verdict: Literal["approved", "denied"] = "approved" if one.state in ("approved", "used") else "denied"
+    return AnsweredApproval(approval_id=one.id, verdict=verdict, arguments=one.edited, note=one.note or "")
+
+
+def _tool_names(asked: list[Approval]) -> str:
+    return ", ".join(dict.fromkeys(escape_invisible(one.tool) for one in asked))

@@ -1,0 +1,186 @@
+"""Closes questions nobody answered: they expired, or what they asked for is no longer wanted (I-28)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.messages import StoredEvent, TurnEvent, now
+from annabelle.core.ports import AuditTrail
+from annabelle.core.tools import JsonObject
+from annabelle.core.trace import current_trace
+from annabelle.hub.approvals.questions import end_task, find_asking_task, headline
+from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.store import approvals, memory_queue, message_state, messages, threads
+from annabelle.store.approvals import Approval, OpenQuestionFilter
+from annabelle.store.database import Database
+
+End = Literal["expired", "cancelled"]
+_WHY: Final[dict[End, str]] = {
+    "expired": "Nobody answered in time",
+    "cancelled": "It is not wanted any more",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedQuestions:
+    """The questions that were ended, and what was said about it."""
+
+    user_id: str
+    questions: list[Approval]
+    events: list[StoredEvent] = field(default_factory=list[StoredEvent])
+
+    def note(self, audit: AuditTrail | None, end: End) -> None:
+        if audit is None:
+            return
+        for one in self.questions:
+            facts: JsonObject = {
+                "event": end,
+                "approval_id": one.id,
+                "tool": one.tool,
+                "agent_id": one.agent_id,
+                "user_id": one.user_id,
+            }
+            audit.note("approval", facts, current_trace())
+
+
+def close_questions(conn: Connection, message_id: str, end: End, why: str | None = None) -> ClosedQuestions:
+    """End what the turn of a message asks and is not answered, say so in its thread, and let the turn go.
+
+    One yes among several questions is not enough for the turn to go on, so it ends with the others. A turn that has
+    not been delivered yet says it with its delivery.
+    """
+    message = messages.load_message(conn, message_id)
+    threads.touch_thread(conn, message.thread_id, now())
+    asked = approvals.list_message_approvals(conn, message_id)
+    over = [one for one in asked if one.state in ("pending", "approved") and one.resumed_by is None]
+    if not over:
+        return ClosedQuestions(message.user_id, [])
+    approvals.end_approvals(conn, [one.id for one in over], end)
+    approvals.remove_parked_turn(conn, message_id)
+    if message.state in ("queued", "running"):
+        return ClosedQuestions(message.user_id, over)
+    root, task_id = message_state.load_root_message(conn, message), find_asking_task(message)
+    text = f"{why or _WHY[end]}, so this was not done: {_headlines(over)}."
+    said = messages.add_agent_message(
+        conn, message.thread_id, text, f"{message_id}:{end}",
+        reply_to=root.id, metadata={"ended": [one.id for one in over], "state": end}, trace_id=message.trace_id,
+    )  # fmt: skip
+    if task_id is None:
+        memory_queue.add_unstored_turn(conn, root, threads.load_thread(conn, message.thread_id).agent_id)
+    else:
+        end_task(conn, task_id, text)
+    data: JsonObject = {"message_id": said.id, "text": said.content, **said.metadata}
+    told = TurnEvent(message_id=said.id, key="ended", type="message", data=data)
+    return ClosedQuestions(message.user_id, over, threads.append_events(conn, message.thread_id, [told]))
+
+
+def _headlines(asked: list[Approval]) -> str:
+    return ", ".join(map(headline, asked))
+
+
+_log = logging.getLogger(__name__)
+LOOK_SECONDS: Final = 60.0
+"""The longest sleep: a clock that was set forward is noticed within it."""
+_SHORTEST_SECONDS: Final = 0.5
+_STOP_SECONDS: Final = 5.0
+
+
+class QuestionExpiry:
+    """One task that sleeps until the next question runs out; the clock is the wall's, for hours are promised."""
+
+    def __init__(
+        self,
+        database: Database,
+        events: EventLog,
+        ended: Callable[[], None] = lambda: None,
+        clock: Callable[[], datetime] = now,
+        audit: AuditTrail | None = None,
+    ) -> None:
+        self._database, self._events, self._on_expired, self._clock = database, events, ended, clock
+        self._audit = audit
+        self._asked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """End what ran out while nobody was there, then watch."""
+        await self._try_expire_due()
+        self._task = asyncio.create_task(self._watch())
+
+    def wake(self) -> None:
+        """There is a new question."""
+        self._asked.set()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_STOP_SECONDS)
+
+    async def expire_due(self) -> None:
+        """End every question whose time is over."""
+        at = self._clock()
+        for message_id in await self._database.read(lambda conn: approvals.list_expired_messages(conn, at)):
+
+            def end(conn: Connection, message_id: str = message_id) -> WriteResult[ClosedQuestions]:
+                ended = close_questions(conn, message_id, "expired")
+                return WriteResult(ended, ended.user_id, ended.events)
+
+            (await self._events.transact(end)).note(self._audit, "expired")
+            self._on_expired()
+
+    async def _try_expire_due(self) -> None:
+        try:
+            await self.expire_due()
+        except AnnabelleError as error:
+            _log.warning("Questions whose time is over could not be ended yet: %s", error.message)
+
+    async def _watch(self) -> None:
+        while True:
+            self._asked.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), await self._seconds_to_next())
+            await self._try_expire_due()
+
+    async def _seconds_to_next(self) -> float:
+        try:
+            following = await self._database.read(approvals.next_expiry)
+        except AnnabelleError:
+            return LOOK_SECONDS
+        if following is None:
+            return LOOK_SECONDS
+        return min(LOOK_SECONDS, max(_SHORTEST_SECONDS, (following - self._clock()).total_seconds()))
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWithdrawal:
+    """Each turn that waits is ended in a transaction of its own, with a sentence in its thread."""
+
+    database: Database
+    events: EventLog
+    audit: AuditTrail | None = None
+
+    async def withdraw(self, where: OpenQuestionFilter, why: str) -> int:
+        """End everything that waits there; how many questions that were."""
+        waiting = await self.database.read(lambda conn: approvals.list_waiting_messages(conn, where))
+        return sum([await self._end(message_id, why) for message_id in waiting])
+
+    async def withdraw_for_message(self, message_id: str, why: str) -> int:
+        """End what the turn of one message waits for, also when it went on meanwhile and asked again."""
+        return await self.withdraw(OpenQuestionFilter(turn=message_id), why)
+
+    async def _end(self, message_id: str, why: str) -> int:
+        def end(conn: Connection) -> WriteResult[ClosedQuestions]:
+            ended = close_questions(conn, message_id, "cancelled", why)
+            return WriteResult(ended, ended.user_id, ended.events)
+
+        ended = await self.events.transact(end)
+        ended.note(self.audit, "cancelled")
+        return len(ended.questions)

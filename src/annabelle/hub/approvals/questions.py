@@ -1,0 +1,138 @@
+"""The text and events of approval questions, including those of background tasks (POL-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import NotAllowed
+from annabelle.core.messages import TurnEvent
+from annabelle.core.text import escape_invisible, escape_invisible_json
+from annabelle.core.tools import CallContext, JsonObject, ToolResult
+from annabelle.store import approvals, messages, tasks, tool_calls
+from annabelle.store.approvals import Approval
+from annabelle.store.messages import StoredMessage
+from annabelle.store.tasks import StoredTask
+
+SHOWN_CHARS: Final = 600
+SHOWN_ARGUMENTS: Final = 40
+"""How much of one value, and of how many, is shown in a chat. All of it is in the question itself, over the API and in
+the terminal."""
+
+
+def render_questions(approvals: Sequence[Approval]) -> str:
+    """The text of one or several questions of a turn."""
+    return "\n\n".join(_render_question(approval) for approval in approvals)
+
+
+def _render_question(approval: Approval) -> str:
+    lines = [f"May I call {escape_invisible(approval.tool)}?"]
+    given = list(approval.arguments.items())
+    lines += [
+        f"  {escape_invisible(name)}: {_shorten_value(value, approval.id)}" for name, value in given[:SHOWN_ARGUMENTS]
+    ]
+    if len(given) > SHOWN_ARGUMENTS:
+        left_out = len(given) - SHOWN_ARGUMENTS
+        lines.append(f"  [… {left_out} more arguments are left out here: annabelle approvals show {approval.id} …]")
+    if not given:
+        lines.append("  (without arguments)")
+    lines += [
+        f"Why I ask: {' '.join(map(escape_invisible, approval.reasons)) or 'Policy wants your yes for this call.'}",
+        "A yes makes exactly this call, once. Without an answer by "
+        f"{format_deadline(approval.expires_at)} nothing is done.",
+        f"Answer with: annabelle approvals approve {approval.id} (or deny)",
+    ]
+    return "\n".join(lines)
+
+
+def question_event(approval: Approval) -> TurnEvent:
+    """The question as an event of the message it belongs to."""
+    data: JsonObject = {
+        "approval_id": approval.id,
+        "tool": approval.tool,
+        "arguments": approval.arguments,
+        "reasons": approval.reasons,
+        "expires_at": approval.expires_at.isoformat(),
+    }
+    return TurnEvent(message_id=approval.message_id, key=f"approval:{approval.id}", type="approval", data=data)
+
+
+def format_deadline(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def headline(approval: Approval) -> str:
+    """The question in a few words."""
+    return f"{escape_invisible(approval.tool)} ({approval.id})"
+
+
+def _shorten_value(value: object, approval_id: str) -> str:
+    text = escape_invisible_json(value)
+    if len(text) <= SHOWN_CHARS:
+        return text
+    half = SHOWN_CHARS // 2
+    left_out = len(text) - 2 * half
+    cut = f"[… {left_out} of {len(text)} characters are left out here: annabelle approvals show {approval_id} …]"
+    return f"{text[:half]} {cut} {text[-half:]}"
+
+
+_TASK = "task_id"
+
+
+def make_task_call_id(task_id: str, attempt: int) -> str:
+    """The id of a call that is made for a task."""
+    return f"{task_id}:{attempt}"
+
+
+def find_background_task(context: CallContext) -> str | None:
+    """The task that a call in the background is made for; none of a call in a turn."""
+    if context.queued_as is None or context.call_id is None:
+        return None
+    return context.call_id.rpartition(":")[0]
+
+
+def find_asking_task(message: StoredMessage) -> str | None:
+    """The task whose question is told by this message, if it is one of a task."""
+    return str(message.metadata[_TASK]) if message.source == "agent" and _TASK in message.metadata else None
+
+
+def announce_task_question(conn: Connection, task_id: str, call_id: str) -> StoredMessage:
+    """Say in the thread that the task needs a yes; the question is one of this message. Once for each call."""
+    task = tasks.load_task(conn, task_id)
+    if not task.open or task.thread_id is None:
+        raise NotAllowed("The task is over.")
+    text = f"The task “{task.name}” needs your yes before it goes on."
+    return messages.add_agent_message(conn, task.thread_id, text, f"{call_id}:asks", metadata={_TASK: task_id})
+
+
+def tell_task_question(conn: Connection, asked: Approval) -> StoredMessage:
+    """Say the question itself, as it is written down."""
+    told: JsonObject = {"approvals": [asked.id], "question_of": asked.root_id}
+    return messages.add_agent_message(
+        conn, asked.thread_id, render_questions([asked]), f"{asked.call_id}:question", metadata=told
+    )
+
+
+def was_granted_before(conn: Connection, task_id: str, digest: str) -> bool:
+    """Whether an earlier attempt of the same task was made with a yes to the same call, and was stopped half-way."""
+    return any(one.state == "used" and one.digest == digest for one in approvals.list_root_approvals(conn, task_id))
+
+
+def settle_task(conn: Connection, task: StoredTask) -> None:
+    """A task is over: a yes that policy did not ask for in the end is used up by its call, or taken back."""
+    for one in approvals.list_root_approvals(conn, task.id):
+        if one.state == "approved":
+            call_id = tool_calls.find_same_call(conn, task.message_id or "", one.digest)
+            if call_id is not None:
+                approvals.mark_used(conn, one.id, call_id)
+            else:
+                approvals.end_approvals(conn, [one.id], "cancelled")
+
+
+def end_task(conn: Connection, task_id: str, why: str) -> None:
+    """The question of a task ended without an answer, and the task with it; the thread is told by whoever ended it."""
+    result = ToolResult.failure(NotAllowed(why).body()).model_copy(update={"trust": "trusted"})
+    tasks.finish_task(conn, task_id, "failed", result.model_dump(mode="json"))

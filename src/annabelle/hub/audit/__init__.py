@@ -1,1 +1,0 @@
-"""The audit of a running hub: opened with it, told of what happens, closed with it."""

@@ -1,1 +1,0 @@
-"""Slash commands: answered by the hub itself, before any model is asked."""

@@ -1,0 +1,272 @@
+"""Stores turn events in batches, then sends them to live listeners as server-sent events (THR-04)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.messages import StoredEvent, TurnEvent
+from annabelle.store import threads as stored
+from annabelle.store.database import Database
+
+_QUEUE_LIMIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEvent:
+    """One event on its way to the listeners of its owner, encoded once for all of them."""
+
+    seq: int
+    thread_id: str
+    user_id: str
+    line: bytes
+
+    @classmethod
+    def from_stored(cls, event: StoredEvent, user_id: str) -> LiveEvent:
+        return cls(event.seq, event.thread_id, user_id, encode_sse(event))
+
+
+def encode_sse(event: StoredEvent) -> bytes:
+    """An event as server-sent events spell it. JSON has no bare line feed, so one data line is enough."""
+    return f"id: {event.seq}\nevent: {event.type}\ndata: {event.model_dump_json()}\n\n".encode()
+
+
+class EventListener:
+    """One reader's queue. When it is full the queue is let go, and the reader reads on from the store."""
+
+    def __init__(self, user_id: str, thread_id: str | None, limit: int = _QUEUE_LIMIT) -> None:
+        self.user_id, self._thread_id, self._limit = user_id, thread_id, limit
+        self._waiting: deque[LiveEvent] = deque()
+        self._news = asyncio.Event()
+        self.fell_behind = False
+        self.closed = False
+
+    def wants(self, told: LiveEvent) -> bool:
+        return told.user_id == self.user_id and self._thread_id in (None, told.thread_id)
+
+    def push(self, told: LiveEvent) -> None:
+        if self.fell_behind:
+            return
+        if len(self._waiting) >= self._limit:
+            self._waiting.clear()
+            self.fell_behind = True
+        else:
+            self._waiting.append(told)
+        self._news.set()
+
+    def close(self) -> None:
+        self.closed = True
+        self._news.set()
+
+    async def wait(self, timeout: float) -> bool:
+        """Whether something came within the time."""
+        try:
+            await asyncio.wait_for(self._news.wait(), timeout)
+        except TimeoutError:
+            return False
+        return True
+
+    def drain(self) -> list[LiveEvent]:
+        taken = list(self._waiting)
+        self._waiting.clear()
+        if not self.closed:
+            self._news.clear()
+        return taken
+
+
+class EventFanout:
+    """The listeners of this process."""
+
+    def __init__(self) -> None:
+        self._listeners: set[EventListener] = set()
+        self._closed = False
+
+    def listen(self, user_id: str, thread_id: str | None = None) -> EventListener:
+        listener = EventListener(user_id, thread_id)
+        if self._closed:
+            listener.close()
+        self._listeners.add(listener)
+        return listener
+
+    def remove(self, listener: EventListener) -> None:
+        self._listeners.discard(listener)
+
+    def publish(self, user_id: str, events: Iterable[StoredEvent]) -> None:
+        if not self._listeners:
+            return
+        for event in events:
+            told: LiveEvent | None = None
+            for listener in self._listeners:
+                told = told or LiveEvent.from_stored(event, user_id)
+                if listener.wants(told):
+                    listener.push(told)
+
+    def close_for_user(self, user_id: str) -> None:
+        """End every stream of a person whose token was taken back; who has a new one comes again with it (I-10)."""
+        for listener in self._listeners:
+            if listener.user_id == user_id:
+                listener.close()
+
+    def close(self) -> None:
+        """Let every listener end: the hub is stopping."""
+        self._closed = True
+        for listener in self._listeners:
+            listener.close()
+
+
+_log = logging.getLogger(__name__)
+_BACKLOG = 5000
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult(Generic[T]):
+    """What a transaction gave, and the events it wrote for one user."""
+
+    result: T
+    user_id: str
+    events: Sequence[StoredEvent] = ()
+
+
+@dataclass(slots=True)
+class _EventBatch:
+    """Events that wait for the next write, by thread, and whoever wants to know when they are stored."""
+
+    events: dict[tuple[str, str], list[TurnEvent]] = field(default_factory=dict[tuple[str, str], list[TurnEvent]])
+    count: int = 0
+    written: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class EventLog:
+    """The one writer of events in this process, so that the order of numbers is the order of telling."""
+
+    def __init__(self, database: Database, fanout: EventFanout) -> None:
+        self._database, self._fanout = database, fanout
+        self._lock = asyncio.Lock()
+        self._batch: _EventBatch | None = None
+        self._writing: asyncio.Task[None] | None = None
+
+    def add(self, thread_id: str, user_id: str, event: TurnEvent) -> asyncio.Future[None]:
+        """Write an event down soon. The future tells when it is stored, or that it could not be."""
+        if self._batch is None:
+            self._batch = _EventBatch()
+            # Nobody may be waiting for it, and a failure is logged by the writer.
+            self._batch.written.add_done_callback(lambda done: done.cancelled() or done.exception())
+            if self._writing is None or self._writing.done():
+                self._writing = asyncio.create_task(self._write())
+        self._batch.events.setdefault((thread_id, user_id), []).append(event)
+        self._batch.count += 1
+        return self._batch.written
+
+    @property
+    def crowded(self) -> bool:
+        """Whether writers should wait for the disk before they add more."""
+        return self._batch is not None and self._batch.count > _BACKLOG
+
+    async def _write(self) -> None:
+        while self._batch is not None:
+            batch, self._batch = self._batch, None
+            try:
+                async with self._lock:
+                    told = await self._database.write(lambda conn, batch=batch: _append(conn, batch))
+                    for user_id, events in told:
+                        self._fanout.publish(user_id, events)
+                batch.written.set_result(None)
+            except AnnabelleError as error:
+                _log.error("%d events could not be written: %s", batch.count, error.message)
+                batch.written.set_exception(error)
+            except Exception as error:  # noqa: BLE001  the writer goes on: what was added meanwhile waits for it
+                _log.exception("%d events could not be written", batch.count)
+                batch.written.set_exception(error)
+            except BaseException:
+                batch.written.cancel()  # whoever waits must not wait for ever
+                raise
+
+    async def transact(self, change: Callable[[Connection], WriteResult[T]]) -> T:
+        """Run a change that also writes events, in one transaction, and tell the events once it is committed."""
+        async with self._lock:
+            written = await self._database.write(change)
+            self._fanout.publish(written.user_id, written.events)
+        return written.result
+
+    async def close(self, timeout: float = 5) -> None:
+        """Wait for what is being written."""
+        if self._writing is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._writing), timeout)
+
+
+def _append(conn: Connection, batch: _EventBatch) -> list[tuple[str, list[StoredEvent]]]:
+    return [
+        (user_id, stored.append_events(conn, thread_id, events))
+        for (thread_id, user_id), events in batch.events.items()
+    ]
+
+
+HEARTBEAT_SECONDS = 15.0
+_PAGE_EVENTS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EventReader:
+    """Whose events are read, of which thread (all when None), and after which one."""
+
+    user_id: str
+    thread_id: str | None
+    after: int
+
+
+async def stream_events(
+    reader: EventReader, database: Database, fanout: EventFanout, heartbeat: float = HEARTBEAT_SECONDS
+) -> AsyncIterator[bytes]:
+    """The reader's events until it leaves or the hub stops."""
+    # Listening starts before reading, so nothing can fall between the two; what both bring is told apart by number.
+    listener = fanout.listen(reader.user_id, reader.thread_id)
+    position = reader.after
+    try:
+        yield b"retry: 1000\n\n"
+        behind = True
+        while True:
+            if behind:
+                async for seq, line in _read_missed(reader, position, database):
+                    position = seq
+                    yield line
+            for told in listener.drain():
+                if told.seq > position:
+                    position = told.seq
+                    yield told.line
+            behind = _must_catch_up(listener)
+            if listener.closed:
+                return
+            if not behind and not await listener.wait(heartbeat):
+                yield b": still here\n\n"
+    finally:
+        fanout.remove(listener)
+
+
+def _must_catch_up(listener: EventListener) -> bool:
+    if not listener.fell_behind:
+        return False
+    # Reset before the store is read: whatever is told from here on is queued again.
+    listener.fell_behind = False
+    return True
+
+
+async def _read_missed(reader: EventReader, after: int, database: Database) -> AsyncIterator[tuple[int, bytes]]:
+    while True:
+        page = await database.read(
+            lambda conn, seq=after: stored.list_events_after(conn, reader.thread_id, reader.user_id, seq, _PAGE_EVENTS)
+        )
+        for event in page:
+            after = event.seq
+            yield event.seq, encode_sse(event)
+        if len(page) < _PAGE_EVENTS:
+            return

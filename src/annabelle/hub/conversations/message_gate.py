@@ -1,0 +1,229 @@
+"""Every message of every channel enters here, is masked and stored once, and starts its turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, cast
+
+from sqlalchemy import Connection
+
+from annabelle.core.connections import KINDS, connection_file
+from annabelle.core.contract import TurnResult
+from annabelle.core.errors import AgentPaused, NotFound, TurnCancelled, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.home import Home
+from annabelle.core.messages import InboundMessage
+from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
+from annabelle.core.settings import Settings
+from annabelle.core.trace import TraceFile, current_trace
+from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.stopper import Stopper
+from annabelle.hub.approvals.expiry import QuestionWithdrawal
+from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.conversations.message_workflow import deliver
+from annabelle.hub.conversations.turns import ReplyWaiters
+from annabelle.hub.trust.rules import RuleOrigin, StandingRules
+from annabelle.store import messages, threads
+from annabelle.store.approvals import OpenQuestionFilter
+from annabelle.store.messages import QueueLimits, StoredMessage
+from annabelle.store.threads import Thread
+
+STOP: Final = "/stop"
+
+
+def is_stop_command(text: str) -> bool:
+    return text.strip().casefold() == STOP
+
+
+def stop_answer(stopped: int, taken_back: int = 0) -> str:
+    """What the person reads: of what ran or waited for its turn, and of what waited for their yes."""
+    if not stopped and not taken_back:
+        return "Nothing is running here."
+    questions = "1 question was" if taken_back == 1 else f"{taken_back} questions were"
+    back = f" {questions} taken back." if taken_back else ""
+    return ("Stopped." if stopped <= 1 else f"Stopped, with {stopped - 1} more that waited.") + back
+
+
+class HomeSecrets:
+    """Teaches the redactor what is connected, also while the hub runs, and masks what people write."""
+
+    def __init__(self, home: Home, redact: Redactor, database_url: str | None = None) -> None:
+        self._redact = redact
+        self._files = {connection_file(home, kind): -1 for kind in KINDS}
+        if database_url is not None:
+            redact.learn(passwords_in_url(database_url))
+        self.learn_new_secrets()
+
+    def learn_new_secrets(self) -> None:
+        """Learn what is new; a look at files that have not changed costs nothing."""
+        for file, seen in self._files.items():
+            try:
+                changed = file.stat().st_mtime_ns
+                if changed == seen:
+                    continue
+                kept: object = json.loads(file.read_bytes())
+            except (OSError, ValueError):
+                continue  # the server that needs the account says what is wrong with it
+            self._redact.learn(_secret_values(kept))
+            self._files[file] = changed
+
+    def mask_text(self, text: str) -> str:
+        """What a person wrote, as it may be kept: a key of this home that was pasted is of no use to a model."""
+        self.learn_new_secrets()
+        return self._redact.distinctive_secrets.mask(text)
+
+
+def _secret_values(kept: object) -> Iterator[str]:
+    if isinstance(kept, dict):
+        for name, value in cast("dict[str, object]", kept).items():
+            if isinstance(value, str) and is_secret_name(name):
+                yield value
+
+
+_STOPPED: Final = "You stopped it"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedMessage:
+    """A message that is stored. Its events come after number `last_event_id`."""
+
+    message: StoredMessage
+    duplicate: bool
+    last_event_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGateDeps:
+    """What the gate works with."""
+
+    agents: AgentManager
+    events: EventLog
+    thread_queue: ThreadQueue
+    stopper: Stopper
+    reply_waiters: ReplyWaiters
+    traces: TraceFile
+    withdrawal: QuestionWithdrawal
+    rules: StandingRules
+    secrets: HomeSecrets
+
+
+class MessageGate:
+    """Lets messages in, unless there is nobody to answer them."""
+
+    def __init__(self, settings: Settings, parts: MessageGateDeps) -> None:
+        self._agents, self._log, self._lanes = parts.agents, parts.events, parts.thread_queue
+        self._stopper, self._finished, self._traces = parts.stopper, parts.reply_waiters, parts.traces
+        self._questions, self._rules, self._secrets = parts.withdrawal, parts.rules, parts.secrets
+        self._enabled = settings.thinker_enabled
+        self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
+        self._closing = False
+
+    def close(self) -> None:
+        """Let no more messages in: the hub is stopping."""
+        self._closing = True
+
+    async def receive(self, message: InboundMessage) -> AdmittedMessage:
+        """Store a message once and see to it that it is answered."""
+        if not self._enabled:
+            raise Unavailable(
+                "Conversations are left to an MCP client here (THINKER_ENABLED=false).",
+                hint="Use the tools, or set THINKER_ENABLED=true and restart.",
+            )
+        if self._closing:
+            raise Unavailable("Annabelle is shutting down.", hint="Send the message again once it is back.")
+        message = message.model_copy(update={"text": self._secrets.mask_text(message.text)})
+        agent_id = self._agent_for(message)
+        answered = (
+            await self._stop_chat(message)
+            if is_stop_command(message.text)
+            else self._paused_result(agent_id, message.id)
+        )
+        trace_id = current_trace()
+
+        def store_message(conn: Connection) -> WriteResult[AdmittedMessage]:
+            last = threads.last_event_number(conn, message.user_id)
+            thread = threads.find_or_create_thread(
+                conn, channel=message.channel, chat_id=message.chat_id, user_id=message.user_id, agent_id=agent_id
+            )
+            received = messages.queue_message(conn, thread, message, self._limits, trace_id=trace_id)
+            if received.duplicate:
+                return WriteResult(AdmittedMessage(received.message, True, last), message.user_id)
+            # In the same transaction: a rule that was stated in a stored message holds, whatever happens next.
+            ruled = self._rules.add_stated_rules(conn, message, RuleOrigin(message.user_id, thread.id, message.id))
+            if answered is None:
+                return WriteResult(AdmittedMessage(received.message, False, last), message.user_id, ruled)
+            told = deliver(conn, message.id, answered, remember=False)
+            return WriteResult(
+                AdmittedMessage(told.result.message, False, last), message.user_id, (*ruled, *told.events)
+            )
+
+        entered = await self._log.transact(store_message)
+        failpoint("hub.after_receive")
+        stored = entered.message
+        self._traces.write(
+            "message.received", {"message_id": stored.id, "agent_id": agent_id, "channel": stored.channel}
+        )
+        if stored.state == "queued":
+            await self._lanes.start_next(stored.thread_id)
+            failpoint("hub.after_claim")
+        return entered
+
+    async def cancel(self, message_id: str, user_id: str) -> None:
+        """Stop a person's message: one that waits is finished here, one that runs is interrupted at its thinker."""
+        stopped = TurnResult(
+            message_id=message_id, success=False, error=TurnCancelled("The turn was stopped.").body(current_trace())
+        )
+
+        def cancel_if_queued(conn: Connection) -> WriteResult[tuple[StoredMessage, Thread]]:
+            message = messages.get_message(conn, message_id, user_id)
+            if message.kind != "inbound":
+                raise NotFound(f"{message_id} is an answer; ask for the message it answers.")
+            thread = threads.load_thread(conn, message.thread_id)
+            written = deliver(conn, message_id, stopped).events if message.state == "queued" else ()
+            return WriteResult((message, thread), user_id, written)
+
+        message, thread = await self._log.transact(cancel_if_queued)
+        if message.state == "queued":
+            self._finished.notify(message_id)
+        if message.state in ("done", "failed"):
+            # A turn that waits for the person is not wanted any more either.
+            await self._questions.withdraw_for_message(message_id, _STOPPED)
+        if message.state != "running":
+            return
+        await self._stopper.end_turn(message_id, thread.agent_id)
+
+    async def _stop_chat(self, message: InboundMessage) -> TurnResult:
+        """Stop what runs and waits in the chat of a `/stop`, which is answered here and costs no model call.
+
+        One that comes again stops nothing: what runs by then was asked for after it.
+        """
+        chat = (message.channel, message.chat_id, message.user_id)
+
+        def find_unfinished(conn: Connection) -> WriteResult[tuple[bool, list[str]]]:
+            again = messages.find_known_message(conn, message) is not None
+            return WriteResult((again, [] if again else messages.list_unfinished_in_chat(conn, *chat)), message.user_id)
+
+        again, wanted = await self._log.transact(find_unfinished)
+        for message_id in wanted:
+            await self.cancel(message_id, message.user_id)
+        where = OpenQuestionFilter(channel=message.channel, chat_id=message.chat_id, user_id=message.user_id)
+        taken_back = 0 if again else await self._questions.withdraw(where, _STOPPED)
+        return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted), taken_back))
+
+    def _agent_for(self, message: InboundMessage) -> str:
+        if message.agent_id is None:
+            return self._agents.config.agent_for_chat(message.channel, message.chat_id).agent_id
+        agent = self._agents.agent(message.agent_id)
+        if not agent.enabled:
+            raise Unavailable(f"The agent {agent.agent_id} is disabled.", hint="Enable it in agents.json.")
+        return agent.agent_id
+
+    def _paused_result(self, agent_id: str, message_id: str) -> TurnResult | None:
+        try:
+            self._agents.check_paused(agent_id)
+        except AgentPaused as paused:
+            return TurnResult(message_id=message_id, success=False, error=paused.body(current_trace()))
+        return None

@@ -1,0 +1,318 @@
+"""The durable workflow of one message: run its turn, then deliver the answer exactly once (DUR-01, I-20)."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import Connection
+
+from annabelle.core.contract import Resumption, TurnBrief, TurnResult
+from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, StorageTrouble, TurnCancelled, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import EventType, TurnEvent, now
+from annabelle.core.tools import JsonObject
+from annabelle.core.trace import TraceFile, use_trace
+from annabelle.durable.engine import Durable
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.thinker_calls import TurnFollower, failed_turn
+from annabelle.hub.approvals.approval_store import (
+    ParkedOutcome,
+    load_resumption,
+    park_turn,
+    settle_questions,
+    was_asked,
+)
+from annabelle.hub.approvals.questions import headline, question_event
+from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, make_call_context
+from annabelle.hub.tasks.task_notices import tell_unheard
+from annabelle.hub.trust.guard import MessageGuard, was_sender_told
+from annabelle.store import memory_queue, messages, threads, tool_calls
+from annabelle.store.approvals import Approval
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
+from annabelle.store.threads import Thread
+
+_APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
+_UNASKED = ErrorBody(code="internal_error", message="The turn waits for the answer to a question nobody was asked.")
+_UNRETRYABLE = frozenset(
+    {"provider_refused", "bad_config", "agent_paused", "agent_stopped", "cancelled", "security_blocked"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What came of a message."""
+
+    message: StoredMessage
+    reply: StoredMessage | None
+
+
+def deliver(
+    conn: Connection,
+    message_id: str,
+    result: TurnResult,
+    rest_seconds: float | None = None,
+    *,
+    remember: bool = True,
+) -> WriteResult[Delivered]:
+    """Finish a message with the result of its turn. Finishing it again changes nothing.
+
+    What was said is noted for the memory in the same transaction, and that facts may be learnt from it once the thread
+    has rested so long. A turn that waits for the person is answered by its questions, and remembered when it is over.
+    """
+    message = messages.load_message(conn, message_id)
+    if result.parked is not None and not was_asked(conn, message, result.parked):
+        result = result.model_copy(update={"success": False, "error": result.error or _UNASKED, "parked": None})
+    if not messages.set_message_state(conn, message_id, "done" if result.success else "failed"):
+        messages.release_claim(conn, message_id)
+        return WriteResult(Delivered(message, messages.find_answer(conn, message_id)), message.user_id)
+    parked = None if result.parked is None else park_turn(conn, message, result.parked)
+    unheard = settle_questions(conn, message) if parked is None else []
+    unknown = tool_calls.list_unknown_calls(conn, message_id)
+    reply = (
+        _add_reply(conn, message, result, unknown)
+        if parked is None
+        else _add_question(conn, message, parked, _reply_metadata(result, unknown))
+    )
+    written = threads.append_events(
+        conn,
+        message.thread_id,
+        [
+            *map(question_event, parked.questions if parked is not None else ()),
+            *_withdrawn_events(message, unheard),
+            *_turn_events(message, reply, result, unknown),
+        ],
+    )
+    written += tell_unheard(conn, message)
+    messages.release_claim(conn, message_id)
+    if result.success and remember and not (parked is not None and parked.waits):
+        _add_to_memory(conn, message, rest_seconds)
+    return WriteResult(Delivered(messages.load_message(conn, message_id), reply), message.user_id, written)
+
+
+def _add_to_memory(conn: Connection, message: StoredMessage, rest_seconds: float | None) -> None:
+    agent_id = threads.load_thread(conn, message.thread_id).agent_id
+    memory_queue.add_unstored_turn(conn, message, agent_id)
+    if rest_seconds is not None:
+        memory_queue.put_idle_thread(conn, message, agent_id, now() + timedelta(seconds=rest_seconds))
+
+
+def _add_reply(
+    conn: Connection, message: StoredMessage, result: TurnResult, unknown: Sequence[str]
+) -> StoredMessage | None:
+    if not result.success:
+        error = result.error or _APOLOGY
+        if error.code == SecurityBlocked.code and was_sender_told(conn, message):
+            return None
+        text = error.message if error.hint is None else f"{error.message} {error.hint}"
+        return messages.add_reply(
+            conn,
+            reply_to=message.id,
+            content=text,
+            source="error",
+            metadata={"error": error.model_dump(exclude_none=True), "retryable": error.code not in _UNRETRYABLE},
+        )
+    text = result.text
+    if result.sent_by_tool:
+        # What went out through send_message is the answer; a second one would repeat it (RTR-07).
+        if any(said.kind == "said" for said in messages.list_replies(conn, message)):
+            return None
+        text = f"I sent this to another chat: {text}"
+    return messages.add_reply(conn, reply_to=message.id, content=text, metadata=_reply_metadata(result, unknown))
+
+
+def _add_question(conn: Connection, message: StoredMessage, parked: ParkedOutcome, facts: JsonObject) -> StoredMessage:
+    """The answer of a turn that waits, in the hub's own words: what is asked must be what is written down."""
+    asked: JsonObject = {"approvals": [one.id for one in parked.questions]}
+    return messages.add_reply(conn, reply_to=message.id, content=parked.text, metadata=facts | asked)
+
+
+def _withdrawn_events(message: StoredMessage, unheard: Sequence[Approval]) -> list[TurnEvent]:
+    """A question that was asked in a turn which ended otherwise must not just vanish (I-28)."""
+    return [
+        TurnEvent(
+            message_id=message.id,
+            key=f"withdrawn:{one.id}",
+            type="notice",
+            data={"text": f"The question about {headline(one)} was taken back.", "approval_id": one.id},
+        )
+        for one in unheard
+    ]
+
+
+def _reply_metadata(result: TurnResult, unknown: Sequence[str]) -> JsonObject:
+    facts: JsonObject = {
+        "tools_used": list(result.tools_used),
+        "steps": result.steps,
+        "usage": result.usage.model_dump(),
+    }
+    if result.limit is not None:
+        facts["limit"] = result.limit
+    if unknown:
+        facts["unknown_outcomes"] = list(unknown)
+    return facts
+
+
+def _turn_events(
+    message: StoredMessage, reply: StoredMessage | None, result: TurnResult, unknown: Sequence[str]
+) -> list[TurnEvent]:
+    def event(type_: EventType, key: str, data: JsonObject) -> TurnEvent:
+        return TurnEvent(message_id=message.id, key=key, type=type_, data=data)
+
+    told: list[TurnEvent] = []
+    if unknown:
+        calls = ", ".join(unknown)
+        told.append(
+            event(
+                "notice",
+                "unknown_outcomes",
+                {"text": f"It is not known whether these calls took effect: {calls}.", "call_ids": list(unknown)},
+            )
+        )
+    if reply is not None and reply.source == "error":
+        told.append(event("error", "error", {"message_id": reply.id, "text": reply.content, **reply.metadata}))
+    elif reply is not None:
+        told.append(event("message", "message", {"message_id": reply.id, "text": reply.content}))
+    done: JsonObject = {"success": result.success, "reply_id": reply.id if reply is not None else None}
+    if result.parked is not None:
+        done["parked"] = True
+    told.append(event("done", "done", {**done, **_reply_metadata(result, unknown)}))
+    return told
+
+
+_log = logging.getLogger(__name__)
+HANDLE_MESSAGE = "handle_message"
+_DISK_CAP_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWorkflowDeps:
+    """What the flow works with."""
+
+    database: Database
+    durable: Durable
+    agents: AgentManager
+    events: EventLog
+    turns: ActiveTurns
+    reply_waiters: ReplyWaiters
+    traces: TraceFile
+    ready: Callable[[], Awaitable[None]]
+    tools_version: Callable[[str], str]
+    rest_seconds: float | None = None
+    on_delivered: Callable[[StoredMessage], None] = lambda _message: None
+    guard: MessageGuard | None = None
+
+
+class MessageWorkflow:
+    """One recorded step, because each costs a write: the turn. The delivery keeps its own record, in the store."""
+
+    def __init__(self, services: MessageWorkflowDeps) -> None:
+        self._deps = services
+
+    def make_workflow(
+        self, finished: Callable[[str], Awaitable[None]]
+    ) -> Callable[[JsonObject], Awaitable[JsonObject]]:
+        """The workflow: the flow, and then word to whoever decides which message comes next."""
+
+        async def handle_message(argument: JsonObject) -> JsonObject:
+            with self._deps.turns.busy():
+                outcome = await self._run(argument)
+                await finished(str(argument["message_id"]))
+            failpoint("hub.after_release")
+            return outcome
+
+        return handle_message
+
+    async def _run(self, argument: JsonObject) -> JsonObject:
+        """From the claimed message to its delivered answer. It never fails: whatever goes wrong is the answer."""
+        message_id = str(argument["message_id"])
+        durable = self._deps.durable
+        try:
+            result = TurnResult.model_validate(await durable.step("run_turn", lambda: self._run_turn(message_id)))
+        except AnnabelleError as error:
+            result = failed_turn(message_id, error)
+        failpoint("hub.after_turn")
+        # Not a recorded step: it is one transaction that changes nothing the second time.
+        await self._deliver(message_id, result)
+        failpoint("hub.after_deliver")
+        if result.parked is not None:
+            failpoint("hub.after_park")
+        return {}
+
+    async def _run_turn(self, message_id: str) -> JsonObject:
+        services = self._deps
+        await services.ready()
+
+        def load(conn: Connection) -> tuple[StoredMessage, Thread, Resumption | None]:
+            message = messages.load_message(conn, message_id)
+            return message, threads.load_thread(conn, message.thread_id), load_resumption(conn, message)
+
+        message, thread, resume = await services.database.read(load)
+        with use_trace(message.trace_id) as trace_id, services.turns.open(make_call_context(message, thread)):
+            failpoint("hub.before_turn")
+            services.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
+            brief = _make_brief(message, resume, trace_id, services.tools_version(thread.agent_id))
+            try:
+                turn = self._follow_turn(message, thread, brief)
+                result = await services.turns.run_unless_abandoned(message_id, turn)
+            except AnnabelleError as error:
+                result = failed_turn(message_id, error)
+            if result is None:
+                result = failed_turn(message_id, TurnCancelled("The turn was stopped."))
+            services.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
+            return result.model_dump(mode="json")
+
+    async def _follow_turn(self, message: StoredMessage, thread: Thread, brief: TurnBrief) -> TurnResult:
+        services = self._deps
+        if services.guard is not None:
+            await services.guard.admit(message, thread.agent_id)
+        async with services.agents.turn(thread.agent_id) as runner:
+            follower = TurnFollower(brief, runner, services.events, lambda: services.turns.cancelled(message.id))
+            return await follower.follow()
+
+    async def _deliver(self, message_id: str, result: TurnResult) -> None:
+        services = self._deps
+        failpoint("hub.before_deliver")
+        delivered = await self._deliver_until_stored(message_id, result)
+        services.traces.write(
+            "message.delivered",
+            {"message_id": message_id, "state": delivered.message.state},
+            trace_id=delivered.message.trace_id,
+        )
+        services.reply_waiters.notify(message_id)
+        if delivered.message.state == "done":
+            services.on_delivered(delivered.message)
+
+    async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
+        # An answer is never given up: a full disk is waited for, and a restart begins this step again.
+        for attempt in itertools.count():
+            try:
+                return await self._deps.events.transact(
+                    lambda conn: deliver(conn, message_id, result, self._deps.rest_seconds)
+                )
+            except (StorageTrouble, Unavailable) as trouble:
+                _log.error("%s could not be delivered yet: %s", message_id, trouble.message)
+                await asyncio.sleep(min(_DISK_CAP_SECONDS, 0.5 * 2**attempt))
+        raise AssertionError("unreachable")
+
+
+def _make_brief(message: StoredMessage, resume: Resumption | None, trace_id: str, tools_version: str) -> TurnBrief:
+    return TurnBrief(
+        message_id=message.id,
+        thread_id=message.thread_id,
+        trace_id=trace_id,
+        user_id=message.user_id,
+        channel=message.channel,
+        chat_id=message.chat_id,
+        sender_id=message.sender_id,
+        text=message.content if resume is None else resume.parked.text,
+        sent_at=message.created_at,
+        tools_version=tools_version,
+        resume=resume,
+    )

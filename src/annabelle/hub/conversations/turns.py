@@ -1,0 +1,230 @@
+"""Turns in flight, the requests that wait for their answers, and the gate that holds work back for maintenance."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
+
+from sqlalchemy import Connection
+
+from annabelle.core.contract import TurnResult
+from annabelle.core.errors import NotAllowed, NotFound
+from annabelle.core.tools import CallContext
+from annabelle.store import messages, threads
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
+from annabelle.store.threads import Thread
+
+
+def make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
+    """On whose behalf the tools of a turn are called: facts of the stored message, nothing the caller says."""
+    return CallContext(
+        caller="agent",
+        agent_id=thread.agent_id,
+        user_id=message.user_id,
+        thread_id=thread.id,
+        chat_id=message.chat_id,
+        channel=message.channel,
+        message_id=message.id,
+        trace_id=message.trace_id,
+    )
+
+
+class ActiveTurns:
+    """Turns in flight, by message."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._contexts: dict[str, CallContext] = {}
+        self._cancelled: set[str] = set()
+        self._abandoned: dict[str, asyncio.Event] = {}
+        self._abandoned_tasks: set[asyncio.Task[TurnResult]] = set()
+        self._on_cancel: list[Callable[[str], None]] = []
+        self._busy = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def running(self) -> int:
+        """Messages being worked on now, from the start of their turn to their delivery."""
+        return self._busy
+
+    @contextlib.contextmanager
+    def busy(self) -> Generator[None]:
+        """Around the whole work on one message."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._changed.set()
+
+    @contextlib.contextmanager
+    def open(self, context: CallContext) -> Generator[None]:
+        assert context.message_id is not None
+        self._contexts[context.message_id] = context
+        self._abandoned[context.message_id] = asyncio.Event()
+        try:
+            yield
+        finally:
+            del self._contexts[context.message_id]
+            del self._abandoned[context.message_id]
+            self._cancelled.discard(context.message_id)
+
+    @contextlib.contextmanager
+    def lend_to_subagent(self, turn_id: str, context: CallContext) -> Generator[None]:
+        """While inside, the turn of a subagent acts for the message of the agent it works for."""
+        self._contexts[turn_id] = context
+        try:
+            yield
+        finally:
+            self._contexts.pop(turn_id, None)
+
+    def cancel(self, message_id: str) -> None:
+        """Note that a claimed message is not wanted any more, begun or not; whoever follows its turn looks here."""
+        self._cancelled.add(message_id)
+        for listener in self._on_cancel:
+            listener(message_id)
+
+    def abandon(self, message_id: str) -> None:
+        """Wait no longer for the thinker of a turn; one that is not open any more, or not yet, is left alone."""
+        event = self._abandoned.get(message_id)
+        if event is not None:
+            event.set()
+
+    async def run_unless_abandoned(self, message_id: str, work: Coroutine[None, None, TurnResult]) -> TurnResult | None:
+        """Do the work of an open turn; None as soon as nobody wants to wait for it any more."""
+        working = asyncio.create_task(work)
+        leaving = asyncio.create_task(self._abandoned[message_id].wait())
+        try:
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            return await working if working.done() else None
+        finally:
+            leaving.cancel()
+            if not working.done():
+                # Not waited for: whatever hangs below may keep it from ending.
+                working.cancel()
+                self._abandoned_tasks.add(working)
+                working.add_done_callback(self._drop_task)
+
+    def _drop_task(self, left: asyncio.Task[TurnResult]) -> None:
+        self._abandoned_tasks.discard(left)
+        if not left.cancelled():
+            left.exception()  # looked at: nobody waits for it
+
+    def running_for(self, agents: Collection[str]) -> dict[str, str]:
+        """The messages these agents work on now, and which agent works on each."""
+        open_turns = ((turn, context.agent_id) for turn, context in self._contexts.items() if turn in self._abandoned)
+        return {turn: agent_id for turn, agent_id in open_turns if agent_id is not None and agent_id in agents}
+
+    def lent_to(self, agents: Collection[str]) -> set[str]:
+        """The messages for which subagents of these agents are at work, answered or not."""
+        lent = (context for turn, context in self._contexts.items() if turn not in self._abandoned)
+        return {context.message_id for context in lent if context.message_id and context.agent_id in agents}
+
+    def on_cancel(self, listener: Callable[[str], None]) -> None:
+        """Be told of every message that is not wanted any more."""
+        self._on_cancel.append(listener)
+
+    def cancelled(self, message_id: str) -> bool:
+        return message_id in self._cancelled
+
+    async def context(self, message_id: str, agent_id: str) -> CallContext:
+        """The turn an agent calls for; only its own, and only while it runs."""
+        context = self._contexts.get(message_id) or await self._stored(message_id)
+        if context is None or context.agent_id != agent_id:
+            raise NotAllowed("This is not a running turn of this agent.")
+        if context.message_id in self._cancelled:
+            raise NotAllowed("The turn was stopped.")
+        return context
+
+    async def _stored(self, message_id: str) -> CallContext | None:
+        # After a crash of both, a thinker may take a turn up again before this process has come to it.
+        def load(conn: Connection) -> tuple[StoredMessage, Thread]:
+            message = messages.load_message(conn, message_id)
+            return message, threads.load_thread(conn, message.thread_id)
+
+        try:
+            message, thread = await self._database.read(load)
+        except NotFound:
+            return None
+        return make_call_context(message, thread) if message.state == "running" else None
+
+    async def wait_all_over(self, timeout: float) -> bool:
+        """Wait until no message is being worked on; False when some still are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._busy:
+                    self._changed.clear()
+                    await self._changed.wait()
+        return not self._busy
+
+
+class ReplyWaiters:
+    """Waiting requests, by message id. They look into the store themselves once they are woken."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+
+    @contextlib.contextmanager
+    def watch(self, message_id: str) -> Generator[asyncio.Event]:
+        """An event that is set when the message is finished. Look at the message after entering, then wait."""
+        event = asyncio.Event()
+        waiting = self._waiting.setdefault(message_id, set())
+        waiting.add(event)
+        try:
+            yield event
+        finally:
+            waiting.discard(event)
+            if not waiting:
+                self._waiting.pop(message_id, None)
+
+    def notify(self, message_id: str) -> None:
+        for event in self._waiting.get(message_id, ()):
+            event.set()
+
+    def notify_all(self) -> None:
+        """The hub is stopping: nobody waits any longer."""
+        for message_id in list(self._waiting):
+            self.notify(message_id)
+
+
+class MaintenanceGate:
+    """Everything in the hub that carries people's words from one place to another does it inside `working`.
+
+    Turns have their own gate, the lanes; this is for what goes on beside them, as storing turns in memory.
+    """
+
+    def __init__(self) -> None:
+        self._working = 0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._changed = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def working(self) -> AsyncGenerator[None]:
+        """Around a piece of work that must not run while the house is still; it waits for its time."""
+        while not self._open.is_set():
+            await self._open.wait()
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
+            self._changed.set()
+
+    def pause(self) -> None:
+        """Let nothing more begin."""
+        self._open.clear()
+
+    def unpause(self) -> None:
+        self._open.set()
+
+    async def wait_idle(self, timeout: float) -> bool:
+        """Wait until nothing runs; False when something still does."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                while self._working:
+                    self._changed.clear()
+                    await self._changed.wait()
+        return not self._working

@@ -1,1 +1,0 @@
-"""The stream of what happens: written down first, then told to everyone who listens."""

@@ -1,1 +1,0 @@
-"""The durable flows of the hub: what is begun here is finished, also by the next process."""

@@ -1,0 +1,98 @@
+"""What is being forgotten now, on disk until it is done, and a keyed hash of what was forgotten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from annabelle.core import jsonl
+from annabelle.core.errors import StorageTrouble
+from annabelle.core.home import Home
+from annabelle.core.messages import now
+from annabelle.core.secrets.forget_mask import fold_spelling
+from annabelle.store.audit.records import get_or_create_key, keyed_hash
+
+
+class ForgetRequest(BaseModel):
+    """What was asked, by whom, for whose rows."""
+
+    model_config = ConfigDict(frozen=True)
+
+    texts: tuple[str, ...] = Field(repr=False)
+    user_id: str
+    agent_id: str
+    begun_at: datetime = Field(default_factory=now)
+
+
+class PendingForgetFile:
+    """The file. It holds the text in the clear, for its owner alone, and is overwritten before it goes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> ForgetRequest | None:
+        """What was begun and not finished. A marker that was never finished itself says that nothing was begun."""
+        try:
+            return ForgetRequest.model_validate_json(self._path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            self.remove()
+            return None
+        except OSError as error:
+            raise StorageTrouble(f"{self._path.name} can not be read: {error.strerror}.") from error
+
+    def write(self, pending: ForgetRequest) -> None:
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            try:
+                os.write(descriptor, pending.model_dump_json().encode())
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StorageTrouble(
+                f"What is to be forgotten could not be noted: {error.strerror}.",
+                hint="Free some disk space; nothing was forgotten yet.",
+            ) from error
+
+    def remove(self) -> None:
+        shred_file(self._path)
+
+
+def shred_file(path: Path) -> None:
+    """Overwrite a file and delete it; one that is gone already is no trouble."""
+    try:
+        with path.open("r+b") as file:
+            overwrite_with_zeros(file.fileno())
+        path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise StorageTrouble(f"{path.name} could not be deleted: {error.strerror}.") from error
+
+
+def overwrite_with_zeros(descriptor: int) -> None:
+    """Zeros over everything a file holds, on disk when this returns."""
+    size, zeros = os.fstat(descriptor).st_size, bytes(1_000_000)
+    for start in range(0, size, len(zeros)):
+        os.pwrite(descriptor, zeros[: size - start], start)
+    os.fsync(descriptor)
+
+
+def record_forgotten(home: Home, pending: ForgetRequest, counts: Mapping[str, int]) -> list[str]:
+    """One line. Whoever knows the text and has the key can tell that it was this one; nobody else can."""
+    key = get_or_create_key(home.audit_key_file)
+    hashes = [keyed_hash(key, fold_spelling(text).encode()) for text in pending.texts]
+    entry: dict[str, object] = {
+        "at": now().isoformat(timespec="seconds"),
+        "by": pending.user_id,
+        "hashes": hashes,
+        "places": dict(counts),
+    }
+    jsonl.append_records(home.forgotten_file, [entry])
+    return hashes

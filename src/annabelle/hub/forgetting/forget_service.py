@@ -1,0 +1,268 @@
+"""Forgets a text everywhere, in an order that can be repeated: a killed run is finished at the next start."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AnnabelleError, Conflict, StorageTrouble, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.home import Home
+from annabelle.core.ports import AuditTrail
+from annabelle.core.secrets.forget_mask import ForgetMatcher
+from annabelle.durable.thread_queue import ThreadQueue
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.expiry import close_questions
+from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate
+from annabelle.hub.forgetting import forget_journal
+from annabelle.hub.forgetting.databases import DatabaseSnapshots, WorkflowDatabases
+from annabelle.hub.forgetting.files import HomeFiles, count_database_remains, find_personal_files, sweep_files
+from annabelle.hub.forgetting.forget_journal import ForgetRequest, PendingForgetFile
+from annabelle.hub.forgetting.memory_client import ForgetMemoryClient, MemoryFactMatch, MemoryMatches
+from annabelle.hub.notices import Notices
+from annabelle.store import approvals, text_removal
+from annabelle.store.database import Database
+from annabelle.store.tables import metadata
+from annabelle.store.text_removal import TextRemoval
+from annabelle.toolbox.facade import Toolbox
+
+Fate = Literal["deleted", "masked", "rewritten"]
+
+# The tables of the hub and the memory, by the names people have for what is in them.
+_NAMES = {
+    "changes": "tidying up",
+    "events": "events",
+    "import_rows": "imports",
+    "profile_history": "profile history",
+    "profiles": "profile",
+    "project_sources": "project sources",
+    "threads": "names of chats",
+    "tool_calls": "tool results",
+}
+_DELETED = ("facts", "conversations", "contacts", "projects", "imports", "backups")
+_REWRITTEN = ("profile", "profile history", "exports", "remains of deleted rows")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReportLine:
+    """Rows, lines or files of one kind."""
+
+    name: str
+    count: int
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """Everything that was found. `own` are files of the person, which are never touched."""
+
+    places: tuple[ForgetReportLine, ...]
+    facts: tuple[MemoryFactMatch, ...] = ()
+    own: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(place.count for place in self.places)
+
+
+def report_lines(*counts: Mapping[str, int]) -> tuple[ForgetReportLine, ...]:
+    """All counts under the names people know, those that vanish first."""
+    summed: dict[str, int] = {}
+    for found in counts:
+        for table, count in found.items():
+            name = _NAMES.get(table, table.replace("_", " "))
+            summed[name] = summed.get(name, 0) + count
+    fates: list[ForgetReportLine] = [
+        ForgetReportLine(name, count, _fate_of_place(name)) for name, count in summed.items() if count
+    ]
+    return tuple(sorted(fates, key=lambda place: (place.fate, place.name)))
+
+
+def _fate_of_place(name: str) -> Fate:
+    return "deleted" if name in _DELETED else "rewritten" if name in _REWRITTEN else "masked"
+
+
+_log = logging.getLogger(__name__)
+_TOPIC = "forgetting"
+STILL_SECONDS = 60.0
+PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetDeps:
+    """What it works with."""
+
+    home: Home
+    files: HomeFiles
+    database: Database
+    engines: WorkflowDatabases
+    snapshots: DatabaseSnapshots
+    memory: ForgetMemoryClient
+    agents: AgentManager
+    thread_queue: ThreadQueue
+    turns: ActiveTurns
+    maintenance: MaintenanceGate
+    notices: Notices
+    close_browser: Callable[[], Awaitable[None]]
+    audit: AuditTrail | None = None
+
+
+class ForgetService:
+    """One at a time."""
+
+    def __init__(self, parts: ForgetDeps, still_seconds: float = STILL_SECONDS) -> None:
+        self._deps, self._still_seconds = parts, still_seconds
+        self._marker = PendingForgetFile(parts.home.forgetting_file)
+        self._lock = asyncio.Lock()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether an earlier process had begun something and not finished it."""
+        return self._marker.read() is not None
+
+    async def preview(self, asked: ForgetRequest) -> ForgetReport:
+        """Where the text stands. Nothing is changed, and nothing of it is written down."""
+        found = await self._find_everywhere(asked)
+        if found.places:
+            return found
+        left = await asyncio.to_thread(count_database_remains, self._deps.files, ForgetMatcher(asked.texts))
+        return ForgetReport(report_lines({"remains of deleted rows": left}), own=found.own)
+
+    async def _find_everywhere(self, asked: ForgetRequest) -> ForgetReport:
+        parts, needle = self._deps, ForgetMatcher(asked.texts)
+        looking = TextRemoval(needle, apply=False, user_id=asked.user_id)
+        remembered = await parts.memory.find_matches(asked.texts, asked.user_id, asked.agent_id)
+        stored = await parts.database.read(lambda conn: text_removal.remove_text(conn, looking))
+        turns = await parts.engines.sweep(looking)
+        files = await asyncio.to_thread(sweep_files, parts.files, needle, apply=False)
+        copies = await parts.snapshots.find_holding(needle)
+        own = await asyncio.to_thread(find_personal_files, parts.files, needle)
+        places = report_lines(remembered.counts, stored, {"turns": turns, "backups": len(copies)}, files)
+        return ForgetReport(places, remembered.facts, tuple(own))
+
+    async def find_near_facts(self, asked: ForgetRequest) -> tuple[MemoryFactMatch, ...]:
+        """Facts that mean something like it, for when it stands nowhere as it was typed."""
+        return await self._deps.memory.find_near_facts(asked.texts[0], asked.user_id, asked.agent_id)
+
+    async def find_fact_texts(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
+        """What has to be forgotten for a fact to be gone."""
+        return await self._deps.memory.find_fact_texts(fact_id, with_source, user_id, agent_id)
+
+    async def forget(self, asked: ForgetRequest) -> ForgetReport:
+        """Forget for good. What fails half-way is finished at the next start, or when it is asked for again."""
+        if self._lock.locked():
+            raise Conflict("Something is being forgotten this moment.", hint="Try again when it is done.")
+        async with self._lock, self._everything_paused():
+            begun = self._marker.read()
+            if begun is not None:
+                # What an earlier try did not finish is finished along with this.
+                asked = asked.model_copy(update={"texts": (*begun.texts, *asked.texts)})
+            self._marker.write(asked)
+            try:
+                return await self._forget_everywhere(asked)
+            except AnnabelleError:
+                self._deps.notices.add(
+                    _TOPIC,
+                    "Something could not be forgotten everywhere yet; it is tried again at the next start.",
+                    level="error",
+                )
+                raise
+
+    async def resume(self) -> None:
+        """At the start, before anything else runs: finish what a killed process had begun."""
+        pending = self._marker.read()
+        if pending is None:
+            return
+        _log.warning("Finishing what was being forgotten when the hub ended")
+        try:
+            async with self._lock:
+                await self._forget_everywhere(pending)
+        except AnnabelleError as error:
+            self._deps.notices.add(
+                _TOPIC, f"Something could not be forgotten everywhere yet: {error.message}", level="error"
+            )
+
+    @contextlib.asynccontextmanager
+    async def _everything_paused(self) -> AsyncGenerator[None]:
+        """Nothing that carries people's words runs while inside."""
+        parts = self._deps
+        parts.thread_queue.pause()
+        parts.maintenance.pause()
+        try:
+            turns_over = await parts.turns.wait_all_over(self._still_seconds)
+            if not (turns_over and await parts.maintenance.wait_idle(self._still_seconds)):
+                raise Unavailable(
+                    "Annabelle is still working on a message, so nothing was forgotten.",
+                    hint="Try again when the answer is there, or stop the turn.",
+                )
+            async with parts.engines.suspended(), parts.agents.all_stopped():
+                await parts.close_browser()
+                yield
+        finally:
+            parts.maintenance.unpause()
+            await parts.thread_queue.unpause()
+
+    async def _forget_everywhere(self, asked: ForgetRequest) -> ForgetReport:
+        """Again until it stands nowhere: a log may be rotated, or a tool still answer, while others are looked at."""
+        parts = self._deps
+        failpoint("hub.forget_begun")
+        counts, remembered = await self._run_pass(asked)
+        facts, left = remembered.facts, await self._find_everywhere(asked)
+        for _ in range(PASSES - 1):
+            if not left.places:
+                break
+            more, _remembered = await self._run_pass(asked)
+            counts, left = counts + more, await self._find_everywhere(asked)
+        if left.places:
+            names = ", ".join(place.name for place in left.places)
+            raise StorageTrouble(f"It still stands in: {names}.", hint="Close what writes there, and try again.")
+        failpoint("hub.forget_verified")
+        places = report_lines(*counts)
+        counted = {place.name: place.count for place in places}
+        hashes = await asyncio.to_thread(forget_journal.record_forgotten, parts.home, asked, counted)
+        if parts.audit is not None:
+            parts.audit.note("forget", {"user_id": asked.user_id, "hashes": hashes, "places": counted})
+        failpoint("hub.forget_recorded")
+        await asyncio.to_thread(self._marker.remove)
+        parts.notices.clear(_TOPIC)
+        return ForgetReport(places, facts, left.own)
+
+    async def _run_pass(self, asked: ForgetRequest) -> tuple[list[Mapping[str, int]], MemoryMatches]:
+        parts, needle = self._deps, ForgetMatcher(asked.texts)
+        sweep = TextRemoval(needle, apply=True, user_id=asked.user_id)
+        remembered = await parts.memory.forget(asked.texts, asked.user_id, asked.agent_id)
+        failpoint("hub.forget_memory_done")
+        stored = await parts.database.write(lambda conn: _mask_rows(conn, sweep))
+        failpoint("hub.forget_rows_masked")
+        await parts.database.vacuum([f'"{name}"' for name in metadata.tables])
+        failpoint("hub.forget_store_done")
+        turns = await parts.engines.sweep(sweep)
+        failpoint("hub.forget_engines_done")
+        copies = await parts.snapshots.drop(needle)
+        files = await asyncio.to_thread(sweep_files, parts.files, needle, apply=True)
+        failpoint("hub.forget_files_done")
+        return [remembered.counts, stored, {"turns": turns, "backups": copies}, files], remembered
+
+
+def _mask_rows(conn: Connection, sweep: TextRemoval) -> dict[str, int]:
+    """Mask the rows, and take back what was asked about them: nobody can say yes to what is masked."""
+    counts = text_removal.remove_text(conn, sweep)
+    for message_id in approvals.list_forgotten_messages(conn, text_removal.FORGOTTEN_DIGEST):
+        close_questions(conn, message_id, "cancelled", "What it was about was forgotten")
+    return counts
+
+
+_SERVER = "web"
+
+
+async def close_browser(home: Home, toolbox: Toolbox) -> None:
+    """Start the browser's server afresh, which ends every browser of it; nothing to do where none was ever used."""
+    running = any(server.name == _SERVER and server.available for server in toolbox.servers())
+    if running and home.browser_profiles.is_dir():
+        await toolbox.restart(_SERVER)

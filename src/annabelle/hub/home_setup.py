@@ -1,0 +1,87 @@
+"""Creates the files a new home needs. Never overwrites what exists (HUB-07)."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from annabelle.core.errors import OperatorMistake
+from annabelle.core.home import Home
+from annabelle.core.persona import default_persona
+from annabelle.skills.playbook_folder import SERVERS_WITH_PLAYBOOKS, seed_playbooks
+
+_log = logging.getLogger(__name__)
+_GUIDE = Path(__file__).parent / "seeds" / "README.md"
+
+
+def seed_home(home: Home) -> None:
+    """The folders, the guide and the playbooks of a new home; playbooks nobody changed are brought up to date."""
+    for folder in (home.skills, home.workspace):
+        _make_folder(folder)
+    _write_new_file(_GUIDE.read_text(encoding="utf-8"), home.root / "README.md")
+    try:
+        seed_playbooks(home.playbooks, ())
+    except OSError as error:
+        raise _unwritable(home.playbooks, error) from error
+
+
+def seed_agent(home: Home, agent_id: str) -> None:
+    """The agent's folder with its persona."""
+    folder = home.agent(agent_id)
+    _make_folder(folder)
+    _write_new_file(default_persona(agent_id), folder / "instructions.md")
+
+
+class ServerPlaybooks:
+    """Adds the playbooks that are for a certain server once it is there (PLB-01)."""
+
+    def __init__(self, home: Home, servers: Callable[[], Iterable[str]]) -> None:
+        self._home, self._servers = home, servers
+        self._known: frozenset[str] = frozenset()
+
+    def seed_new_servers(self) -> None:
+        """Look which servers there are now; to be called whenever the tools change, so it never raises."""
+        present = SERVERS_WITH_PLAYBOOKS & frozenset(self._servers())
+        if present <= self._known:
+            return
+        try:
+            written = seed_playbooks(self._home.playbooks, present)
+        except OSError as error:
+            _log.warning("the playbooks for %s can not be written: %s", ", ".join(sorted(present)), error.strerror)
+            return
+        self._known = present
+        if written:
+            _log.info("New playbooks: %s", ", ".join(written))
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OperatorMistake(f"The folder {folder} can not be made: {error.strerror}.") from error
+
+
+def _write_new_file(text: str, target: Path) -> None:
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise _unwritable(target, error) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+    except OSError as error:
+        # Half a file would be taken for the person's own at the next start, and stay.
+        with contextlib.suppress(OSError):
+            target.unlink()
+        raise _unwritable(target, error) from error
+
+
+def _unwritable(target: Path, error: OSError) -> OperatorMistake:
+    return OperatorMistake(
+        f"{target} can not be written: {error.strerror}.", hint="Free space or fix the permissions of the home."
+    )

@@ -1,0 +1,303 @@
+"""The durable workflow that extracts facts from conversations, and its tool (MEM-07)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from annabelle.core.contract import ExtractBrief, ExtractResult, LearntFact, PastTurn
+from annabelle.core.errors import (
+    AgentPaused,
+    AnnabelleError,
+    OutcomeUnknown,
+    ScannerDown,
+    StorageTrouble,
+    ToolTimeout,
+    Unavailable,
+)
+from annabelle.core.ids import new_id
+from annabelle.core.settings import Settings
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.trace import TraceFile, use_trace
+from annabelle.core.trust import Trust
+from annabelle.durable.engine import Durable
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.thinker_calls import ThinkerQuestions
+from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner, resolve_memory_owner
+from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+
+_log = logging.getLogger(__name__)
+LEARN_FACTS: Final = "learn_facts"
+TURNS_AT_ONCE: Final = 10
+KNOWN_FACTS: Final = 30
+FEWEST_CHARACTERS: Final = 50
+TRIES: Final = 10
+FIRST_WAIT_SECONDS: Final = 1.0
+LONGEST_WAIT_SECONDS: Final = 300.0
+# Nothing here has a second effect when it is done again, so an unknown outcome is tried again too.
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
+
+
+class ExtractionRequest(BaseModel):
+    """What one run is about: the last turns that were never read, of a thread, or without one of all of them.
+
+    When somebody waits for it, one try has to do.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    learn_id: str
+    user_id: str
+    agent_id: str
+    trace_id: str
+    thread_id: str | None = None
+    limit: int = TURNS_AT_ONCE
+    tries: int = TRIES
+
+    @property
+    def owner(self) -> MemoryOwner:
+        return MemoryOwner(self.user_id, self.agent_id, thread_id=self.thread_id, trace_id=self.trace_id)
+
+
+class ExtractedFactRecord(BaseModel):
+    """A fact that was learnt. `status` says whether it is new."""
+
+    fact_id: int
+    fact: str
+    status: str
+    trust: Trust = "trusted"
+
+
+class ExtractionOutcome(BaseModel):
+    """What came of a run."""
+
+    turns: int = 0
+    facts: tuple[ExtractedFactRecord, ...] = ()
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FactExtractionDeps:
+    """What the flow works with."""
+
+    durable: Durable
+    memory: MemoryClient
+    thinker: ThinkerQuestions
+    traces: TraceFile
+    settings: Settings
+    ready: Callable[[], Awaitable[None]]
+
+
+class FactExtractionWorkflow:
+    """Starts runs, and is the workflow they execute."""
+
+    def __init__(self, services: FactExtractionDeps) -> None:
+        self._deps = services
+        services.durable.workflow(LEARN_FACTS)(self._run)
+
+    async def begin(self, wanted: ExtractionRequest) -> None:
+        """Begin a run; it is on disk when this returns. The same id again changes nothing."""
+        await self._deps.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
+
+    async def result(self, learn_id: str, timeout: float) -> ExtractionOutcome:
+        """What a run came to; Unavailable when it takes longer."""
+        return ExtractionOutcome.model_validate(await self._deps.durable.result(learn_id, timeout))
+
+    async def _run(self, argument: JsonObject) -> JsonObject:
+        wanted = ExtractionRequest.model_validate(argument)
+        with use_trace(wanted.trace_id):
+            await self._deps.ready()
+            done = ExtractionOutcome()
+            for batch in range(1, -(-wanted.limit // TURNS_AT_ONCE) + 1):
+                part = await self._extract_batch(wanted, batch, wanted.limit - done.turns)
+                done = ExtractionOutcome(
+                    turns=done.turns + part.turns, facts=done.facts + part.facts, refused=part.refused or done.refused
+                )
+                if part.turns < TURNS_AT_ONCE:
+                    break
+            return done.model_dump(mode="json")
+
+    async def _extract_batch(self, wanted: ExtractionRequest, batch: int, limit: int) -> ExtractionOutcome:
+        turns, known = await self._gather(wanted, min(limit, TURNS_AT_ONCE))
+        if not _is_worth_reading(turns):
+            if turns and wanted.thread_id is None:
+                # Asked for by a person: what says nothing must not stand in the way of what was said before it.
+                await self._retry_step(wanted, "mark", lambda: self._mark(wanted, turns))
+            return ExtractionOutcome(turns=len(turns) if wanted.thread_id is None else 0)
+        try:
+            found = await self._ask(wanted, batch, turns, known)
+        except AgentPaused as paused:
+            # Nothing is marked: the next rest of the thread finds these turns again.
+            self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": paused.message})
+            return ExtractionOutcome(refused=paused.message)
+        if found.unfit:
+            self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": found.refused})
+            return ExtractionOutcome(refused=found.refused)
+        kept = [fact for fact in [await self._store(wanted, one, turns) for one in found.facts] if fact is not None]
+        await self._retry_step(wanted, "mark", lambda: self._mark(wanted, turns))
+        self._deps.traces.write(
+            "facts.learnt",
+            {"id": wanted.learn_id, "turns": len(turns), "facts": len(kept), "refused": found.refused},
+        )
+        return ExtractionOutcome(turns=len(turns), facts=tuple(kept), refused=found.refused)
+
+    async def _gather(self, wanted: ExtractionRequest, limit: int) -> tuple[list[PastTurn], tuple[str, ...]]:
+        memory = self._deps.memory
+
+        async def gather() -> JsonObject:
+            turns = await memory.list_unread(wanted.owner, limit, everywhere=wanted.thread_id is None)
+            known = await memory.list_known_facts(wanted.owner, KNOWN_FACTS)
+            return {"turns": [turn.model_dump(mode="json") for turn in turns], "known": list(known)}
+
+        gathered = cast("JsonObject", await self._retry_step(wanted, "gather", gather))
+        turns = [PastTurn.model_validate(turn) for turn in cast("list[object]", gathered["turns"])]
+        return turns, tuple(cast("list[str]", gathered["known"]))
+
+    async def _ask(
+        self, wanted: ExtractionRequest, batch: int, turns: Sequence[PastTurn], known: tuple[str, ...]
+    ) -> ExtractResult:
+        """The model's answer; one that is no use is asked for once more, and then it stays at that."""
+        thinking, settings = self._deps.thinker, self._deps.settings
+        found = ExtractResult()
+        for attempt in (1, 2):
+            brief = ExtractBrief(
+                extraction_id=f"{wanted.learn_id}:{batch}.{attempt}",
+                user_id=wanted.user_id,
+                trace_id=wanted.trace_id,
+                turns=tuple(turns),
+                known=known,
+                min_confidence=settings.fact_extraction_confidence,
+            )
+
+            async def ask(brief: ExtractBrief = brief) -> JsonObject:
+                return (await thinking.extract(wanted.agent_id, brief)).model_dump(mode="json")
+
+            found = ExtractResult.model_validate(await self._retry_step(wanted, "ask", ask))
+            if found.refused is None or found.unfit:
+                break
+            _log.warning("Nothing was learnt from the answer to %s: %s", brief.extraction_id, found.refused)
+        return found
+
+    async def _store(
+        self, wanted: ExtractionRequest, learnt: LearntFact, turns: Sequence[PastTurn]
+    ) -> ExtractedFactRecord | None:
+        source = next((turn for turn in turns if turn.conversation_id == learnt.conversation_id), None)
+        if source is None:
+            return None  # the model may only quote what it was shown
+        memory = self._deps.memory
+
+        async def store() -> JsonObject:
+            stored = await memory.store_fact(wanted.owner, learnt, source.message_id)
+            kept = ExtractedFactRecord(
+                fact_id=stored.fact_id, fact=learnt.fact, status=stored.status, trust=learnt.trust
+            )
+            return kept.model_dump(mode="json")
+
+        try:
+            return ExtractedFactRecord.model_validate(await self._retry_step(wanted, "store", store))
+        except _PASSING:
+            raise
+        except AnnabelleError as refusal:
+            # The memory says no to what looks like a secret, and says which kind it is, never the words.
+            self._deps.traces.write("facts.refused", {"id": wanted.learn_id, "reason": refusal.message})
+            return None
+
+    async def _mark(self, wanted: ExtractionRequest, turns: Sequence[PastTurn]) -> None:
+        await self._deps.memory.mark_read(wanted.owner, [turn.conversation_id for turn in turns])
+
+    async def _retry_step(self, wanted: ExtractionRequest, name: str, work: Callable[[], Awaitable[object]]) -> object:
+        """A step that is tried again, longer and longer, while a part is away; over a crash too."""
+        wait = FIRST_WAIT_SECONDS
+        for _ in range(wanted.tries - 1):
+            try:
+                return await self._deps.durable.step(name, work)
+            except AgentPaused:
+                raise
+            except _PASSING as trouble:
+                _log.warning("Learning waits for %.0f s: %s", wait, trouble.message)
+            await self._deps.durable.sleep(wait)
+            wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+        return await self._deps.durable.step(name, work)
+
+
+def request_for_thread(thread_id: str, user_id: str, agent_id: str, last_message_id: str) -> ExtractionRequest:
+    """The run for a thread that has rested; there is one per last message."""
+    return ExtractionRequest(
+        learn_id=f"learn:{last_message_id}",
+        user_id=user_id,
+        agent_id=agent_id,
+        trace_id=new_id("tr"),
+        thread_id=thread_id,
+    )
+
+
+def _is_worth_reading(turns: Sequence[PastTurn]) -> bool:
+    return sum(len(turn.user.strip()) for turn in turns) >= FEWEST_CHARACTERS
+
+
+_TOOL_SECONDS = 600.0
+_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "agent_id": {"type": "string", "maxLength": 100, "description": "Whose memory; by default your own"},
+        "batch_size": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 50,
+            "default": 10,
+            "description": "How many conversations to look through",
+        },
+    },
+    "additionalProperties": False,
+}
+
+
+def backfill_tool(learn: FactExtractionWorkflow, agents: AgentManager) -> NativeTool:
+    """The tool under its old name; a call id makes a repeat find the same run."""
+
+    async def backfill(arguments: JsonObject, context: CallContext) -> ToolResult:
+        try:
+            owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
+            wanted = ExtractionRequest(
+                learn_id=f"learn:{context.call_id or new_id('call')}",
+                user_id=owned.user_id,
+                agent_id=owned.agent_id,
+                trace_id=context.trace_id or new_id("tr"),
+                limit=cast("int", arguments.get("batch_size", 10)),
+                tries=1,
+            )
+            await learn.begin(wanted)
+            learnt = await learn.result(wanted.learn_id, _TOOL_SECONDS - 10)
+        except AnnabelleError as error:
+            return ToolResult.failure(error.body(context.trace_id))
+        # What was learnt comes back in it, and may be somebody else's words.
+        trust: Trust = "untrusted" if any(fact.trust == "untrusted" for fact in learnt.facts) else "trusted"
+        structured: JsonObject = {**learnt.model_dump(mode="json"), "trust": trust}
+        return ToolResult(text=describe_outcome(learnt), structured=structured, trust=trust)
+
+    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+    return NativeTool(
+        "memory_backfill_extract_facts",
+        "Learn facts from stored conversations that nobody has looked through for facts yet.",
+        _SCHEMA,
+        backfill,
+        annotations,
+        group="Memory",
+        timeout_seconds=_TOOL_SECONDS,
+        scan=OWN_WORDS,
+    )
+
+
+def describe_outcome(learnt: ExtractionOutcome) -> str:
+    """What a run came to, in words."""
+    if learnt.refused is not None and not learnt.turns:
+        return f"Nothing was learnt: {learnt.refused}"
+    if not learnt.turns:
+        return "There is no conversation that was not looked through yet."
+    new = [fact for fact in learnt.facts if fact.status != "known"]
+    lines = [f"{learnt.turns} conversations were looked through; {len(new)} new facts."]
+    return "\n".join([*lines, *(f"- {fact.fact} (fact {fact.fact_id})" for fact in new)])

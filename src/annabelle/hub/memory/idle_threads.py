@@ -1,0 +1,102 @@
+"""Extracts facts from a thread once it has been idle long enough, measured by a monotonic clock (MEM-07)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import AgentPaused, AnnabelleError
+from annabelle.core.messages import now
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.store import memory_queue
+from annabelle.store.database import Database
+from annabelle.store.memory_queue import IdleThread
+
+_log = logging.getLogger(__name__)
+STOP_SECONDS: Final = 5.0
+Learn = Callable[[IdleThread], Awaitable[None]]
+
+
+class IdleThreads:
+    """One timer per thread; something said starts it anew."""
+
+    def __init__(self, database: Database, agents: AgentManager, rest_seconds: float, learn: Learn) -> None:
+        self._database, self._agents, self._seconds, self._learn = database, agents, rest_seconds, learn
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def start(self) -> None:
+        """Go on waiting for what rested when the last process ended."""
+        for idle in await self._database.read(memory_queue.list_idle_threads):
+            left = (idle.due_at - now()).total_seconds()
+            self._set_timer(idle.thread_id, min(max(left, 0.0), self._seconds))
+
+    def restart_timer(self, thread_id: str) -> None:
+        """Something was delivered in this thread: it rests from now on."""
+        self._set_timer(thread_id, self._seconds)
+
+    async def stop(self) -> None:
+        self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+
+    def _set_timer(self, thread_id: str, seconds: float) -> None:
+        if self._closed:
+            return
+        known = self._timers.pop(thread_id, None)
+        if known is not None:
+            known.cancel()
+        self._timers[thread_id] = asyncio.get_running_loop().call_later(seconds, self._due, thread_id)
+
+    def _due(self, thread_id: str) -> None:
+        self._timers.pop(thread_id, None)
+        task = asyncio.create_task(self._learn_if_idle(thread_id))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _learn_if_idle(self, thread_id: str) -> None:
+        """Have facts learnt, unless the thread is at work or its agent may not be asked: then after another rest."""
+
+        def load_idle(conn: Connection) -> tuple[IdleThread | None, bool]:
+            return memory_queue.get_idle_thread(conn, thread_id), memory_queue.is_thread_busy(conn, thread_id)
+
+        try:
+            idle, busy = await self._database.read(load_idle)
+            if idle is None:
+                return
+            if self._agents.config.agent(idle.agent_id) is not None:
+                if busy or not self._may_ask(idle.agent_id):
+                    self._retry_later(thread_id)
+                    return
+                await self._learn(idle)
+            await self._database.write(lambda conn: memory_queue.remove_idle_thread(conn, idle))
+        except AnnabelleError as error:
+            _log.warning("Learning from %s is put off: %s", thread_id, error.message)
+            self._retry_later(thread_id)
+        except Exception:  # noqa: BLE001  the edge of a task nobody waits for
+            _log.exception("Learning from %s failed", thread_id)
+            self._retry_later(thread_id)
+
+    def _retry_later(self, thread_id: str) -> None:
+        if thread_id not in self._timers:
+            self._set_timer(thread_id, self._seconds)
+
+    def _may_ask(self, agent_id: str) -> bool:
+        agent = self._agents.config.agent(agent_id)
+        if agent is None or not agent.enabled:
+            return False
+        try:
+            self._agents.check_paused(agent_id)
+        except AgentPaused:
+            return False
+        return True

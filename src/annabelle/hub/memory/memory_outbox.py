@@ -1,0 +1,185 @@
+"""Sends every delivered turn to the memory server once, after delivery and without delaying it (MEM-12)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.errors import (
+    AnnabelleError,
+    NotFound,
+    OutcomeUnknown,
+    ScannerDown,
+    SecurityBlocked,
+    StorageTrouble,
+    ToolTimeout,
+    Unavailable,
+)
+from annabelle.core.failpoints import failpoint
+from annabelle.core.messages import OWNER
+from annabelle.core.trace import use_trace
+from annabelle.core.trust import Provenance
+from annabelle.hub.conversations.turns import MaintenanceGate
+from annabelle.hub.memory.memory_client import DeliveredTurn, MemoryClient, MemoryOwner
+from annabelle.policy.intent.own_words import holds_others
+from annabelle.policy.provenance import trust_after
+from annabelle.store import memory_queue, message_state, messages, tool_calls
+from annabelle.store.database import Database
+from annabelle.store.memory_queue import UnstoredTurn
+from annabelle.store.messages import StoredMessage
+
+_log = logging.getLogger(__name__)
+
+BATCH: Final = 20
+FIRST_WAIT_SECONDS: Final = 0.5
+LONGEST_WAIT_SECONDS: Final = 60.0
+REFUSALS: Final = 3
+STOP_SECONDS: Final = 5.0
+_Turn = tuple[MemoryOwner, DeliveredTurn]
+# Storing a turn again changes nothing, so an unknown outcome is as good as none.
+_PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
+
+
+class MemoryOutbox:
+    """One task, woken by a delivery and at the start; it waits longer and longer while the memory is away."""
+
+    def __init__(
+        self,
+        database: Database,
+        memory: MemoryClient,
+        ready: Callable[[], Awaitable[None]],
+        owner_name: str = "",
+        quiet: MaintenanceGate | None = None,
+    ) -> None:
+        self._database, self._memory, self._ready, self._owner_name = database, memory, ready, owner_name
+        self._maintenance = quiet or MaintenanceGate()
+        self._woken = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin with what the last process left."""
+        self._woken.set()
+        self._task = asyncio.create_task(self._run())
+
+    def wake(self) -> None:
+        """A turn was delivered."""
+        self._idle.clear()
+        self._woken.set()
+
+    async def stop(self) -> None:
+        """Leave the rest to the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=STOP_SECONDS)
+
+    async def all_stored(self, timeout: float) -> bool:
+        """Wait until nothing waits to be stored; False when something still does."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), timeout)
+        return self._idle.is_set()
+
+    async def _run(self) -> None:
+        await self._ready()
+        wait = FIRST_WAIT_SECONDS
+        while True:
+            if wait == FIRST_WAIT_SECONDS:
+                await self._woken.wait()
+            self._woken.clear()
+            try:
+                while await self._store_batch():
+                    pass
+                wait = FIRST_WAIT_SECONDS
+                if not self._woken.is_set():
+                    self._idle.set()
+            except _PASSING as trouble:
+                _log.warning("The memory does not take what was said yet: %s", trouble.message)
+                await asyncio.sleep(wait)
+                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+            except Exception:  # noqa: BLE001  the edge of a task nobody waits for: the table keeps it for the next try
+                _log.exception("What was said could not be handed to the memory")
+                await asyncio.sleep(wait)
+                wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
+
+    async def _store_batch(self) -> bool:
+        """Store what waits, in order; whether there may be more."""
+
+        def load_waiting(conn: Connection) -> list[tuple[UnstoredTurn, _Turn | None]]:
+            return [
+                (row, _load_turn(conn, row, self._owner_name)) for row in memory_queue.list_unstored_turns(conn, BATCH)
+            ]
+
+        # From reading to storing: what is being forgotten must not be carried past it.
+        async with self._maintenance.working():
+            waiting = await self._database.read(load_waiting)
+            for row, turn in waiting:
+                if turn is not None:
+                    await self._store(row, *turn)
+                await self._database.write(
+                    lambda conn, row=row: memory_queue.remove_unstored_turn(conn, row.message_id)
+                )
+        return len(waiting) == BATCH
+
+    async def _store(self, row: UnstoredTurn, owned: MemoryOwner, turn: DeliveredTurn) -> None:
+        failpoint("hub.before_remember")
+        try:
+            with use_trace(owned.trace_id):
+                await self._memory.store_turn(owned, turn)
+        except _PASSING:
+            raise
+        except AnnabelleError as refusal:
+            # What the guardian found in it is found again: it is not kept, and what comes after it need not wait.
+            if row.attempts + 1 < REFUSALS and not isinstance(refusal, SecurityBlocked):
+                await self._database.write(lambda conn: memory_queue.count_failed_try(conn, row.message_id))
+                raise Unavailable(refusal.message) from refusal
+            _log.error("The memory refuses the turn %s, which is left out: %s", row.message_id, refusal.message)
+        failpoint("hub.after_remember")
+
+
+def _load_turn(conn: Connection, row: UnstoredTurn, owner_name: str) -> _Turn | None:
+    """The turn as it was delivered; None when it is not there any more."""
+    try:
+        last = messages.load_message(conn, row.message_id)
+        message = message_state.load_root_message(conn, last)  # a turn that waited is what its first message asked for
+    except NotFound:
+        return None
+    replies = [reply for reply in messages.list_replies(conn, last) if _is_answer(reply)]
+    # An answer about a text that was handed over is no more trustworthy than that text.
+    pasted = ("message",) if holds_others(message.content) else ()
+    origins = [*tool_calls.list_untrusted_tools(conn, last.id), *pasted]
+    owned = MemoryOwner(
+        user_id=row.user_id,
+        agent_id=row.agent_id,
+        thread_id=row.thread_id,
+        message_id=message.id,
+        channel=message.channel,
+        chat_id=message.chat_id,
+        trace_id=message.trace_id,
+    )
+    turn = DeliveredTurn(
+        said=message.content,
+        answered="\n\n".join(reply.content for reply in replies),
+        speaker=owner_name if owner_name and message.sender_id == OWNER else message.sender_id,
+        said_at=message.created_at,
+        tools=tuple(
+            dict.fromkeys(tool for one in _message_chain(conn, last) for tool in tool_calls.list_tools_used(conn, one))
+        ),
+        provenance=Provenance(trust=trust_after(origins), origins=tuple(origins)),
+    )
+    return owned, turn
+
+
+def _is_answer(reply: StoredMessage) -> bool:
+    """A question to the person is nothing that was said about their message."""
+    return reply.source == "agent" and "approvals" not in reply.metadata
+
+
+def _message_chain(conn: Connection, last: StoredMessage) -> list[str]:
+    """The messages whose turns are one turn that waited in between, the first one first."""
+    parked = message_state.resumed_message_id(last)
+    return [last.id] if parked is None else [*_message_chain(conn, messages.load_message(conn, parked)), last.id]

@@ -1,0 +1,133 @@
+"""The audit of a running hub: opened and closed with it, told of logins and of changed configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Final
+
+from annabelle import __version__
+from annabelle.core.home import Home
+from annabelle.core.ports import AuditTrail
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.settings import Settings
+from annabelle.hub.notices import Notices
+from annabelle.hub.security.identities import CallerIdentity
+from annabelle.hub.security.users_file import UserList
+from annabelle.store.audit.chain import AuditChain, AuditLimits
+from annabelle.store.audit.records import AuditPaths
+from annabelle.store.audit.writer import AuditWriter
+from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.status import ToolboxNotice
+
+TOPIC: Final = "audit"
+
+
+def open_audit(home: Home, settings: Settings, redact: Redactor, notices: Notices) -> AuditWriter:
+    """The audit, begun with what this hub was started from: a file that changed meanwhile has another fingerprint."""
+    loop = asyncio.get_running_loop()
+
+    def tell(text: str | None) -> None:
+        if text is None:
+            notices.clear(TOPIC)
+        else:
+            notices.add(TOPIC, text, level="error")
+
+    def trouble(text: str | None) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, text)
+
+    limits = AuditLimits(settings.audit_max_bytes, settings.audit_keep_files)
+    audit = AuditWriter(AuditChain(AuditPaths.from_home(home), limits, redact), trouble)
+    audit.start()
+    audit.note("server", {"event": "start", "server": "hub", "version": __version__})
+    audit.note("config", {"event": "in_force", "files": _fingerprints(home, settings)})
+    return audit
+
+
+def close_audit(audit: AuditWriter) -> None:
+    """The last record of a hub that ends in good order; one without it was killed."""
+    audit.note("server", {"event": "stop", "server": "hub"})
+    audit.stop()
+
+
+def _fingerprints(home: Home, settings: Settings) -> dict[str, object]:
+    files = {
+        "settings": home.settings_file,
+        "agents": settings.agents_config_path or home.agents_file,
+        "users": home.users_file,
+        "external": settings.external_mcps_path or home.config / "external-mcps.json",
+    }
+    found: dict[str, object] = {}
+    for name, path in files.items():
+        try:
+            found[f"{name}_hash"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError:
+            continue  # most homes have only some of them
+    return found
+
+
+_SHOWN: Final = 5
+_WINDOW_SECONDS: Final = 60.0
+_MOST_KNOWN: Final = 10_000
+
+
+class LoginAudit:
+    """What the door tells. Somebody known is noted with their first request by each kind of client."""
+
+    def __init__(self, audit: AuditTrail, clock: Callable[[], float] = time.monotonic) -> None:
+        self._audit, self._clock = audit, clock
+        self._known: set[tuple[str, str, str]] = set()
+        self._refused = self._unsaid = 0
+        self._since = -_WINDOW_SECONDS
+
+    def accepted(self, identity: CallerIdentity, client: str) -> None:
+        """A person's token was good. Programs of ours are noted when they are admitted."""
+        if identity.kind not in ("owner", "user"):
+            return
+        who = (identity.kind, identity.user_id, client[:40])
+        if who not in self._known and len(self._known) < _MOST_KNOWN:
+            self._known.add(who)
+            self._audit.note("login", {"event": "accepted", "who": who[0], "user_id": who[1], "client": who[2]})
+
+    def refused(self, address: str, path: str) -> None:
+        """A token was wrong or missing: the first few of a minute are noted one by one, the rest as a number."""
+        now = self._clock()
+        if now >= self._since + _WINDOW_SECONDS:
+            self.flush_refused()
+            self._since, self._refused = now, 0
+        self._refused += 1
+        if self._refused > _SHOWN:
+            self._unsaid += 1
+        else:
+            self._audit.note("login", {"event": "refused", "from": address, "path": path[:80]})
+
+    def flush_refused(self) -> None:
+        """How many were refused and not noted one by one."""
+        if self._unsaid:
+            self._audit.note("login", {"event": "refused", "more": self._unsaid})
+            self._unsaid = 0
+
+    def admitted(self, identity: CallerIdentity) -> None:
+        """A process of ours was given a secret of its own."""
+        errand = identity.subagent_scope.turn_id if identity.subagent_scope is not None else None
+        self._audit.note(
+            "login", {"event": "admitted", "who": identity.kind, "agent_id": identity.agent_id, "errand": errand}
+        )
+
+
+def audit_server_changes(toolbox: Toolbox, audit: AuditTrail) -> None:
+    """What the toolbox tells a person about its servers is noted, without the sentence."""
+
+    def record_change(notice: ToolboxNotice) -> None:
+        kind = "config" if notice.kind in ("servers_changed", "external_config") else "server"
+        audit.note(kind, {"event": notice.kind, "server": notice.server})
+
+    toolbox.on_notice(record_change)
+
+
+def audit_user_changes(users: UserList, audit: AuditTrail) -> None:
+    """Who beside the owner may come in, from now on."""
+    audit.note("config", {"event": "changed", "what": "users", "users": [user.id for user in users.users]})

@@ -1,0 +1,136 @@
+"""Tool calls in the background: judged when queued, made later under the policy then in force (POL-03, RTR-05)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, TurnCancelled
+from annabelle.core.messages import OWNER
+from annabelle.core.ports import Judge
+from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
+from annabelle.core.trust import PolicyDecision
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.approvals.questions import make_task_call_id
+from annabelle.hub.security.identities import HomeUsers, tool_refusal
+from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
+from annabelle.hub.trust.call_records import label_provenance
+from annabelle.store import approvals
+from annabelle.store.approvals import Approval
+from annabelle.store.database import Database
+from annabelle.store.tasks import StoredTask
+from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
+from annabelle.toolbox.facade import Toolbox
+
+_MOST_STOPS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BackgroundCallDeps:
+    """What a call needs."""
+
+    database: Database
+    toolbox: Toolbox
+    agents: AgentManager
+    people: HomeUsers
+    ready: Callable[[], Awaitable[None]]
+
+
+class BackgroundCalls:
+    """Goes through the same doors as every other call, by the rules in force when it is made."""
+
+    def __init__(self, parts: BackgroundCallDeps) -> None:
+        self._deps = parts
+
+    def policy(self, context: CallContext) -> AgentPolicy | None:
+        return self._deps.agents.policy_of(context)
+
+    async def run(self, task: StoredTask) -> ToolResult:
+        """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""
+        context = CallContext.model_validate(task.request["context"])
+        queued_as = task.request.get("queued_as")
+        context = context.model_copy(update={"queued_as": queued_as, "askable": queued_as is not None})
+        asked = await self._deps.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
+        await self._deps.ready()
+        for attempt in range(_MOST_STOPS):
+            try:
+                if context.caller == "agent":
+                    self._deps.agents.check_paused(context.agent_id or "")
+                made_as = context.model_copy(update={"call_id": make_task_call_id(task.id, attempt)})
+                return await self._call(task, made_as, asked[-1] if asked else None)
+            except TurnCancelled:
+                # A hub that stopped politely cancelled it, which is only said of calls that can be made again.
+                continue
+            except AnnabelleError as error:
+                return ToolResult.failure(error.body(context.trace_id)).model_copy(update={"trust": "trusted"})
+        stopped = TurnCancelled("It was stopped again and again before it was done.")
+        return ToolResult.failure(stopped.body(context.trace_id)).model_copy(update={"trust": "trusted"})
+
+    async def _call(self, task: StoredTask, context: CallContext, answer: Approval | None) -> ToolResult:
+        """`answer` is what the person said when the task asked, if it did: their changes are what is called with."""
+        parts = self._deps
+        name, arguments = str(task.request["tool"]), cast("JsonObject", task.request["arguments"])
+        if answer is not None and answer.state == "denied":
+            said = f" {answer.note}" if answer.note else ""
+            raise NotAllowed(f"The answer was no, so {name} was not called.{said}")
+        if answer is not None and answer.edited is not None:
+            arguments = answer.edited
+        there = parts.toolbox.tools().tools
+        if context.user_id != OWNER:
+            theirs = parts.people.policy(context.user_id, there, in_turn=context.caller == "agent")
+            if not theirs.permits(name):
+                raise tool_refusal(context.user_id, name)
+        if parts.toolbox.wants_provenance(name):
+            spec = next((one for one in there if one.name == name), None)
+            context = await label_provenance(parts.database, context, spec, arguments)
+        return await parts.toolbox.call(name, arguments, context, self.policy(context))
+
+
+QUEUE: Final = "queue_task"
+
+
+def parse_queued_call(arguments: JsonObject) -> tuple[str, JsonObject]:
+    """The tool and the arguments that are to be queued; RetryByModel says why there are none."""
+    action = cast("JsonObject", arguments["action"])
+    if action["type"] != "tool_call":
+        raise RetryByModel(
+            f"A task of the type {action['type']} can not be queued.", hint="Use the type tool_call, one call per task."
+        )
+    tool = action.get("toolName")
+    if not tool or tool in FORBIDDEN_TOOLS:
+        raise RetryByModel(
+            f"{tool} can not be queued." if tool else "action.toolName is missing.", hint="Name the tool to call."
+        )
+    return str(tool), cast("JsonObject", action.get("parameters") or {})
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedCallJudge:
+    """The question is asked before the call is queued, while the person is there; a yes to that is one to the call.
+
+    Of what was allowed then and needs a yes by the time it is made, the task asks itself (`approvals.queued`).
+    `tools` are those the caller may use, `check` raises what a call would be refused with: about a call that could not
+    be made nobody is asked.
+    """
+
+    inner: Judge
+    tools: Callable[[CallContext], Sequence[ToolSpec]]
+    check: Callable[[str, JsonObject, CallContext], None]
+
+    async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
+        if tool.name != QUEUE or tool.server != NATIVE:
+            return await self.inner.judge(tool, arguments, context)
+        try:
+            name, handed = parse_queued_call(arguments)
+        except RetryByModel:
+            return PolicyDecision()  # the queue says so itself
+        spec = next((one for one in self.tools(context) if one.name == name), None)
+        if spec is None:
+            return PolicyDecision()  # likewise
+        decision = await self.inner.judge(spec, handed, context)
+        if decision.verdict != "ask":
+            return decision.model_copy(update={"labels": ()})
+        self.check(name, handed, context)
+        reasons = (f"{name} is to be called in the background.", *decision.reasons)
+        return decision.model_copy(update={"reasons": reasons, "labels": ()})

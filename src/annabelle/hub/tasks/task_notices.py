@@ -1,0 +1,62 @@
+"""Tells in the thread of a task how it ended, once (I-26)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.messages import StoredEvent, TurnEvent
+from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.hub.approvals import questions
+from annabelle.hub.approvals.questions import question_event
+from annabelle.store import messages, tasks, threads
+from annabelle.store.approvals import Approval
+from annabelle.store.messages import StoredMessage
+from annabelle.store.tasks import StoredTask
+
+_TOLD_CHARS: Final = 4_000
+_ENDED: Final = {"done": "is done", "unknown": "was interrupted, and whether it took effect is not known"}
+
+
+def tell_end(conn: Connection, task: StoredTask) -> list[StoredEvent]:
+    """Say it in the task's thread, if it has one."""
+    if task.thread_id is None:
+        return []
+    result = ToolResult.model_validate(task.result)
+    said = messages.add_agent_message(
+        conn, task.thread_id, _describe_end(task, result), f"{task.id}:told",
+        metadata={"task_id": task.id, "state": task.state, "trust": result.trust},
+    )  # fmt: skip
+    data: JsonObject = {"message_id": said.id, "text": said.content, "task_id": task.id}
+    return threads.append_events(
+        conn, task.thread_id, [TurnEvent(message_id=said.id, key="task", type="message", data=data)]
+    )
+
+
+def tell_question(conn: Connection, asked: Approval) -> list[StoredEvent]:
+    """Of a task that waits: the question, and what was said of it in the thread."""
+    said = [messages.load_message(conn, asked.message_id), questions.tell_task_question(conn, asked)]
+    told = [
+        TurnEvent(message_id=one.id, key="task", type="message", data={"message_id": one.id, "text": one.content})
+        for one in said
+    ]
+    return threads.append_events(conn, asked.thread_id, [*told, question_event(asked)])
+
+
+def tell_unheard(conn: Connection, message: StoredMessage) -> list[StoredEvent]:
+    """Of a turn that is being delivered: tell what its subagents found and it did not come to hear.
+
+    A subagent that ends while its turn runs leaves its result to that turn, which may have been stopped just then.
+    """
+    ended = [task for task in tasks.list_message_tasks(conn, message.id) if task.kind == "subagent" and not task.open]
+    if not ended:
+        return []
+    known = threads.list_message_events(conn, message.id, message.user_id)
+    heard = {event.data.get("call_id") for event in known if event.type == "tool_complete"}
+    return [event for task in ended if task.request.get("call_id") not in heard for event in tell_end(conn, task)]
+
+
+def _describe_end(task: StoredTask, result: ToolResult) -> str:
+    text = result.text if len(result.text) <= _TOLD_CHARS else f"{result.text[: _TOLD_CHARS - 1]}…"
+    return f"The task “{task.name}” {_ENDED.get(task.state, 'failed')}. {text}".strip()

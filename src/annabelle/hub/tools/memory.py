@@ -1,0 +1,111 @@
+"""`store_fact` and `search_memories`: the memory server's tools under plain names (RTR-05)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import get_args
+
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.core.trust import FactCategory
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.trust.call_records import label_provenance
+from annabelle.store.database import Database
+from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.facade import Toolbox
+
+_SERVER = "memory"
+
+
+class PlainMemory:
+    """Calls a tool of the memory for whoever called the plain one."""
+
+    def __init__(self, toolbox: Toolbox, agents: AgentManager, database: Database) -> None:
+        self._toolbox, self._agents, self._database = toolbox, agents, database
+
+    async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """As the caller, with its policy; the call has an id of its own, so that a repeat is found there too."""
+        policy = self._agents.policy_of(context)
+        own = None if context.call_id is None else f"{context.call_id}:{name}"
+        inner = context.model_copy(update={"call_id": own})
+        tools = self._toolbox.tools(policy).tools
+        spec = next((tool for tool in tools if tool.name == name), None)
+        inner = await label_provenance(self._database, inner, spec, arguments)
+        try:
+            result = await self._toolbox.call(name, arguments, inner, policy)
+        except AnnabelleError as error:
+            return ToolResult.failure(error.body(context.trace_id))
+        # Said outright: what a tool of the hub leaves unsaid is taken for the hub's own words.
+        return result.model_copy(update={"trust": result.trust})
+
+
+def register_with_memory(toolbox: Toolbox, plain: Sequence[NativeTool]) -> None:
+    """Offer the plain tools as soon as there is a memory behind them, and not before."""
+    offered = False
+
+    def register_once() -> None:
+        nonlocal offered
+        if not offered and any(tool.server == _SERVER for tool in toolbox.tools(caller="hub").tools):
+            offered = True
+            toolbox.add_native(plain)
+
+    def register_soon(_version: str) -> None:
+        # After the change was told to all: what they are told next is newer.
+        asyncio.get_running_loop().call_soon(register_once)
+
+    toolbox.on_change(register_soon)
+
+
+_STORE_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "fact": {"type": "string", "minLength": 1, "maxLength": 4000, "description": "One fact, as a sentence"},
+        "category": {"type": "string", "enum": list(get_args(FactCategory))},
+    },
+    "required": ["fact", "category"],
+    "additionalProperties": False,
+}
+
+
+def store_fact_tool(memory: PlainMemory) -> NativeTool:
+    async def store(arguments: JsonObject, context: CallContext) -> ToolResult:
+        return await memory.call("memory_store_fact", arguments, context)
+
+    annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=False)
+    return NativeTool(
+        "store_fact",
+        "Remember a fact about the user for later.",
+        _STORE_SCHEMA,
+        store,
+        annotations,
+        group="Memory",
+        scan=OWN_WORDS,
+    )
+
+
+_SEARCH_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "minLength": 1, "maxLength": 2000},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+def search_memories_tool(memory: PlainMemory) -> NativeTool:
+    async def search(arguments: JsonObject, context: CallContext) -> ToolResult:
+        return await memory.call("memory_retrieve_memories", {"limit": 5, **arguments}, context)
+
+    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+    return NativeTool(
+        "search_memories",
+        "Search what you remember: facts and earlier conversations.",
+        _SEARCH_SCHEMA,
+        search,
+        annotations,
+        group="Memory",
+        scan=OWN_WORDS,
+    )

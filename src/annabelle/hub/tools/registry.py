@@ -1,0 +1,25 @@
+"""Registers the tools that the hub serves itself (RTR-05)."""
+
+from __future__ import annotations
+
+from annabelle.embeddings.metering import EmbeddingMeter
+from annabelle.hub.context import HubContext
+from annabelle.hub.tasks.background_calls import BackgroundCalls
+from annabelle.hub.tools.chat import get_status_tool, propose_rule_tool, send_message_tools
+from annabelle.hub.tools.contacts import find_contact_tool
+from annabelle.hub.tools.memory import PlainMemory, register_with_memory, search_memories_tool, store_fact_tool
+from annabelle.hub.tools.tasks import get_job_status_tool, queue_task_tool, spawn_subagent_tool
+from annabelle.hub.tools.tool_search import ToolSearch, get_tool_catalog_tool
+
+
+def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
+    """Those that stand on nothing but the hub at once, the plain names of the memory when there is one."""
+    toolbox, agents, tasks = hub.toolbox, hub.agents, hub.tasks
+    own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(hub.events)]
+    handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
+    searching = ToolSearch(toolbox, agents, hub.settings, hub.home, EmbeddingMeter(hub.ledger, "hub")).tool()
+    ruling = propose_rule_tool(hub.rules)
+    plain = PlainMemory(toolbox, agents, hub.database)
+    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.people)]
+    toolbox.add_native([*own, *handing_on, ruling, *hub.memory.native_tools(), *finding])
+    register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])

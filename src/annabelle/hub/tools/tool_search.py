@@ -1,0 +1,124 @@
+"""`search_tools` and `get_tool_catalog`: which tools there are, and which one fits (RTR-05)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final, cast
+
+from annabelle.core.errors import RetryByModel
+from annabelle.core.home import Home
+from annabelle.core.settings import Settings
+from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
+from annabelle.embeddings import EmbeddingConfig, make_embedder
+from annabelle.embeddings.metering import EmbeddingMeter
+from annabelle.hub.agents.manager import AgentManager
+from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
+from annabelle.toolbox.facade import Toolbox
+
+if TYPE_CHECKING:
+    from annabelle.toolbox.ranking import ToolRanker
+
+
+_DESCRIPTION_CHARS: Final = 160
+
+
+def first_line(description: str) -> str:
+    """The first line of a description, cut when it is long."""
+    first = description.strip().split("\n", 1)[0]
+    return first if len(first) <= _DESCRIPTION_CHARS else first[: _DESCRIPTION_CHARS - 1] + "…"
+
+
+SEARCH_TOOLS = "search_tools"
+_SEARCH_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "What the tool should do"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 20, "default": 8},
+    },
+    "required": ["query"],
+    "additionalProperties": False,
+}
+
+
+class ToolSearch:
+    """Ranks what an agent may use. The index is made at the first search: most homes never need it in the hub."""
+
+    def __init__(
+        self, toolbox: Toolbox, agents: AgentManager, settings: Settings, home: Home, books: EmbeddingMeter
+    ) -> None:
+        self._toolbox, self._agents, self._settings, self._home = toolbox, agents, settings, home
+        self._books = books
+        self._ranker: ToolRanker | None = None
+
+    def tool(self) -> NativeTool:
+        annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+        return NativeTool(
+            SEARCH_TOOLS,
+            "Find tools by what they do, when none of those you have fits. What is found can be called next.",
+            _SEARCH_SCHEMA,
+            self.search,
+            annotations,
+            scan=OWN_WORDS,
+        )
+
+    async def search(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """The listing is the caller's own: what its policy forbids is not found."""
+        usable = self._toolbox.tools(self._agents.policy_of(context))
+        specs = {tool.name: tool for tool in usable.tools if tool.name != SEARCH_TOOLS}
+        ranking = await self._load_ranker().rank(usable, str(arguments["query"]))
+        limit = cast("int", arguments.get("limit", 8))
+        found: list[JsonObject] = [
+            {"name": name, "description": first_line(specs[name].description), "server": specs[name].server}
+            for name in [tool.name for tool in ranking.tools if tool.name in specs][:limit]
+        ]
+        lines = [f"- {tool['name']}: {tool['description']}" for tool in found]
+        return ToolResult(text="\n".join(lines) or "No tool fits.", structured={"tools": found}, trust="trusted")
+
+    def _load_ranker(self) -> ToolRanker:
+        if self._ranker is None:
+            # Numbers and vocabulary are not loaded before somebody searches: the hub starts without them.
+            ranking = importlib.import_module("annabelle.toolbox.ranking")
+            config = EmbeddingConfig.from_settings(self._settings)
+            embedder = make_embedder(config, self._home.embedding_cache, self._books)
+            self._ranker = cast("ToolRanker", ranking.ToolRanker(embedder))
+        return self._ranker
+
+
+_CATALOG_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"mcp_name": {"type": "string", "description": "Only the tools of this server"}},
+    "additionalProperties": False,
+}
+
+
+def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentManager) -> NativeTool:
+    """The listing an agent sees is the one it may use."""
+
+    async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:
+        by_server: dict[str, list[JsonObject]] = {}
+        for tool in toolbox.tools(agents.policy_of(context)).tools:
+            entry: JsonObject = {"name": tool.name, "group": tool.group, "description": first_line(tool.description)}
+            by_server.setdefault(tool.server, []).append(entry)
+        wanted = arguments.get("mcp_name")
+        if isinstance(wanted, str):
+            if wanted not in by_server:
+                retry = RetryByModel(
+                    f"There is no server {wanted}.", hint=f"There are: {', '.join(sorted(by_server))}."
+                )
+                return ToolResult.failure(retry.body(context.trace_id))
+            by_server = {wanted: by_server[wanted]}
+        lines = [
+            f"{server}:\n" + "\n".join(f"- {tool['name']}: {tool['description']}" for tool in tools)
+            for server, tools in sorted(by_server.items())
+        ]
+        return ToolResult(text="\n\n".join(lines) or "There are no tools.", structured={"servers": by_server})
+
+    annotations = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+    return NativeTool(
+        "get_tool_catalog",
+        "List the tools there are, by server.",
+        _CATALOG_SCHEMA,
+        list_tools,
+        annotations,
+        scan=OWN_WORDS,
+    )

@@ -1,0 +1,125 @@
+"""Which guardian rules hold for a call, and which messages may start a turn (GRD-03, GRD-05, GRD-11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import Connection
+
+from annabelle.core.contract import TERMINAL
+from annabelle.core.errors import ScannerDown, SecurityBlocked
+from annabelle.core.messages import now
+from annabelle.core.settings import Settings
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import ScanOutcome, parse_scans
+from annabelle.hub.agents.config import Agent
+from annabelle.hub.notices import Notices
+from annabelle.store import message_state
+from annabelle.store.database import Database
+from annabelle.store.messages import StoredMessage
+from annabelle.toolbox.call_hooks import GuardConfig, GuardRules
+from annabelle.toolbox.guard import ContentGuard, ScanSubject, content_fingerprint, describe_findings, threat_kinds
+from annabelle.toolbox.manifest import is_enabled, variable_name
+
+GUARDIAN: Final = "guardian"
+TOLD_AGAIN_AFTER: Final = timedelta(hours=1)
+_ASKED_AND_ANSWERED: Final = frozenset({"api", TERMINAL})
+"""Where whoever sends a message waits for what comes of it. Elsewhere an answer is sent into a chat."""
+
+
+def make_guarding(
+    settings: Settings, environment: Mapping[str, str], agent: Callable[[str], Agent | None], notices: Notices
+) -> GuardConfig:
+    """Rules by the config in force at each call. Switched off is said where a person looks."""
+    switch = _switched_off_by(settings, environment)
+    if switch is not None:
+        notices.add("guardian", f"Nothing is scanned, because {switch} is false.", level="warning")
+    everyone = GuardRules(
+        enabled=switch is None,
+        fail_mode=settings.guardian_fail_mode,
+        messages=settings.guardian_scan_messages,
+        changes=(parse_scans(settings.guardian_scan),),
+    )
+
+    def rules_for_agent(agent_id: str | None) -> GuardRules:
+        found = agent(agent_id) if agent_id is not None else None
+        if found is None:
+            return everyone
+        own = found.guardian
+        return GuardRules(
+            enabled=everyone.enabled,
+            fail_mode=own.fail_mode or everyone.fail_mode,
+            messages=everyone.messages if own.messages is None else own.messages,
+            changes=(own.scan, *everyone.changes),
+        )
+
+    return GuardConfig(rules_for_agent, settings.guardian_timeout_seconds, enabled=switch is None)
+
+
+def _switched_off_by(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    if not settings.guardian_enabled:
+        return "GUARDIAN_ENABLED"
+    return None if is_enabled(GUARDIAN, environment) else variable_name(GUARDIAN, "ENABLED")
+
+
+class MessageGuard:
+    """Has what people send read before a turn starts. What it says is kept, never what was read."""
+
+    def __init__(self, guard: ContentGuard, database: Database) -> None:
+        self._guard, self._database = guard, database
+
+    async def admit(self, message: StoredMessage, agent_id: str) -> None:
+        """Return when the message may start a turn; a risk is kept with it. Raises SecurityBlocked when not."""
+        rules = self._guard.rules(agent_id)
+        if not rules.enabled or not rules.messages or message.source != "user":
+            return
+        about: JsonObject = {"message_id": message.id, "channel": message.channel, "agent_id": agent_id}
+        subject = ScanSubject("message", message.channel, None, message.trace_id, about)
+        try:
+            found = await self._guard.scan(message.content, subject, rules)
+        except ScannerDown as down:
+            raise ScannerDown(
+                f"The message could not be scanned, so it was not answered. {down.message}",
+                hint="Send it again in a moment. annabelle status says what the guardian is doing.",
+            ) from down
+        if found.risk in ("medium", "high") or found.unscanned:
+            await self._store_risk(message.id, found)
+        if found.risk == "high":
+            self._note_blocked(message, found)
+            raise SecurityBlocked(
+                "The guardian blocked this message, and nothing was done about it: it found "
+                f"{_describe_threats(found)}.",
+                hint="Say it in other words. If a text that you quote is the reason, put it into a file and name that.",
+            )
+
+    async def _store_risk(self, message_id: str, found: ScanOutcome) -> None:
+        labels = [*(["suspicious"] if found.risk == "medium" else []), *(["unscanned"] if found.unscanned else [])]
+        facts: JsonObject = {"risk": found.risk, "labels": labels}
+        await self._database.write(lambda conn: message_state.store_risk(conn, message_id, facts))
+
+    def _note_blocked(self, message: StoredMessage, found: ScanOutcome) -> None:
+        audit = self._guard.audit
+        if audit is not None:
+            facts: JsonObject = {
+                "message_id": message.id,
+                "channel": message.channel,
+                "verdict": "blocked",
+                "score": found.score,
+                "threats": threat_kinds(found),
+                "scan_id": found.scan_id,
+                **content_fingerprint(message.content),
+            }
+            audit.note("message", facts, message.trace_id)
+
+
+def was_sender_told(conn: Connection, message: StoredMessage) -> bool:
+    """Whether its sender knows by now that their messages are blocked: a chat is not answered once for each of many."""
+    if message.channel in _ASKED_AND_ANSWERED:
+        return False
+    return message_state.was_told_since(conn, message, now() - TOLD_AGAIN_AFTER)
+
+
+def _describe_threats(found: ScanOutcome) -> str:
+    return ", ".join(threat_kinds(found)) or describe_findings(found)

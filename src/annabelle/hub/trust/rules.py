@@ -1,0 +1,295 @@
+"""Standing rules of a person: stated, proposed, confirmed, revoked, and read before every call (TRU-05, I-13)."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, cast
+
+from pydantic import ValidationError
+from sqlalchemy import Connection
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.core.messages import InboundMessage, StoredEvent, TurnEvent
+from annabelle.core.ports import AuditTrail
+from annabelle.core.secrets.forget_mask import FORGOTTEN_MASK
+from annabelle.core.text import escape_invisible
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import ToolClass
+from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.policy.intent.grammar import SENTENCE
+from annabelle.policy.intent.own_words import own_words
+from annabelle.policy.rules.compiler import (
+    ACTION_PATTERNS,
+    NOT_A_NAME,
+    OBJECT_PATTERNS,
+    CompiledRule,
+    RuleAction,
+    RuleNotUnderstood,
+    compile_rule,
+    find_stated_rules,
+)
+from annabelle.policy.rules.phrases import RulePhrase, parse_phrase
+from annabelle.policy.rules.rule import RuleMatch, StandingRule
+from annabelle.store import rules, threads
+from annabelle.store.database import Database
+from annabelle.store.rules import NewRule, StoredRule
+
+_SENTENCE: Final = re.compile(SENTENCE.pattern, re.IGNORECASE)
+_MOST: Final = 3
+"""In one message; whoever pastes a page of rules need not hear of each."""
+_LONGEST: Final = 300
+# "Always ask me when …": it says so itself, though not in a form that is read.
+_ALWAYS_ASK: Final = re.compile(
+    r"^\W*(?:(?:please|bitte|por favor|proszę|you (?:must|should))\W+)?"
+    r"(?:always (?:\w+ )?(?:ask|check with|confirm with|consult) me|(?:ask|check with|confirm with|consult) me always|"
+    r"(?:frag|frage) mich (?:bitte )?immer|demande-moi toujours|(?:siempre pregúntame|pregúntame siempre)|"
+    r"(?:zawsze pytaj|pytaj(?: mnie)? zawsze))\b",
+    re.IGNORECASE,
+)
+_FOR_GOOD: Final = re.compile(
+    r"\b(?:always|immer|stets|toujours|siempre|zawsze|before you|bevor du|avant que tu|antes de que|zanim)\b",
+    re.IGNORECASE,
+)
+# What stands before the verb of an order.
+_NEVER: Final = re.compile(
+    r"(?:\W|ne\b|jamais\b|nigdy(?: więcej)?\b|(?P<nie>nie(?:mals)?\b|auf keinen fall\b|unter keinen umständen\b))*",
+    re.IGNORECASE,
+)
+_PAST: Final = re.compile(r"(?:sent|spent|paid|bought|ran|wrote|\w+ed|\w+[łl](?:em|am))\b", re.IGNORECASE)
+_AT_A_COMPUTER: Final[tuple[RuleAction, ...]] = ("delete", "send", "download")
+"""Deeds that are hardly ever spoken of otherwise. Ovens are opened too, and miles are run."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissedRule:
+    """The sentence, and what about it can not be held."""
+
+    words: str
+    why: str
+
+
+def find_missed_rules(message: str) -> list[MissedRule]:
+    """What a message states as a rule for good, about something that Annabelle does, and was not understood."""
+    found: list[MissedRule] = []
+    for missed in _scan_sentences(own_words(message)):
+        found.append(missed)
+        if len(found) == _MOST:
+            break
+    return found
+
+
+def _scan_sentences(text: str) -> Iterator[MissedRule]:
+    for sentence in _SENTENCE.split(text):
+        words = _strip_rules(sentence)
+        if not words or len(words) > _LONGEST or words.endswith("?"):
+            continue
+        phrase = parse_phrase(words)
+        if phrase is None:
+            if _ALWAYS_ASK.search(words) and _deeds(words):
+                yield MissedRule(words, "This is not of the form “ask me before …” or “never …”.")
+            continue
+        if not phrase.standing or not _is_order(words, phrase):
+            continue
+        try:
+            compile_rule(words)
+        except RuleNotUnderstood as trouble:
+            yield MissedRule(words, str(trouble))
+
+
+def _strip_rules(sentence: str) -> str:
+    """What is left of it beside the rules it states: “from 2024. Never …” is one sentence, for a date may stand so."""
+    for rule in find_stated_rules(sentence):
+        sentence = sentence.replace(rule.words, "")
+    return sentence.strip()
+
+
+def _is_order(words: str, phrase: RulePhrase) -> bool:
+    """Whether it is an order about something Annabelle could do: who never eats meat gives none."""
+    if phrase.kind == "ask":
+        return bool(_deeds(words) or _FOR_GOOD.search(words))
+    before = _NEVER.match(phrase.rest)
+    order = phrase.rest[before.end() :] if before is not None else phrase.rest
+    first = [deed for deed, pattern in ACTION_PATTERNS.items() if pattern.match(order)]
+    if _PAST.match(order) or not (first or (before is not None and before["nie"] and _deeds(order))):
+        return False
+    return bool(set(_deeds(order)) & set(_AT_A_COMPUTER)) or _about_something(order)
+
+
+def _deeds(words: str) -> list[RuleAction]:
+    return [deed for deed, pattern in ACTION_PATTERNS.items() if pattern.search(words)]
+
+
+def _about_something(words: str) -> bool:
+    """Whether it names a kind of thing Annabelle works with, or people a rule could not know."""
+    if any(pattern.search(words) for pattern in OBJECT_PATTERNS.values()):
+        return True
+    return any(word in NOT_A_NAME for word in re.findall(r"\w+", words.lower()))
+
+
+_EXAMPLES = 'Say it like "always ask before deleting mail" or "never send anything to Bob".'
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOrigin:
+    """Where something was said: the conversation and its message."""
+
+    user_id: str
+    thread_id: str
+    message_id: str
+
+
+class StandingRules:
+    """The one door to the rules of this home. Every change is noted, without the words."""
+
+    def __init__(self, database: Database, log: EventLog, audit: AuditTrail) -> None:
+        self._database, self._log, self._audit = database, log, audit
+
+    async def listing(self, user_id: str, *, revoked: bool = False) -> list[StoredRule]:
+        return await self._database.read(lambda conn: rules.list_rules(conn, user_id, revoked=revoked))
+
+    async def add(self, user_id: str, words: str, agent_id: str | None = None) -> StoredRule:
+        """A rule the person states as one: it needs no second yes. InvalidArguments says what is not understood."""
+        new = _new_rule(parse_rule(words), user_id, agent_id)
+        rule = await self._database.write(lambda conn: rules.add_rule(conn, new, "active"))
+        self._note("added", rule, user_id)
+        return rule
+
+    async def confirm(self, rule_id: str, user_id: str) -> StoredRule:
+        rule = await self._database.write(lambda conn: rules.confirm_rule(conn, rule_id, user_id))
+        self._note("confirmed", rule, user_id)
+        return rule
+
+    async def revoke(self, rule_id: str, user_id: str) -> StoredRule:
+        rule = await self._database.write(lambda conn: rules.revoke_rule(conn, rule_id, user_id))
+        self._note("revoked", rule, user_id)
+        return rule
+
+    async def propose(self, words: str, place: RuleOrigin) -> StoredRule:
+        """An agent's idea: it holds nothing until the person has confirmed it, and the person is told of it."""
+        compiled = parse_rule(words)
+
+        def write(conn: Connection) -> WriteResult[StoredRule]:
+            rule = rules.add_rule(conn, _new_rule(compiled, place.user_id, None), "proposed")
+            return WriteResult(rule, place.user_id, _tell_rule(conn, place, rule, compiled))
+
+        rule = await self._log.transact(write)
+        self._note("proposed", rule, place.user_id)
+        return rule
+
+    def add_stated_rules(self, conn: Connection, message: InboundMessage, place: RuleOrigin) -> list[StoredEvent]:
+        """The rules a person states in a message: they hold from this moment, whatever becomes of the conversation.
+
+        No model reads them here. One that was meant otherwise is taken back with a word, and restricts until then. One
+        that is not understood is not held, and the person is told.
+        """
+        told: list[StoredEvent] = []
+        for compiled in find_stated_rules(message.text):
+            rule = rules.add_rule(conn, _new_rule(compiled, place.user_id, None), "stated")
+            if rule.state == "stated":
+                self._note("stated", rule, place.user_id)
+                told += _tell_rule(conn, place, rule, compiled)
+        for number, missed in enumerate(find_missed_rules(message.text)):
+            told += _tell_missed(conn, place, number, missed)
+        return told
+
+    def _note(self, what: str, rule: StoredRule, user_id: str) -> None:
+        facts: JsonObject = {"what": what, "rule_id": rule.id, "kind": rule.kind, "user_id": user_id}
+        self._audit.note("rule", facts)
+
+
+def parse_rule(words: str) -> CompiledRule:
+    try:
+        return compile_rule(words)
+    except RuleNotUnderstood as trouble:
+        raise InvalidArguments(f"The rule was not understood. {trouble}", hint=_EXAMPLES, field="words") from trouble
+
+
+def describe_rule(rule: StoredRule) -> str:
+    """The rule in plain words, as it is held; an allowance reads as it was made."""
+    try:
+        return rule.words if rule.kind == "allow" else compile_rule(rule.words).reading
+    except RuleNotUnderstood:
+        return "Asked about, because its words were forgotten."
+
+
+def _new_rule(compiled: CompiledRule, user_id: str, agent_id: str | None) -> NewRule:
+    return NewRule(user_id, compiled.kind, compiled.words, compiled.match.model_dump(mode="json"), agent_id)
+
+
+def _tell_rule(conn: Connection, place: RuleOrigin, rule: StoredRule, compiled: CompiledRule) -> list[StoredEvent]:
+    since = "It holds once you say so" if rule.state == "proposed" else "It holds from now on; say whether you meant it"
+    choice = f"annabelle rules confirm {rule.id}, or: annabelle rules revoke {rule.id}"
+    text = f"A rule: “{escape_invisible(rule.words)}” {compiled.reading} {since}: {choice}"
+    data: JsonObject = {"text": text, "rule_id": rule.id, "state": rule.state}
+    event = TurnEvent(message_id=place.message_id, key=f"rule:{rule.id}", type="notice", data=data)
+    return threads.append_events(conn, place.thread_id, [event])
+
+
+def _tell_missed(conn: Connection, place: RuleOrigin, number: int, missed: MissedRule) -> list[StoredEvent]:
+    why = missed.why.rstrip(".")
+    text = (
+        f"Not taken as a rule, so nothing of it holds: “{escape_invisible(missed.words)}” "
+        f"({escape_invisible(why)}); write it like "
+        'annabelle rules add "always ask before deleting mail", and annabelle rules --help says more.'
+    )
+    event = TurnEvent(message_id=place.message_id, key=f"no_rule:{number}", type="notice", data={"text": text})
+    return threads.append_events(conn, place.thread_id, [event])
+
+
+_log = logging.getLogger(__name__)
+_ACTING: tuple[ToolClass, ...] = ("write_inside", "send_outside", "destroy", "execute", "control")
+
+
+class StoredRules:
+    """The rules of a person for one of their agents, read anew for each call: one that was revoked a moment ago is
+    revoked, and one that was stated a moment ago holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def for_call(self, user_id: str, agent_id: str | None) -> tuple[StandingRule, ...]:
+        stored = await self._database.read(lambda conn: rules.list_active_rules(conn, user_id, agent_id))
+        return tuple(rule for rule in map(to_policy_rule, stored) if rule is not None)
+
+
+def to_policy_rule(stored: StoredRule) -> StandingRule | None:
+    """The rule as policy reads it.
+
+    What was forgotten out of a rule is masked in it. A restriction then reads wider, never narrower: without the word
+    that is gone. An allowance that lost a word is none any more.
+    """
+    whole = FORGOTTEN_MASK not in str(stored.match)
+    if stored.kind == "allow" and not whole:
+        return None
+    try:
+        match = RuleMatch.model_validate(stored.match if whole else _without_masks(stored.match))
+    except ValidationError:
+        _log.warning("The rule %s can not be read", stored.id)
+        match = RuleMatch()
+    if stored.kind == "allow":
+        return StandingRule(stored.id, "allow", stored.words, match)
+    if whole and match != RuleMatch():
+        return StandingRule(stored.id, stored.kind, stored.words, match)
+    return StandingRule(stored.id, "ask", stored.words, RuleMatch(classes=_ACTING) if match == RuleMatch() else match)
+
+
+def _without_masks(match: JsonObject) -> JsonObject:
+    return {
+        key: value
+        for key, value in ((key, _drop_masked(value)) for key, value in match.items() if FORGOTTEN_MASK not in key)
+        if value not in ({}, [])
+    }
+
+
+def _drop_masked(value: object) -> object:
+    if isinstance(value, dict):
+        entries = cast("JsonObject", value).items()
+        return {
+            name: globs for name, globs in entries if FORGOTTEN_MASK not in str(globs) and FORGOTTEN_MASK not in name
+        }
+    if isinstance(value, list) and FORGOTTEN_MASK in str(cast("object", value)):
+        return []  # of several words one is enough, so without one of them the condition says too little
+    return cast("object", value)

@@ -1,0 +1,284 @@
+"""Compiles a person's sentence into a standing rule (TRU-05). Deterministic; a sentence that is not understood is
+refused.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Final, Literal, TypeVar, cast, get_args
+
+from annabelle.core.trust import ToolClass
+from annabelle.policy.intent.grammar import SENTENCE
+from annabelle.policy.intent.own_words import own_words
+from annabelle.policy.rules.phrases import RulePhrase, parse_phrase
+from annabelle.policy.rules.rule import RuleMatch
+
+RuleAction = Literal["delete", "send", "write", "change", "run", "pay", "book", "read", "download", "remember", "act"]
+RuleObject = Literal[
+    "mail", "event", "file", "note", "todo", "contact", "chat", "memory", "code", "money", "travel", "page", "settings"
+]
+
+ACTING: Final[tuple[ToolClass, ...]] = ("write_inside", "send_outside", "destroy", "execute", "control")
+
+K = TypeVar("K", bound=str)
+_WORDS: Final = tomllib.loads(files("annabelle.policy.rules").joinpath("words.toml").read_text(encoding="utf-8"))
+
+
+def _patterns(section: str, names: tuple[K, ...]) -> Mapping[K, re.Pattern[str]]:
+    forms = cast("dict[str, list[str]]", _WORDS[section])
+    return {name: re.compile(rf"\b(?:{'|'.join(forms[name])})\b", re.IGNORECASE) for name in names}
+
+
+def _word_set(name: str) -> frozenset[str]:
+    return frozenset(cast("dict[str, str]", _WORDS["small"])[name].split())
+
+
+_TOOLS: Final = cast("dict[str, list[str]]", _WORDS["tools"])
+ACTION_PATTERNS: Final[Mapping[RuleAction, re.Pattern[str]]] = _patterns(
+    "deeds", cast("tuple[RuleAction, ...]", get_args(RuleAction))
+)
+OBJECT_PATTERNS: Final[Mapping[RuleObject, re.Pattern[str]]] = _patterns(
+    "things", cast("tuple[RuleObject, ...]", get_args(RuleObject))
+)
+TOOLS: Final[Mapping[RuleObject, tuple[str, ...]]] = {
+    thing: tuple(_TOOLS[thing]) for thing in cast("tuple[RuleObject, ...]", get_args(RuleObject))
+}
+PAYING: Final = tuple(_TOOLS["paying"])
+BOOKING: Final = (*PAYING, *_TOOLS["booking"])
+EVERYTHING: Final = _word_set("everything")
+FILLERS: Final = _word_set("fillers") | EVERYTHING
+LEADING_TO_A_NAME: Final = _word_set("leading")
+CONDITIONS: Final = _word_set("conditions")
+NOT_A_NAME: Final = _word_set("nobody")
+AFTER_WHICH_NAMES_BEND: Final = _word_set("bending")
+POLISH_CASES: Final = tuple(sorted(_word_set("endings")))
+
+CLASSES: Final[Mapping[RuleAction, tuple[ToolClass, ...]]] = {
+    "delete": ("destroy",),
+    "send": ("send_outside",),
+    "write": ("write_inside", "destroy", "send_outside"),
+    "change": ("write_inside", "destroy"),
+    "run": ("execute",),
+    "pay": ("send_outside",),
+    "book": ("send_outside", "write_inside"),
+    "read": (),
+    "download": ("write_inside", "execute"),
+    "remember": ("write_inside", "control"),
+    "act": ACTING,
+}
+ACTION_NAMES: Final[Mapping[RuleAction, str]] = {
+    "delete": "deletes",
+    "send": "sends out",
+    "write": "writes or sends",
+    "change": "changes or deletes",
+    "run": "runs",
+    "pay": "spends",
+    "book": "books",
+    "read": "opens",
+    "download": "downloads",
+    "remember": "remembers",
+    "act": "does something",
+}
+OBJECT_NAMES: Final[Mapping[RuleObject, str]] = {
+    "mail": "mail",
+    "event": "events",
+    "file": "files",
+    "note": "notes",
+    "todo": "to-dos",
+    "contact": "contacts",
+    "chat": "messages",
+    "memory": "memories",
+    "code": "code",
+    "money": "money",
+    "travel": "a journey or a table",
+    "page": "pages",
+    "settings": "settings",
+}
+
+
+# Behind a number a rule begins anew, where an order goes on for the sake of dates: of a rule that was cut the person
+# is told, of one that was lost in the sentence before it they would not be.
+_SENTENCE: Final = re.compile(rf"{SENTENCE.pattern}|(?<=[\d\s]\.)\s+", re.IGNORECASE)
+_LITERAL: Final = re.compile(
+    r"[\"“„«‘']\s*(?P<quoted>[^\"“”„«»‘']{1,120}?)\s*[\"”“»’'](?!\w)"
+    r"|(?P<plain>[\w.+%-]*@[\w.-]+\w|(?:https?://|www\.)\S+\w|(?:~|\.{1,2})?/[^\s,;]+|\w+(?:/[\w.-]+)+|\w+\.\w{2,4}\b)"
+)
+_WORD: Final = re.compile(r"[\w'@.+-]+")
+_GAP: Final = "\x00"
+_MOST_IN_ONE_MESSAGE: Final = 20
+"""More than anybody states at once; a text somebody pasted must not fill the book."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule as it was understood. `reading` says it back in plain words; `standing` that the sentence is for good."""
+
+    kind: Literal["ask", "never"]
+    words: str
+    match: RuleMatch
+    reading: str
+    standing: bool
+
+
+class RuleNotUnderstood(Exception):
+    """The sentence states no rule that could be held; the text says what is missing, as a sentence."""
+
+
+def compile_rule(sentence: str) -> CompiledRule:
+    """The rule a person's sentence states; raises NotUnderstood."""
+    phrase = parse_phrase(sentence)
+    if phrase is None:
+        raise RuleNotUnderstood("This is not a rule of the form “ask me before …” or “never …”.")
+    about = _RuleSubject.parse(phrase.rest)
+    if phrase.kind == "never" and about.vague and not EVERYTHING & set(_WORD.findall(phrase.rest.lower())):
+        raise RuleNotUnderstood("It does not say what it is about: mail, files, a name, or anything.")
+    match = about.match()
+    return CompiledRule(phrase.kind, sentence.strip(), match, _describe_rule(phrase, about), phrase.standing)
+
+
+def find_stated_rules(message: str) -> list[CompiledRule]:
+    """The standing rules a message states in the person's own words; what is quoted or pasted in states none."""
+    found: list[CompiledRule] = []
+    for sentence in _SENTENCE.split(own_words(message)):
+        try:
+            compiled = compile_rule(sentence)
+        except RuleNotUnderstood:
+            continue
+        if compiled.standing:
+            found.append(compiled)
+        if len(found) == _MOST_IN_ONE_MESSAGE:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleSubject:
+    """What a rule is about: what is done, to which kinds of things, and the names that must stand in the call."""
+
+    actions: tuple[RuleAction, ...]
+    things: tuple[RuleObject, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, rest: str) -> _RuleSubject:
+        literals = [next(filter(None, match.groups())).strip(" .,;:!") for match in _LITERAL.finditer(rest)]
+        text = _LITERAL.sub(f" {_GAP} ", rest)
+        deeds, text = _extract_words(ACTION_PATTERNS, text, most=3)
+        things, text = _extract_words(OBJECT_PATTERNS, text, most=3)
+        names = [*literals, *_find_names(text)]
+        deeds, things = (deeds, things) if deeds else _nouns_as_verbs(things)
+        if not deeds:
+            raise RuleNotUnderstood("It does not say what is to be done or left: delete, send, change, run, buy …")
+        return cls(deeds, things, tuple(dict.fromkeys(names)))
+
+    @property
+    def vague(self) -> bool:
+        """Whether it names neither a kind of thing nor a name; spending and running say enough by themselves."""
+        return not self.things and not self.names and not set(self.actions) <= {"pay", "book", "run", "act"}
+
+    def match(self) -> RuleMatch:
+        classes: set[ToolClass] = {one for deed in self.actions for one in CLASSES[deed]}
+        if "pay" in self.actions or "book" in self.actions:
+            if set(self.actions) - {"pay", "book"}:
+                raise RuleNotUnderstood("Spending and something else in one rule: say them as two.")
+            return RuleMatch(
+                tools=BOOKING if "book" in self.actions else PAYING, classes=_sort_classes(classes), mentions=self.names
+            )
+        if "settings" in self.things:
+            return RuleMatch(classes=("control",), mentions=self.names)
+        if "read" in self.actions:
+            return (
+                RuleMatch(tools=self._tools(), mentions=self.names) if self.things or self.names else _refuse_too_wide()
+            )
+        if set(self.things) & {"money", "travel"}:
+            raise RuleNotUnderstood(
+                "Which tools that would be is not known. Say it as “ask me before you pay” or “book”."
+            )
+        if self.names and set(self.things) <= {"file"}:
+            # A file can also be sent or reached by a script, and a person by a filter that forwards.
+            wider: set[ToolClass] = {"control"} if set(self.actions) & {"send", "write"} else set()
+            wider |= {"execute", "send_outside"} if "change" in self.actions and self.things else set()
+            return RuleMatch(classes=_sort_classes(classes | wider), mentions=self.names)
+        if classes == {"send_outside"} and set(self.things) & {"file", "note", "contact", "memory", "code"}:
+            raise RuleNotUnderstood(
+                "What is in a message can not be told from the call alone. Say whom it must not go to."
+            )
+        if classes == {"execute"}:
+            return RuleMatch(classes=("execute",), mentions=self.names)
+        return RuleMatch(tools=self._tools(), classes=_sort_classes(classes), mentions=self.names)
+
+    def _tools(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(glob for thing in self.things for glob in TOOLS[thing]))
+
+
+def _refuse_too_wide() -> RuleMatch:
+    raise RuleNotUnderstood("It does not say what must not be opened.")
+
+
+def _extract_words(forms: Mapping[K, re.Pattern[str]], text: str, *, most: int) -> tuple[tuple[K, ...], str]:
+    """The words of a lexicon in the text, and the text without them."""
+    found: list[K] = []
+    for name, pattern in forms.items():
+        hits = list(pattern.finditer(text))
+        if hits and len(found) < most:
+            found.append(name)
+            for hit in reversed(hits):
+                text = f"{text[: hit.start()]} {_GAP} {text[hit.end() :]}"
+    return tuple(found), text
+
+
+def _nouns_as_verbs(things: tuple[RuleObject, ...]) -> tuple[tuple[RuleAction, ...], tuple[RuleObject, ...]]:
+    """ "Never mail Bob", "never contact Bob", "no purchases": the noun says what is done."""
+    if "mail" in things:
+        return ("send",), ("mail",)
+    if "chat" in things or "contact" in things:
+        return ("send",), ()
+    return (("pay",), ()) if "money" in things else ((), things)
+
+
+def _find_names(text: str) -> list[str]:
+    """What is left when all known words are gone: names, or something that was not understood."""
+    names: list[str] = []
+    run: list[str] = []
+    led = ""
+    for word in [*_WORD.findall(text.replace(_GAP, " . ")), "."]:
+        bare = word.strip("'.")
+        low = bare.lower()
+        if low in CONDITIONS:
+            raise RuleNotUnderstood(f"The condition “{bare}” can not be held; a rule holds always.")
+        if not bare or low in FILLERS or low in LEADING_TO_A_NAME:
+            if run:
+                names += _name_variants(run, led)
+                run = []
+            led = low if low in LEADING_TO_A_NAME else "" if bare else _GAP
+            continue
+        run.append(bare)
+    return names
+
+
+def _name_variants(words: list[str], led: str) -> list[str]:
+    """A name as it may stand in a call; `led` is the word that leads to it, which a name in small letters needs."""
+    name = " ".join(words)
+    if any(word.lower() in NOT_A_NAME for word in words):
+        raise RuleNotUnderstood(f"Who or what “{name}” is can not be seen in a call. Say the name or the address.")
+    if not led and not any(word[0].isupper() or word[0].isdigit() for word in words):
+        raise RuleNotUnderstood(f"“{name}” is not understood. Put a name in quotes if it is one.")
+    bent = led in AFTER_WHICH_NAMES_BEND and name[0].isupper() and len(name) > 3
+    return [name, *(name.removesuffix(end) for end in POLISH_CASES if bent and name.endswith(end))]
+
+
+def _sort_classes(classes: Iterable[ToolClass]) -> tuple[ToolClass, ...]:
+    wanted = set(classes)
+    return tuple(one for one in ACTING if one in wanted)
+
+
+def _describe_rule(phrase: RulePhrase, about: _RuleSubject) -> str:
+    deeds = " or ".join(ACTION_NAMES[deed] for deed in about.actions)
+    things = " or ".join(OBJECT_NAMES[thing] for thing in about.things if thing != "money")
+    names = " or ".join(f"“{name}”" for name in about.names)
+    what = f"anything that {deeds}{f' {things}' if things else ''}{f' and mentions {names}' if names else ''}"
+    return f"Before {what}: ask you." if phrase.kind == "ask" else f"Never: {what}."

@@ -1,1 +1,0 @@
-"""What each tool can do at worst, and what its arguments mean."""

@@ -1,0 +1,215 @@
+"""Finds private content that only foreign content asked for, not the person (POL-04)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from posixpath import basename
+from typing import Final
+
+from annabelle.core.trust import Source
+from annabelle.policy.intent.action_kinds import ActionKind
+from annabelle.policy.intent.grammar import LOOKING
+from annabelle.policy.person_words import PersonWords, content_words, normalize_text
+from annabelle.policy.rules.rule import collect_texts
+from annabelle.policy.seen_content import SeenResult, SeenThing
+from annabelle.policy.turn_facts import CallFacts, TurnFacts
+from annabelle.policy.vocabulary import mentions_any, speaks_of_many, speaks_of_news
+
+_DATUM: Final = re.compile(
+    r"\b(?:codes?|pins?|numbers?|passwords?|passwort\w*|kennwort\w*|passports?|iban|accounts?|phone|mobile|address|"
+    r"login|"
+    r"nummern?|kontonummer|konto|ausweis\w*|reisepass\w*|telefon\w*|adresse|numéros?|mot de passe|passeport|compte|"
+    r"téléphone|"
+    r"números?|contraseñas?|pasaporte|cuenta|teléfono|dirección|numer\w*|has[łl]\w*|paszport\w*|kont[oa]|adres\w*)\b",
+    re.IGNORECASE,
+)
+_PART: Final = re.compile(r"[,;\n]|\.(?=\s|$)")
+_DIGITS: Final = re.compile(r"(?:\w*\d\w*){3,}")
+
+
+def find_unasked_data(text: str, said: str) -> list[str]:
+    """The parts of the text that hold a datum of another kind than those that were spoken of."""
+    wanted = _data_kinds(said)
+    if not wanted:
+        return []
+    parts = _PART.split(text)
+    if not any(_data_kinds(part) & wanted for part in parts):
+        return []
+    return [part for part in parts if (kinds := _data_kinds(part)) and not kinds & wanted and _DIGITS.search(part)]
+
+
+def remove_unasked_data(text: str, said: str) -> str:
+    """The text without them."""
+    for part in find_unasked_data(text, said):
+        text = text.replace(part, " ")
+    return text
+
+
+def _data_kinds(text: str) -> frozenset[str]:
+    return frozenset(found.group().casefold().rstrip("s") for found in _DATUM.finditer(text))
+
+
+_NOUNS_OF_SOURCE: Final[dict[Source, tuple[str, ...]]] = {
+    "mail": ("mail", "label", "attachment"),
+    "calendar": ("calendar",),
+    "chat": ("chat",),
+    "file": ("file", "note", "todo", "attachment"),
+    "memory": ("memory", "contact", "project", "mail", "chat", "calendar"),
+    "vault": ("vault",),
+    "code": ("code",),
+}
+
+_BEGINNING: Final = 12
+_ALL_OF_IT: Final = re.compile(
+    r"\b(?:all|both|everything|each|them|these|those|alle\w*|beide\w*|tous|toutes|todos|todas|ambos|wszyst\w+|ob(?:a|"
+    r"ie))\b"
+)
+
+
+def is_unsolicited_read(call: CallFacts, turn: TurnFacts) -> bool:
+    """Whether this call reads something private that nobody but foreign content has spoken of."""
+    if not turn.tainted or "read_private" not in call.classes:
+        return False
+    if _opens_items(call):
+        return bool(unnamed_items(call, turn))
+    looked_at = call.arguments.get("working_dir") if call.traits.code else call.arguments
+    values = [value for value in collect_texts(looked_at) if content_words(value)]
+    spoken_of = _is_source_mentioned(call.traits.source, turn)
+    if not values:
+        return not spoken_of and turn.tainted_now
+    return any(not (_is_named(value, turn) or (spoken_of and _is_pointed_at(value, turn))) for value in values)
+
+
+def unnamed_items(call: CallFacts, turn: TurnFacts) -> list[str]:
+    """The items of the vault this call opens and the order does not name."""
+    if not _opens_items(call):
+        return []
+    titles = (_title_of(value, turn) for value in call.values(call.traits.of))
+    return [title for title in titles if not item_named(title, turn)]
+
+
+def item_named(title: str, turn: TurnFacts) -> bool:
+    """Whether the whole title of a vault item stands in the order: what is spoken of elsewhere opens nothing."""
+    words = content_words(title)
+    return words <= turn.ordering.words if words else turn.ordering.contains(title)
+
+
+def _opens_items(call: CallFacts) -> bool:
+    return call.traits.source == "vault" and bool(call.traits.of)
+
+
+def _title_of(value: str, turn: TurnFacts) -> str:
+    """The title in `op://vault/item/field`, or the one that the vault itself lists for an id."""
+    _, reference, way = value.partition("://")
+    item = way.split("/")[1] if reference and "/" in way else value
+    kept = (thing for result in turn.seen.results if result.source == "vault" for thing in result.things)
+    return next((text for thing in kept if thing.fields.get("id") == item for text in thing.texts("title")), item)
+
+
+def _is_named(value: str, turn: TurnFacts) -> bool:
+    """Whether it was named: by itself, or as the thing its id stands for."""
+    if _is_another_file(value, turn):
+        return False
+    if turn.said.names_path(value) or content_words(value) <= turn.said.words:
+        return True
+    return any(turn.seen.is_best_match(thing, turn.said.words) for thing in turn.seen.find_by_id(value))
+
+
+def _is_source_mentioned(source: Source, turn: TurnFacts) -> bool:
+    # Who orders that something is sent speaks of mail, chats and people, whatever the words for it.
+    sends = source in ("mail", "chat", "memory") and "send" in turn.order_kinds
+    return sends or mentions_any(turn.topic, _NOUNS_OF_SOURCE.get(source, ()))
+
+
+def _is_pointed_at(value: str, turn: TurnFacts) -> bool:
+    """An id by the thing it stands for; words by not standing in what others wrote."""
+    things = turn.seen.find_by_id(value)
+    if things:
+        return any(is_thing_meant(thing, turn) for thing in things)
+    if _is_another_file(value, turn):
+        return False
+    new = content_words(value) - turn.said.words
+    if not any(map(turn.seen.others_wrote, new)):
+        return True
+    # Who was told of a mail may look for it again by what it goes by.
+    return any(new <= thing.words and is_thing_meant(thing, turn) for thing in turn.seen.things if thing.sender)
+
+
+def _is_another_file(value: str, turn: TurnFacts) -> bool:
+    """Whether it is a file, and not one of those the person wrote out: a private mail is no private.txt."""
+    files = PersonWords([value]).files
+    return bool(files and turn.said.files) and not files <= turn.said.files and not speaks_of_many(turn.topic)
+
+
+def is_thing_meant(thing: SeenThing, turn: TurnFacts) -> bool:
+    """Whether it is what the person speaks of: as one of many, or as this one rather than another."""
+    seen, words = turn.seen, turn.said.words
+    if speaks_of_many(turn.topic) or speaks_of_news(turn.topic):
+        return True
+    return seen.is_best_match(thing, words) or not seen.matches_any(thing, words)
+
+
+def find_unmentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
+    """The private texts in what was seen that the person did not speak of, where something of these kinds is done."""
+    files = _source_files(turn, kinds)
+    texts: list[str] = []
+    for result in turn.seen.results:
+        if not result.private:
+            continue
+        if "pried" in result.labels or not _is_result_source_mentioned(result, turn, kinds):
+            texts.append(result.whole)
+            continue
+        for thing in _named_things(result):
+            meant = is_thing_meant(thing, turn) and not _is_another(thing, files)
+            texts += find_unasked_data(_join_texts(thing), turn.said.text) if meant else [_join_texts(thing)]
+    return texts
+
+
+def find_mentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> list[str]:
+    """All other texts in what was seen."""
+    files = _source_files(turn, kinds)
+    texts: list[str] = []
+    for result in turn.seen.results:
+        if not result.private:
+            texts.append(result.whole)
+        elif "pried" not in result.labels and _is_result_source_mentioned(result, turn, kinds):
+            meant = (thing for thing in _named_things(result) if is_thing_meant(thing, turn))
+            texts += [
+                remove_unasked_data(_join_texts(one), turn.said.text) for one in meant if not _is_another(one, files)
+            ]
+    return texts
+
+
+def _source_files(turn: TurnFacts, kinds: Sequence[ActionKind]) -> frozenset[str]:
+    """The files that what is done is taken from: those the order names, or the ones that were to be read last before
+    it. `What is the code in a.txt? And mail Bob what b.md says` takes nothing from a.txt."""
+    named = turn.said_of(kinds).files
+    orders = turn.orders_of(kinds)
+    if named or not orders or any(_ALL_OF_IT.search(order.words) for order in orders):
+        return named
+    text = normalize_text(turn.own_words)
+    at = text.find(normalize_text(orders[0].words)[:_BEGINNING])
+    looks = [match.start("verb") for match in LOOKING.finditer(text, 0, max(at, 0))]
+    return PersonWords([text[looks[-1] : at]]).files if looks else frozenset()
+
+
+def _is_another(thing: SeenThing, files: frozenset[str]) -> bool:
+    paths = thing.texts("path")
+    return bool(files and paths) and not any(basename(path).casefold() in files for path in paths)
+
+
+def _is_result_source_mentioned(result: SeenResult, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
+    if result.source == "vault" and kinds:
+        # To be shown what is in there is one thing, to have it told to others another.
+        return mentions_any(turn.said_of(kinds).text, _NOUNS_OF_SOURCE["vault"])
+    return result.source is not None and _is_source_mentioned(result.source, turn)
+
+
+def _named_things(result: SeenResult) -> list[SeenThing]:
+    """The things a person could speak of: those with a name of their own."""
+    return [thing for thing in result.things if thing.words]
+
+
+def _join_texts(thing: SeenThing) -> str:
+    return "\n".join(collect_texts({key: value for key, value in thing.fields.items() if not isinstance(value, dict)}))

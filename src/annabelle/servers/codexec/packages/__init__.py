@@ -1,1 +1,0 @@
-"""Packages of Python and Node for code that needs them."""

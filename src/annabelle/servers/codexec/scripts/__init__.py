@@ -1,1 +1,0 @@
-"""The library of scripts: code that is kept under a name and run again."""

@@ -1,1 +1,0 @@
-"""Interpreters that are kept alive between calls."""

@@ -1,0 +1,160 @@
+"""Parses dates and times people write, in a given time zone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.everyday.zones import Zone
+from annabelle.servers.kit import StopSign, deferred_module, in_thread
+
+if TYPE_CHECKING:
+    import dateparser
+else:
+    dateparser = deferred_module("dateparser")
+
+
+_CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*([ap])?\.?m?\.?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedMoment:
+    """A point in time, and what to know about how it was read."""
+
+    at: datetime
+    note: str | None = None
+
+
+def resolve_wall_time(wall: datetime, zone: Zone) -> ResolvedMoment:
+    """What a wall clock's time means in a zone: in the gap of a spring night the clock is put forward; in the doubled
+    hour of autumn the first one is meant."""
+    first, second = wall.replace(tzinfo=zone.info, fold=0), wall.replace(tzinfo=zone.info, fold=1)
+    if first.utcoffset() == second.utcoffset():
+        return ResolvedMoment(first)
+    there = first.astimezone(UTC).astimezone(zone.info)
+    if there.replace(tzinfo=None) != wall:
+        note = (
+            f"{wall:%Y-%m-%d %H:%M} does not exist in {zone.name}: the clocks go forward then. Read as {there:%H:%M}."
+        )
+        return ResolvedMoment(there, note)
+    note = (
+        f"{wall:%Y-%m-%d %H:%M} comes twice in {zone.name}: the clocks go back then. The first ({first:%Z}) is taken; "
+        f"the second ({second:%Z}) is {second.astimezone(UTC):%H:%M} UTC."
+    )
+    return ResolvedMoment(first, note)
+
+
+def read_exact(text: str, zone: Zone, today: date) -> ResolvedMoment | None:
+    """An ISO time or date, or a time of today; None for anything that needs more understanding."""
+    clock = read_clock(text)
+    if clock is not None:
+        return resolve_wall_time(datetime.combine(today, clock), zone)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return resolve_wall_time(moment, zone) if moment.tzinfo is None else ResolvedMoment(moment)
+
+
+def read_clock(text: str) -> time | None:
+    """`15:30`, `3pm`, `3:30 p.m.`, `noon` or `midnight`."""
+    word = text.strip().lower()
+    if word in ("noon", "midnight"):
+        return time(12 if word == "noon" else 0)
+    match = _CLOCK.fullmatch(word)
+    if match is None or (match[2] is None and match[4] is None):
+        return None
+    hour, minute, second = int(match[1]), int(match[2] or 0), int(match[3] or 0)
+    if match[4]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if match[4] == "p" else 0)
+    return time(hour, minute, second) if hour < 24 and minute < 60 and second < 60 else None
+
+
+def is_date(text: str) -> bool:
+    """Whether an exact text names a day and no time of it."""
+    return re.fullmatch(r"\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}(-?\d)?", text.strip()) is not None
+
+
+_LANGUAGES = (["en"], ["de", "fr", "es", "it", "pt", "nl", "pl"])
+"""Tried in this order. All of the library's languages would take seconds for a text that is no date."""
+_RELATIVE = re.compile(r"\b(hours?|hrs?|minutes?|mins?|seconds?|secs?|now)\b", re.IGNORECASE)
+_MIDNIGHT = re.compile(r"midnight|\b0?0[:.h]00|\b12(:00)?\s*a\.?m", re.IGNORECASE)
+_SHIFT = timedelta(hours=1, minutes=7, seconds=13)
+_EITHER = re.compile(r"\b(0?[1-9]|1[0-2])/(0?[1-9]|1[0-2])/\d{2,4}\b")
+_NEXT = re.compile(r"\bnext\s+(mon|tues|wednes|thurs|fri|satur|sun)day\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDate:
+    """What the words mean, and whether they name a time of day."""
+
+    moment: ResolvedMoment
+    has_time: bool
+
+
+async def parse_date(text: str, zone: Zone, now: datetime, field: str = "text") -> ParsedDate:
+    """The moment a text names, seen from now in a zone; days to come are preferred to days gone by."""
+    here = now.astimezone(zone.info).replace(tzinfo=None, microsecond=0)
+    exact = read_exact(text.strip(), zone, here.date())
+    if exact is not None:
+        _refuse_edges(exact.at, field)
+        return ParsedDate(exact, not is_date(text))
+    found = await in_thread(lambda stop: _parse_words(text, here, stop))
+    if found is None:
+        raise InvalidArguments(
+            f"{text[:80]!r} could not be read as a date.",
+            hint="Write it like 2026-03-15 15:00, tomorrow 9am, next friday or in 3 weeks.",
+            field=field,
+        )
+    wall, has_time = found
+    _refuse_edges(wall, field)
+    moment = resolve_wall_time(wall if has_time else datetime.combine(wall.date(), time(0)), zone)
+    return ParsedDate(ResolvedMoment(moment.at, _collect_notes(text, has_time, moment.note)), has_time)
+
+
+def _refuse_edges(moment: datetime, field: str) -> None:
+    """The first and the last year of the calendar can not be told in every zone."""
+    if not 1 < moment.year < 9999:
+        raise InvalidArguments("Only the years 2 to 9998 are reckoned with.", field=field)
+
+
+def _parse_words(text: str, here: datetime, stop: StopSign) -> tuple[datetime, bool] | None:
+    """Parsed from two different starting hours: a time of day that moves along was not in the text."""
+    for languages in _LANGUAGES:
+        stop.check()
+        seen = _parse_in(text, here, languages)
+        if seen is None:
+            continue
+        other = _parse_in(text, here + _SHIFT if here.hour < 22 else here - _SHIFT, languages)
+        same = other is not None and other.time() == seen.time()
+        named = same and (seen.time() != time(0) or _MIDNIGHT.search(text) is not None)
+        return seen, named or _RELATIVE.search(text) is not None
+    return None
+
+
+def _parse_in(text: str, here: datetime, languages: list[str]) -> datetime | None:
+    try:
+        found = dateparser.parse(
+            text,
+            languages=languages,
+            settings={"RELATIVE_BASE": here, "PREFER_DATES_FROM": "future", "RETURN_AS_TIMEZONE_AWARE": False},
+        )
+    except (ValueError, OverflowError, TypeError, RecursionError):
+        return None  # beyond the calendar, or words the library trips over
+    return None if found is None else found.replace(tzinfo=None)
+
+
+def _collect_notes(text: str, has_time: bool, other: str | None) -> str | None:
+    notes = [other] if other else []
+    if _EITHER.search(text):
+        notes.append("Read as month/day; write it as year-month-day to be sure.")
+    if _NEXT.search(text):
+        notes.append("Read as the first one from now; some people mean the one a week later.")
+    if not has_time and re.search(r"\d\s*(uhr|h|am|pm)\b|:\d\d", text, re.IGNORECASE):
+        notes.append("No time of day was understood.")
+    return " ".join(notes) or None

@@ -1,1 +1,0 @@
-"""Events from one sentence, the same for every calendar server."""

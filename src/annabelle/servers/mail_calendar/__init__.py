@@ -1,0 +1,1 @@
+"""Mail and calendar of the connected account: Google, or IMAP, SMTP and CalDAV. Its public name is gmail."""

@@ -1,0 +1,89 @@
+"""The connected account, read when it is used, so that connecting needs no restart."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from annabelle.core.connections import GoogleAccount, MailAccount, connection_file, read_connection
+from annabelle.core.errors import ConfigMistake, Unavailable
+from annabelle.core.home import Home
+from annabelle.servers.mail_calendar.config import MailCalendarConfig
+from annabelle.servers.mail_calendar.google_session import SIGN_IN_AGAIN, SIGN_IN_GONE, GoogleSession
+
+M = TypeVar("M", bound=BaseModel)
+
+NOT_CONNECTED = "No mail account is connected."
+CONNECT = "Run: annabelle connect google, or: annabelle connect mail"
+
+
+class Accounts:
+    """Who the mail and the calendar belong to. Google comes first when both are connected."""
+
+    def __init__(self, config: MailCalendarConfig) -> None:
+        self._config = config
+        self._google = _AccountFile(config.home, "google", GoogleAccount)
+        self._mail = _AccountFile(config.home, "mail", MailAccount)
+        self._session: GoogleSession | None = None
+        self._session_of: GoogleAccount | None = None
+        self._former: list[GoogleSession] = []
+
+    def google(self) -> GoogleSession | None:
+        """The session of the connected Google account; a new one after it was connected again."""
+        account = self._google.load()
+        if account is not self._session_of:
+            if self._session is not None:
+                self._former.append(self._session)  # a call may still use it
+            config = self._config
+            self._session = GoogleSession(account, config.google, config.google_retry) if account is not None else None
+            self._session_of = account
+        return self._session
+
+    def mail(self) -> MailAccount | None:
+        """The connected mailbox; the same object as long as nothing was connected anew."""
+        return self._mail.load()
+
+    def require(self) -> GoogleSession | MailAccount:
+        """The account to use, or the sentence that says how to get one."""
+        account = self.google() or self.mail()
+        if account is None:
+            raise Unavailable(NOT_CONNECTED, hint=CONNECT)
+        return account
+
+    def describe_missing(self) -> str | None:
+        """What keeps mail and calendar from working as far as it is known, with the command that mends it."""
+        try:
+            session = self.google()
+            if session is not None:
+                return f"{SIGN_IN_GONE} {SIGN_IN_AGAIN}" if session.rejected else None
+            return None if self.mail() is not None else f"{NOT_CONNECTED} {CONNECT}"
+        except ConfigMistake as damaged:
+            return f"{damaged.message} {damaged.hint}"
+
+    async def close(self) -> None:
+        sessions, self._former = [*self._former, *([self._session] if self._session else [])], []
+        self._session = self._session_of = None
+        for session in sessions:
+            await session.close()
+
+
+class _AccountFile(Generic[M]):
+    """One account's file, read again only when it has changed."""
+
+    def __init__(self, home: Home, kind: str, model: type[M]) -> None:
+        self._home, self._kind, self._model = home, kind, model
+        self._seen: tuple[int, int, int] | None = None
+        self._account: M | None = None
+
+    def load(self) -> M | None:
+        try:
+            status = connection_file(self._home, self._kind).stat()
+        except OSError:
+            self._seen = self._account = None
+            return None
+        seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if seen != self._seen:
+            self._account = read_connection(self._home, self._kind, self._model)
+            self._seen = seen
+        return self._account

@@ -1,0 +1,309 @@
+"""Converts between iCalendar components and events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol, cast
+from zoneinfo import ZoneInfo
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.kit import deferred_module
+from annabelle.servers.mail_calendar.calendar.event import (
+    Attendee,
+    CalendarEvent,
+    DayOrTime,
+    EventChange,
+    EventDraft,
+    EventSpan,
+    InvitationAnswer,
+    Reminder,
+    ReminderMethod,
+)
+from annabelle.servers.mail_calendar.calendar.times import add_length, to_zone
+
+if TYPE_CHECKING:
+    import icalendar
+    import recurring_ical_events
+else:
+    icalendar = deferred_module("icalendar")
+    recurring_ical_events = deferred_module("recurring_ical_events")
+
+
+UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
+"""What the libraries raise on the calendar data of a careless server."""
+
+_FOLD = re.compile(r"\r?\n[ \t]")
+_ZONES = re.compile(r"^BEGIN:VTIMEZONE\s*$.*?^END:VTIMEZONE\s*$", re.IGNORECASE | re.MULTILINE | re.DOTALL)
+_RULES = re.compile(r"^RRULE[^:\n]*:([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_ZONE_RULE = re.compile(
+    r"(?=.*FREQ=YEARLY)(?!.*FREQ=.*FREQ=)(?!.*BY(?:HOUR|MINUTE|SECOND|SETPOS|WEEKNO|YEARDAY))(?!.*INTERVAL=0).*",
+    re.IGNORECASE,
+)
+
+
+class ICalComponent(Protocol):
+    """A VCALENDAR, VEVENT or VALARM: properties by their names, and other components in it."""
+
+    subcomponents: list[ICalComponent]
+
+    def add(self, name: str, value: object) -> None: ...
+    def get(self, name: str) -> object: ...
+    def pop(self, name: str, default: object = None) -> object: ...
+    def __contains__(self, name: object) -> bool: ...
+    def walk(self, name: str) -> list[ICalComponent]: ...
+    def add_component(self, component: ICalComponent) -> None: ...
+    def add_missing_timezones(self) -> None: ...
+    def to_ical(self) -> bytes: ...
+
+
+def new_calendar() -> ICalComponent:
+    calendar = cast("ICalComponent", icalendar.Calendar())
+    calendar.add("VERSION", "2.0")
+    calendar.add("PRODID", "-//Annabelle//Calendar//EN")
+    return calendar
+
+
+def new_vevent() -> ICalComponent:
+    return cast("ICalComponent", icalendar.Event())
+
+
+def new_valarm() -> ICalComponent:
+    return cast("ICalComponent", icalendar.Alarm())
+
+
+def new_address(email: str) -> object:
+    return icalendar.vCalAddress(f"mailto:{email}")
+
+
+def read_calendar(data: bytes | str) -> ICalComponent:
+    """Raises one of UNREADABLE on data that is no calendar."""
+    _check_zones(data if isinstance(data, str) else data.decode(errors="replace"))
+    parsed = icalendar.Calendar.from_ical(data)
+    if not isinstance(parsed, icalendar.Calendar):
+        raise ValueError("not a calendar")
+    return cast("ICalComponent", parsed)
+
+
+def _check_zones(text: str) -> None:
+    """Clocks change by the year. A zone whose clocks change by the second is made to keep a reader busy for ever, and
+    the library asks it for the time as soon as it has read it."""
+    for zone in _ZONES.findall(_FOLD.sub("", text)):
+        if not all(_ZONE_RULE.fullmatch(rule) for rule in _RULES.findall(zone)):
+            raise ValueError("a zone that is none")
+
+
+def read_vevent(lines: Sequence[str]) -> ICalComponent:
+    return cast("ICalComponent", icalendar.Event.from_ical("\r\n".join(("BEGIN:VEVENT", *lines, "END:VEVENT", ""))))
+
+
+def expand_recurrences(calendar: ICalComponent, start: datetime, end: datetime) -> list[ICalComponent]:
+    """Every event of a time, repeating ones one by one, each with the RECURRENCE-ID that tells which it is."""
+    query = recurring_ical_events.of(cast("icalendar.Calendar", calendar))
+    return cast("list[ICalComponent]", query.between(start, end))
+
+
+def get_time(component: ICalComponent, name: str) -> DayOrTime | None:
+    """A day, or a moment that may still lack a zone."""
+    value = cast("object", getattr(component.get(name), "dt", None))
+    return value if isinstance(value, date) else None
+
+
+def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
+    """All of a property that is a list of times and may itself be there several times."""
+    entries = [
+        entry for part in get_values(component, name) for entry in cast("list[object]", getattr(part, "dts", []))
+    ]
+    return [value for entry in entries if isinstance(value := cast("object", getattr(entry, "dt", None)), date)]
+
+
+def get_values(component: ICalComponent, name: str) -> list[object]:
+    """A property, which may be there several times."""
+    value = component.get(name)
+    if value is None:
+        return []
+    return cast("list[object]", value) if isinstance(value, list) else [value]
+
+
+def get_text(component: ICalComponent, name: str) -> str:
+    values = get_values(component, name)
+    return str(values[0]) if values else ""
+
+
+def format_value(value: object) -> str:
+    """A property's value as it stands in a file."""
+    return cast("ICalComponent", value).to_ical().decode()
+
+
+def get_parameters(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", getattr(value, "params", {}))
+
+
+_ANSWERS: dict[str, InvitationAnswer] = {"ACCEPTED": "accepted", "DECLINED": "declined", "TENTATIVE": "tentative"}
+_RECURRENCE = ("RRULE", "RDATE", "EXDATE")
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarOwner:
+    """Whose calendar it is: their zone for times without one, their addresses to know them among the attendees."""
+
+    zone: ZoneInfo
+    addresses: frozenset[str]
+
+
+def read_span_of(component: ICalComponent, zone: ZoneInfo) -> EventSpan:
+    """When it is. Times without a zone are meant wherever the user is."""
+    start = _read_time(component, "DTSTART", zone)
+    end = _read_time(component, "DTEND", zone)
+    if start is None:
+        raise ValueError("an event without a start")
+    if end is None:
+        length = cast("object", getattr(component.get("DURATION"), "dt", None))
+        usual = timedelta(0) if isinstance(start, datetime) else timedelta(days=1)
+        end = add_length(start, length if isinstance(length, timedelta) else usual)
+    if isinstance(start, datetime) != isinstance(end, datetime):
+        raise ValueError("an event with a start and an end of different kinds")
+    return EventSpan(start, end)
+
+
+def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | None) -> CalendarEvent:
+    """`ids` are what only the place of an event tells: id, calendar_id, series_id, version."""
+    return CalendarEvent(
+        id=ids.get("id") or "",
+        calendar_id=ids.get("calendar_id") or "",
+        series_id=ids.get("series_id"),
+        version=ids.get("version") or "",
+        summary=get_text(component, "SUMMARY"),
+        span=read_span_of(component, reader.zone),
+        location=get_text(component, "LOCATION"),
+        description=get_text(component, "DESCRIPTION"),
+        attendees=tuple(_attendee(entry, reader) for entry in get_values(component, "ATTENDEE")),
+        organizer=_address(component.get("ORGANIZER")),
+        recurrence=tuple(_recurrence_lines(component)),
+        reminders=tuple(_reminders(component)),
+        status=get_text(component, "STATUS").lower() or "confirmed",
+        busy=get_text(component, "TRANSP").upper() != "TRANSPARENT",
+        link=get_text(component, "URL"),
+    )
+
+
+def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
+    """The component of an event that is to be."""
+    component = new_vevent()
+    component.add("UID", uid)
+    component.add("SUMMARY", draft.summary)
+    set_span(component, draft.span)
+    for name, value in (("DESCRIPTION", draft.description), ("LOCATION", draft.location)):
+        if value:
+            component.add(name, value)
+    rules = read_vevent(draft.recurrence)
+    for name in _RECURRENCE:
+        for value in get_values(rules, name):
+            component.add(name, value)
+    _set_attendees(component, draft.attendees, me)
+    for reminder in draft.reminders or ():
+        component.add_component(_alarm(reminder, draft.summary, me))
+    mark_modified(component)
+    return component
+
+
+def change_event(component: ICalComponent, change: EventChange, reader: CalendarOwner, me: str) -> None:
+    """Make the change in place; what it does not name stays, also what we know nothing of."""
+    for name, value in (
+        ("SUMMARY", change.summary),
+        ("DESCRIPTION", change.description),
+        ("LOCATION", change.location),
+    ):
+        if value is not None:
+            component.pop(name, None)
+            if value:
+                component.add(name, value)
+    if change.span is not None:
+        set_span(component, change.span)
+    if change.attendees is not None:
+        _set_attendees(component, change.attendees, me)
+    if change.answer is not None:
+        mine = [entry for entry in get_values(component, "ATTENDEE") if _address(entry).lower() in reader.addresses]
+        if not mine:
+            raise InvalidArguments(
+                "The user is not invited to this event, so there is nothing to answer.", field="response_status"
+            )
+        for entry in mine:
+            get_parameters(entry)["PARTSTAT"] = change.answer.upper()
+    mark_modified(component, answered_only=change == EventChange(answer=change.answer))
+
+
+def set_span(component: ICalComponent, span: EventSpan) -> None:
+    for name in ("DTSTART", "DTEND", "DURATION"):
+        component.pop(name, None)
+    component.add("DTSTART", span.start)
+    component.add("DTEND", span.end)
+
+
+def mark_modified(component: ICalComponent, *, answered_only: bool = False) -> None:
+    """Tell other programs that this is newer than what they have. An answer alone makes no new version of an event:
+    to its organizer it would be one that they never made."""
+    now, number = datetime.now(UTC), get_text(component, "SEQUENCE")
+    for name in ("DTSTAMP", "LAST-MODIFIED"):
+        component.pop(name, None)
+        component.add(name, now)
+    if not answered_only:
+        component.pop("SEQUENCE", None)
+        component.add("SEQUENCE", int(number) + 1 if number.isdecimal() else 0)
+
+
+def _set_attendees(component: ICalComponent, emails: Iterable[str], me: str) -> None:
+    known = {_address(entry).lower(): entry for entry in get_values(component, "ATTENDEE")}
+    component.pop("ATTENDEE", None)
+    invited = list(emails)
+    for email in invited:
+        entry = known.get(email.lower())
+        if entry is None:
+            entry = new_address(email)
+            get_parameters(entry).update({"PARTSTAT": "NEEDS-ACTION", "ROLE": "REQ-PARTICIPANT", "RSVP": "TRUE"})
+        component.add("ATTENDEE", entry)
+    if invited and "ORGANIZER" not in component:
+        component.add("ORGANIZER", new_address(me))
+
+
+def _alarm(reminder: Reminder, summary: str, me: str) -> ICalComponent:
+    alarm = new_valarm()
+    alarm.add("ACTION", "EMAIL" if reminder.method == "email" else "DISPLAY")
+    alarm.add("TRIGGER", -timedelta(minutes=reminder.minutes))
+    alarm.add("DESCRIPTION", summary)
+    if reminder.method == "email":
+        alarm.add("SUMMARY", summary)
+        alarm.add("ATTENDEE", new_address(me))
+    return alarm
+
+
+def _reminders(component: ICalComponent) -> Iterable[Reminder]:
+    for alarm in component.walk("VALARM"):
+        before = cast("object", getattr(alarm.get("TRIGGER"), "dt", None))
+        if isinstance(before, timedelta) and before <= timedelta(0):
+            method: ReminderMethod = "email" if str(alarm.get("ACTION")).upper() == "EMAIL" else "popup"
+            yield Reminder(method, int(-before.total_seconds() // 60))
+
+
+def _recurrence_lines(component: ICalComponent) -> Iterable[str]:
+    for name in _RECURRENCE:
+        for value in get_values(component, name):
+            yield f"{name}:{format_value(value)}"
+
+
+def _read_time(component: ICalComponent, name: str, zone: ZoneInfo) -> DayOrTime | None:
+    value = get_time(component, name)
+    return to_zone(value, zone) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def _attendee(entry: object, reader: CalendarOwner) -> Attendee:
+    email, given = _address(entry), get_parameters(entry)
+    answer = _ANSWERS.get(str(given.get("PARTSTAT", "")).upper(), "needsAction")
+    return Attendee(email, str(given.get("CN", "")), answer, email.lower() in reader.addresses)
+
+
+def _address(entry: object) -> str:
+    text = "" if entry is None else str(entry)
+    return text[7:] if text.lower().startswith("mailto:") else text

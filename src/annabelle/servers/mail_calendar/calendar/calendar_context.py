@@ -1,0 +1,88 @@
+"""What the calendar tools share: the connected calendars, the user's time zone and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from annabelle.core.connections import MailAccount
+from annabelle.core.errors import ConfigMistake, InvalidArguments, Unavailable
+from annabelle.servers.mail_calendar.calendar.caldav.client import DavAccount
+from annabelle.servers.mail_calendar.calendar.caldav.service import CalDavService
+from annabelle.servers.mail_calendar.calendar.event import CalendarService
+from annabelle.servers.mail_calendar.calendar.google_calendar import GoogleApi, GoogleCalendar
+from annabelle.servers.mail_calendar.calendar.times import load_zone
+from annabelle.servers.mail_calendar.config import ServerAccess
+
+Clock = Callable[[], datetime]
+
+
+class ConnectedAccounts(Protocol):
+    """The accounts as they are connected now; the same object as long as nothing was connected anew."""
+
+    def google(self) -> GoogleApi | None: ...
+
+    def mail(self) -> MailAccount | None: ...
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class CalendarContext:
+    """Knows which calendars a call is about."""
+
+    def __init__(
+        self, accounts: ConnectedAccounts, timezone: str, access: ServerAccess, clock: Clock | None = None
+    ) -> None:
+        self._accounts, self._timezone, self._access = accounts, timezone, access
+        self._clock = clock or _now
+        self._service: CalendarService | None = None
+        self._service_of: object = None
+
+    def service(self) -> CalendarService:
+        """The calendars of the connected account; Google comes first when there are two."""
+        account = self._accounts.google() or self._accounts.mail()
+        if account is None:
+            raise Unavailable(
+                "No calendar is connected.", hint="Run: annabelle connect google, or: annabelle connect mail"
+            )
+        if self._service is None or account is not self._service_of:
+            self._service = self._connect(account)
+            self._service_of = account
+        return self._service
+
+    def zone(self, name: str | None = None) -> ZoneInfo:
+        """The zone of this name, otherwise the user's."""
+        if name:
+            return load_zone(name)
+        try:
+            return load_zone(self._timezone)
+        except InvalidArguments as error:
+            raise ConfigMistake(
+                "USER_TIMEZONE is not a time zone.", hint="Set it to a name like Europe/Berlin.", field="USER_TIMEZONE"
+            ) from error
+
+    def now(self) -> datetime:
+        return self._clock()
+
+    def _connect(self, account: GoogleApi | MailAccount) -> CalendarService:
+        if not isinstance(account, MailAccount):
+            return GoogleCalendar(account, self.zone())
+        if not account.caldav_url:
+            raise Unavailable(
+                "The connected mailbox comes without a calendar.",
+                hint="Connect it with the address of its CalDAV server: annabelle connect mail",
+            )
+        return CalDavService(
+            DavAccount(
+                account.caldav_url,
+                account.caldav_username or account.username,
+                account.caldav_password or account.password,
+                account.address,
+            ),
+            self.zone(),
+            self._access,
+        )

@@ -1,0 +1,166 @@
+"""Calendar events, drafts and changes, and the service a calendar provider implements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Literal, Protocol, get_args
+
+from annabelle.core.errors import NotFound
+
+DayOrTime = date | datetime
+"""A day, or a moment with its zone; never a moment without one."""
+
+InvitationAnswer = Literal["accepted", "declined", "tentative", "needsAction"]
+INVITATION_ANSWERS: tuple[InvitationAnswer, ...] = get_args(InvitationAnswer)
+ReminderMethod = Literal["email", "popup"]
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpan:
+    """From the start to the end, which is not part of it; both are days or both are moments."""
+
+    start: DayOrTime
+    end: DayOrTime
+
+    @property
+    def all_day(self) -> bool:
+        return not isinstance(self.start, datetime)
+
+    @property
+    def last_day(self) -> DayOrTime:
+        """The end as people say it: an all-day event from Monday to Tuesday ends on Tuesday."""
+        return self.end - timedelta(days=1) if self.all_day else self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Attendee:
+    email: str
+    name: str = ""
+    answer: InvitationAnswer = "needsAction"
+    me: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reminder:
+    method: ReminderMethod
+    minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarEvent:
+    """`id` is what its server finds it by. One of a series has an id of its own, and `series_id` names the whole."""
+
+    id: str
+    calendar_id: str
+    summary: str
+    span: EventSpan
+    location: str = ""
+    description: str = ""
+    attendees: tuple[Attendee, ...] = ()
+    organizer: str = ""
+    recurrence: tuple[str, ...] = ()
+    series_id: str | None = None
+    reminders: tuple[Reminder, ...] = ()
+    status: str = "confirmed"
+    busy: bool = True
+    link: str = ""
+    version: str = ""
+    """Changes with every change of the event on its server."""
+
+    @property
+    def my_answer(self) -> InvitationAnswer | None:
+        return next((attendee.answer for attendee in self.attendees if attendee.me), None)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether it takes the time it stands for."""
+        return self.busy and self.status != "cancelled" and self.my_answer != "declined"
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    id: str
+    name: str
+    primary: bool = False
+    own: bool = True
+    zone: str = ""
+    description: str = ""
+
+
+PRIMARY = "primary"
+"""The name every server's main calendar goes by, as at Google."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventDraft:
+    """An event that is to be. `key` names it: a second draft with the same key is the same event."""
+
+    key: str
+    summary: str
+    span: EventSpan
+    description: str = ""
+    location: str = ""
+    attendees: tuple[str, ...] = ()
+    recurrence: tuple[str, ...] = ()
+    reminders: tuple[Reminder, ...] | None = None
+    """None leaves them to the calendar's default."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventChange:
+    """What is to become of an event; None leaves a part as it is."""
+
+    summary: str | None = None
+    description: str | None = None
+    location: str | None = None
+    span: EventSpan | None = None
+    attendees: tuple[str, ...] | None = None
+    answer: InvitationAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventWindow:
+    """Which events: those that take place in part or whole from `start` until `end`."""
+
+    start: datetime
+    end: datetime
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events by their start, the token of the page after them, and how many could not be read."""
+
+    events: list[CalendarEvent]
+    next_page: str | None = None
+    unreadable: int = 0
+
+
+def event_not_found() -> NotFound:
+    return NotFound(
+        "The calendar has no event with this id.",
+        hint="List the events and use an id from there, with its calendar_id.",
+    )
+
+
+class CalendarService(Protocol):
+    """Calendars of one account. Every id a method takes is one that another gave."""
+
+    async def calendars(self) -> list[Calendar]: ...
+
+    async def events(self, calendar_id: str, window: EventWindow, size: int, page_token: str | None) -> EventPage:
+        """The events of a window, repeating ones one by one."""
+        ...
+
+    async def get(self, calendar_id: str, event_id: str) -> CalendarEvent: ...
+
+    async def create(self, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
+        """The event, and whether it is new: False when one with this key is there already."""
+        ...
+
+    async def update(self, event: CalendarEvent, change: EventChange) -> CalendarEvent:
+        """Change exactly this version; Conflict if the event is another one by now."""
+        ...
+
+    async def delete(self, calendar_id: str, event_id: str) -> None: ...

@@ -1,0 +1,164 @@
+"""Times as a call gives them, made into moments with a zone.
+
+A local time that a clock skips in spring is read with the offset before the change, as RFC 5545 says; one that a clock
+shows twice in autumn is the first of the two.
+"""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TypeVar
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.mail_calendar.calendar.event import DayOrTime, EventSpan, EventWindow
+
+T = TypeVar("T", date, datetime)
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EXAMPLE = "Write it like 2026-12-03T09:30, with +01:00 or Z at the end if it is not in the time zone of the event."
+_DAY_EXAMPLE = "Write it like 2026-12-03."
+_WINDOW = timedelta(days=30)
+_LONGEST_WINDOW = timedelta(days=366 * 5)
+_YEARS = range(1900, 2200)
+"""Outside of them a clock that moves a time by some hours could leave what a calendar can hold."""
+
+
+def load_zone(name: str, field: str | None = "time_zone") -> zoneinfo.ZoneInfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidArguments(
+            f"{name[:60]!r} is not a time zone.", hint="Use a name like Europe/Berlin.", field=field
+        ) from error
+
+
+def to_zone(moment: datetime, zone: zoneinfo.ZoneInfo) -> datetime:
+    """A moment in a zone; one without an offset is what the clocks there show."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+    return aware.astimezone(UTC).astimezone(zone)
+
+
+def midnight(day: date, zone: zoneinfo.ZoneInfo) -> datetime:
+    return to_zone(datetime.combine(day, time.min), zone)
+
+
+def to_utc(given: DayOrTime, zone: zoneinfo.ZoneInfo) -> datetime:
+    """When a day begins, or the moment itself; in UTC, where moments can be compared when clocks change."""
+    return (given if isinstance(given, datetime) else midnight(given, zone)).astimezone(UTC)
+
+
+def read_moment(text: str, zone: zoneinfo.ZoneInfo, field: str) -> datetime:
+    if _DAY.fullmatch(text.strip()):
+        hint = f"For a whole day use {field.removesuffix('_time')}. {_EXAMPLE}"
+        raise InvalidArguments(f"{field} has no time of day.", hint=hint, field=field)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise InvalidArguments(f"{field} is not a date with a time.", hint=_EXAMPLE, field=field) from error
+    return to_zone(_check_year(moment, field), zone)
+
+
+def read_day(text: str, field: str) -> date:
+    if not _DAY.fullmatch(text.strip()):
+        raise InvalidArguments(f"{field} is not a date.", hint=_DAY_EXAMPLE, field=field)
+    try:
+        return _check_year(date.fromisoformat(text.strip()), field)
+    except ValueError as error:
+        raise InvalidArguments(f"{field} is a day that does not exist.", hint=_DAY_EXAMPLE, field=field) from error
+
+
+def read_window(
+    time_min: str | None, time_max: str | None, zone: zoneinfo.ZoneInfo, now: datetime, query: str = ""
+) -> EventWindow:
+    """From now on for thirty days, unless told otherwise. A date alone means the whole of that day."""
+    start = _read_edge(time_min, zone, "time_min", timedelta(0)) if time_min else now.astimezone(UTC)
+    end = _read_edge(time_max, zone, "time_max", timedelta(days=1)) if time_max else start + _WINDOW
+    if end <= start:
+        raise InvalidArguments("time_max is not after time_min.", field="time_max")
+    if end - start > _LONGEST_WINDOW:
+        raise InvalidArguments("That is more than five years.", hint="Ask for a shorter time.", field="time_max")
+    return EventWindow(start, end, query)
+
+
+def read_span(
+    zone: zoneinfo.ZoneInfo,
+    *,
+    start_date_time: str | None,
+    start_date: str | None,
+    end_date_time: str | None,
+    end_date: str | None,
+    before: EventSpan | None = None,
+) -> EventSpan | None:
+    """When an event is; None if its start is not known. `before` is when it was: a new start keeps its length, a new
+    end its start."""
+    if start_date_time and start_date:
+        raise InvalidArguments("Give start_date_time or start_date, not both.", field="start_date")
+    if end_date_time and end_date:
+        raise InvalidArguments("Give end_date_time or end_date, not both.", field="end_date")
+    start: DayOrTime | None = None
+    if start_date_time:
+        start = read_moment(start_date_time, zone, "start_date_time")
+    elif start_date:
+        start = read_day(start_date, "start_date")
+    end: DayOrTime | None = None
+    if end_date_time:
+        end = read_moment(end_date_time, zone, "end_date_time")
+    elif end_date:
+        end = read_day(end_date, "end_date") + timedelta(days=1)
+    if start is None:
+        if before is None or end is None:
+            return None
+        start = before.start
+    return _build_span(start, end, before)
+
+
+def to_zone_of(span: EventSpan, before: EventSpan) -> EventSpan:
+    """The same time in the zone the event had: a series must go on following the clocks there."""
+    if not (isinstance(before.start, datetime) and isinstance(span.start, datetime) and isinstance(span.end, datetime)):
+        return span
+    return EventSpan(span.start.astimezone(before.start.tzinfo), span.end.astimezone(before.start.tzinfo))
+
+
+def add_length(start: DayOrTime, length: timedelta) -> DayOrTime:
+    """A moment so much later on the clock of the world, or a day so many days later."""
+    if isinstance(start, datetime):
+        return (start.astimezone(UTC) + length).astimezone(start.tzinfo)
+    return start + length
+
+
+def _build_span(start: DayOrTime, end: DayOrTime | None, before: EventSpan | None) -> EventSpan:
+    timed = isinstance(start, datetime)
+    if end is None:
+        usual = timedelta(hours=1) if timed else timedelta(days=1)
+        kept = _span_length(before) if before is not None and before.all_day != timed else usual
+        return EventSpan(start, add_length(start, kept))
+    if isinstance(end, datetime) != timed:
+        raise InvalidArguments(
+            "One of start and end has a time of day and the other has none.",
+            hint="Use start_date_time with end_date_time, or start_date with end_date.",
+            field="end_date_time" if isinstance(end, datetime) else "end_date",
+        )
+    if _span_length(EventSpan(start, end)) < timedelta(0) or (not timed and end <= start):
+        field = "end_date_time" if timed else "end_date"
+        raise InvalidArguments("The event would end before it starts.", field=field)
+    return EventSpan(start, end)
+
+
+def _span_length(span: EventSpan) -> timedelta:
+    # Two moments of one zone are subtracted as clocks show them, which is an hour wrong when the clocks change between.
+    if isinstance(span.start, datetime) and isinstance(span.end, datetime):
+        return span.end.astimezone(UTC) - span.start.astimezone(UTC)
+    return timedelta(days=span.end.toordinal() - span.start.toordinal())
+
+
+def _read_edge(text: str, zone: zoneinfo.ZoneInfo, field: str, whole_day: timedelta) -> datetime:
+    whole = _DAY.fullmatch(text.strip()) is not None
+    return to_utc(read_day(text, field) + whole_day if whole else read_moment(text, zone, field), zone)
+
+
+def _check_year(given: T, field: str) -> T:
+    if given.year not in _YEARS:
+        raise InvalidArguments(f"{field} is too far away.", hint="Use a year from 1900 to 2199.", field=field)
+    return given

@@ -1,0 +1,120 @@
+"""Settings of the mail and calendar server, and how its mail servers are reached: timeouts and certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from annabelle.core.errors import Unavailable
+from annabelle.core.home import Home
+from annabelle.core.network_access import describe_certificate_error, make_client_context
+from annabelle.servers.kit import own_settings
+from annabelle.servers.kit.files.config import FilesConfig
+from annabelle.servers.mail_calendar.google_errors import GoogleRetry
+
+SignedIn = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccess:
+    """`seconds` is for everything until a server has let us in: finding its address, the greeting, the sign-in."""
+
+    seconds: float = 25.0
+    authority: str = ""
+
+    def tls_context(self) -> ssl.SSLContext:
+        return make_client_context(self.authority)
+
+    @contextlib.asynccontextmanager
+    async def sign_in_timeout(self, server: str, nothing_done: str = "") -> AsyncGenerator[SignedIn]:
+        """Give up unless the thread inside says in time that it was let in; what it does then takes its own time."""
+        loop = asyncio.get_running_loop()
+        limit: asyncio.Timeout | None = None
+
+        def stop_the_clock() -> None:
+            if limit is not None and not limit.expired():
+                with contextlib.suppress(RuntimeError):  # the call is over already
+                    limit.reschedule(None)
+
+        def let_in() -> None:
+            loop.call_soon_threadsafe(stop_the_clock)
+
+        try:
+            async with asyncio.timeout(self.seconds) as limit:
+                yield let_in
+        except TimeoutError as error:
+            if limit is None or not limit.expired():
+                raise
+            raise self.no_answer_error(server, nothing_done) from error
+
+    def no_answer_error(self, server: str, nothing_done: str = "") -> Unavailable:
+        """What is said of a server that does not answer."""
+        return Unavailable(
+            f"{server} did not answer within {self.seconds:g} seconds{nothing_done}.",
+            hint="Check that the server is up and that no firewall is in the way. If it is only slow: "
+            "annabelle config set MAIL_TIMEOUT_SECONDS SECONDS",
+        )
+
+
+def certificate_refused(server: str, error: ssl.SSLCertVerificationError) -> Unavailable:
+    sentence, hint = describe_certificate_error(server, error)
+    return Unavailable(sentence, hint=hint)
+
+
+MAIL_BASE = "https://gmail.googleapis.com"
+API_BASE = "https://www.googleapis.com"
+TOKEN_ADDRESS = "https://oauth2.googleapis.com/token"  # noqa: S105  an address, not a token
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleApiUrls:
+    """Where Google answers: mail at one host, everything else at another, access at a third."""
+
+    mail: str = MAIL_BASE
+    other: str = API_BASE
+    token: str = TOKEN_ADDRESS
+
+    @classmethod
+    def from_base(cls, url: str) -> GoogleApiUrls:
+        """All of it at one other address, or at Google's own when that is empty."""
+        base = url.rstrip("/")
+        return cls(base, base, f"{base}/token") if base else cls()
+
+    def url_for(self, path: str) -> str:
+        return f"{self.mail if path.startswith(('/gmail/', '/upload/gmail/')) else self.other}{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class MailCalendarConfig:
+    """Where accounts and files are, and how much of a mail is taken in."""
+
+    files: FilesConfig
+    google: GoogleApiUrls = GoogleApiUrls()
+    google_retry: GoogleRetry = field(default_factory=GoogleRetry)
+    server_access: ServerAccess = field(default_factory=ServerAccess)
+    timezone: str = "UTC"
+    attachment_max_bytes: int = 25_000_000
+
+    @property
+    def home(self) -> Home:
+        return self.files.home
+
+    @property
+    def state(self) -> Path:
+        """What is remembered between calls: how far new mail was looked at, and the filters of a plain mailbox."""
+        return self.home.data / "mail"
+
+    @classmethod
+    def from_environment(cls) -> MailCalendarConfig:
+        settings = own_settings()
+        return cls(
+            files=FilesConfig.from_environment(),
+            google=GoogleApiUrls.from_base(settings.google_api_url),
+            server_access=ServerAccess(settings.mail_timeout_seconds, settings.mail_ca_file.strip()),
+            timezone=settings.user_timezone,
+            attachment_max_bytes=settings.mail_attachment_max_bytes,
+        )

@@ -1,0 +1,109 @@
+"""Google's error responses as our errors, and when to retry."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from annabelle.core.errors import (
+    AnnabelleError,
+    Conflict,
+    InvalidArguments,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+    TooManyRequests,
+    Unavailable,
+)
+from annabelle.core.tools import JsonObject
+
+_RATE_REASONS = {"rateLimitExceeded", "userRateLimitExceeded"}
+_SAID_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleRetry:
+    """How often a request is tried, and how long is waited in between."""
+
+    tries: int = 4
+    first: float = 0.5
+    longest: float = 20.0
+
+    async def wait(self, attempt: int, retry_after: str | None) -> bool:
+        """Wait as long as asked, or a little longer each time; False, at once, when that would be too long."""
+        asked = parse_retry_after(retry_after)
+        if asked is not None and asked > self.longest:
+            return False
+        backoff = min(self.first * 2 ** (attempt - 1), self.longest)
+        await asyncio.sleep(asked if asked is not None else backoff * random.uniform(0.75, 1.25))  # noqa: S311
+        return True
+
+
+def parse_retry_after(retry_after: str | None) -> float | None:
+    """A Retry-After header, which is a number of seconds or a date."""
+    if not retry_after:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        at = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+
+
+def is_retryable(status: int, body: JsonObject) -> bool:
+    """Whether another try can help."""
+    return status == 429 or status >= 500 or (status == 403 and bool(read_reasons(body) & _RATE_REASONS))
+
+
+def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> AnnabelleError:
+    """The refusal as a sentence for whoever has to act next."""
+    if status == 429 or (status == 403 and read_reasons(body) & _RATE_REASONS):
+        return TooManyRequests(
+            "Google asks for fewer requests.",
+            hint="Wait a moment and try again.",
+            retry_after=parse_retry_after(retry_after) or 30.0,
+        )
+    if status == 403 and read_reasons(body) & {"insufficientPermissions", "ACCESS_TOKEN_SCOPE_INSUFFICIENT"}:
+        return NotAllowed(
+            "The connected Google account has not allowed this.", hint="Allow it: annabelle connect google"
+        )
+    if status == 403:
+        return NotAllowed(f"Google does not allow this{quote_message(body)}.")
+    if status in (404, 410):
+        return NotFound("Google has nothing with this id.", hint="List first and use an id from there.")
+    if status in (409, 412):
+        return Conflict(f"Google refuses because of what is there already{quote_message(body)}.")
+    if status == 413:
+        return TooLarge("Google refuses this because it is too large.")
+    if status >= 500:
+        return Unavailable("Google has trouble answering.", hint="Try again in a moment.")
+    return InvalidArguments(f"Google does not accept this{quote_message(body)}.")
+
+
+def quote_message(body: JsonObject) -> str:
+    """Google's own words, cut, as the end of a sentence; empty when it said nothing."""
+    error = body.get("error")
+    message = cast("JsonObject", error).get("message") if isinstance(error, dict) else body.get("error_description")
+    words = " ".join(message.split())[:_SAID_CHARS].rstrip(".") if isinstance(message, str) else ""
+    return f": {words}" if words else ""
+
+
+def read_reasons(body: JsonObject) -> set[str]:
+    error = body.get("error")
+    if not isinstance(error, dict):
+        return set()
+    fields = cast("JsonObject", error)
+    found: set[str] = set()
+    for part in ("errors", "details"):
+        entries = fields.get(part)
+        for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
+            reason = cast("JsonObject", entry).get("reason") if isinstance(entry, dict) else None
+            if isinstance(reason, str):
+                found.add(reason)
+    return found

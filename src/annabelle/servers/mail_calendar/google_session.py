@@ -1,0 +1,205 @@
+"""Authenticated requests to Google in the user's name."""
+
+from __future__ import annotations
+
+import asyncio
+import json as jsonlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from annabelle.core.connections import GoogleAccount
+from annabelle.core.errors import OutcomeUnknown, TooLarge, Unavailable
+from annabelle.core.tools import JsonObject
+from annabelle.servers.kit import deferred_module
+from annabelle.servers.mail_calendar.config import GoogleApiUrls
+from annabelle.servers.mail_calendar.google_errors import GoogleRetry, is_retryable, quote_message, to_error
+
+if TYPE_CHECKING:
+    import httpx2
+else:
+    httpx2 = deferred_module("httpx2")
+
+
+SIGN_IN_GONE = "Google no longer accepts the sign-in."
+SIGN_IN_AGAIN = "Run: annabelle connect google"
+SECONDS = 30.0
+_EARLY = 60.0
+"""Access is renewed this long before it ends, so that it does not end on the way."""
+_MAX_ANSWER_BYTES = 64_000_000
+_REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _AccessToken:
+    token: str
+    ends: float
+
+    @property
+    def header(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+
+class GoogleSession:
+    """Authenticated requests to Google; refreshes access, retries what may be retried."""
+
+    def __init__(self, account: GoogleAccount, addresses: GoogleApiUrls, patience: GoogleRetry | None = None) -> None:
+        self.email = account.email
+        self.rejected = False
+        """Whether Google has said that the sign-in counts no more; readiness tells it."""
+        self._account, self._addresses = account, addresses
+        self._retry = patience or GoogleRetry()
+        self._client: httpx2.AsyncClient | None = None
+        self._access: _AccessToken | None = None
+        self._renewing = asyncio.Lock()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, object] | None = None,
+        json: object | None = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool | None = None,
+    ) -> JsonObject:
+        """The answer's JSON, {} when it has none. `repeatable` says of a POST or PATCH that a second time changes
+        nothing; without it one that may have happened is never sent again."""
+        again = method in _REPEATABLE if repeatable is None else repeatable
+        renewed = False
+        attempt = 0
+        while True:
+            attempt += 1
+            access = await self._get_access()
+            request = self._http().build_request(
+                method,
+                self._addresses.url_for(path),
+                params=_encode_params(params),
+                json=json,
+                content=content,
+                headers={**(headers or {}), **access.header},
+            )
+            try:
+                status, told, body = await self._answer(request)
+            except (httpx2.HTTPError, TimeoutError) as error:
+                if not again and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                    raise _unknown_outcome(method) from error
+                if attempt >= self._retry.tries:
+                    raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
+                await self._retry.wait(attempt, None)
+                continue
+            if status < 300:
+                return body
+            if status == 401 and not renewed:
+                renewed = True
+                attempt -= 1
+                self._forget(access)
+                continue
+            if status == 401:
+                raise self._sign_in_gone()
+            if not is_retryable(status, body):
+                raise to_error(status, body)
+            if not again and status not in (403, 429):
+                raise _unknown_outcome(method)
+            if attempt >= self._retry.tries or not await self._retry.wait(attempt, told.get("retry-after")):
+                raise to_error(status, body, told.get("retry-after"))
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _answer(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], JsonObject]:
+        async with asyncio.timeout(SECONDS * 4):
+            response = await self._http().send(request, stream=True)
+            try:
+                data = bytearray()
+                async for chunk in response.aiter_bytes():
+                    data += chunk
+                    if len(data) > _MAX_ANSWER_BYTES:
+                        raise TooLarge("Google's answer is too large to be read.", hint="Ask for less.")
+            finally:
+                await response.aclose()
+        return response.status_code, response.headers, _parse_object(bytes(data))
+
+    async def _get_access(self) -> _AccessToken:
+        """Access that still holds. Calls that come at the same time share one renewal."""
+        held = self._access
+        if held is not None and held.ends > time.monotonic() + _EARLY:
+            return held
+        async with self._renewing:
+            held = self._access
+            if held is None or held.ends <= time.monotonic() + _EARLY:
+                held = self._access = await self._renew()
+            return held
+
+    def _forget(self, access: _AccessToken) -> None:
+        """Drop access that was refused, unless another call has brought a newer one already."""
+        if self._access is access:
+            self._access = None
+
+    async def _renew(self) -> _AccessToken:
+        form = {
+            "grant_type": "refresh_token",
+            "client_id": self._account.client_id,
+            "client_secret": self._account.client_secret.get_secret_value(),
+            "refresh_token": self._account.refresh_token.get_secret_value(),
+        }
+        attempt = 0
+        while True:
+            attempt += 1
+            asked = time.monotonic()
+            try:
+                request = self._http().build_request("POST", self._addresses.token, data=form)
+                status, headers, body = await self._answer(request)
+            except (httpx2.HTTPError, TimeoutError) as error:
+                if attempt >= self._retry.tries:
+                    raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
+                await self._retry.wait(attempt, None)
+                continue
+            token, lasts = body.get("access_token"), body.get("expires_in")
+            if status == 200 and isinstance(token, str):
+                self.rejected = False
+                return _AccessToken(token, asked + (float(lasts) if isinstance(lasts, int | float) else 3600.0))
+            if body.get("error") in ("invalid_grant", "invalid_client", "unauthorized_client") or status in (400, 401):
+                raise self._sign_in_gone()
+            if attempt >= self._retry.tries or not await self._retry.wait(attempt, headers.get("retry-after")):
+                raise Unavailable(
+                    f"Google does not give access at the moment{quote_message(body)}.", hint="Try again in a moment."
+                )
+
+    def _sign_in_gone(self) -> Unavailable:
+        self.rejected = True
+        self._access = None
+        return Unavailable(SIGN_IN_GONE, hint=SIGN_IN_AGAIN)
+
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(timeout=SECONDS, follow_redirects=False, trust_env=False)
+        return self._client
+
+
+def _unknown_outcome(method: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"The connection to Google broke during a {method}; it may or may not have been done.",
+        hint="Look before you try again.",
+    )
+
+
+def _encode_params(params: Mapping[str, object] | None) -> list[tuple[str, str | int | float | None]]:
+    """As Google reads a query: true and false in lower case, a list as the same name again and again."""
+    pairs: list[tuple[str, str | int | float | None]] = []
+    for name, value in (params or {}).items():
+        values = cast("list[object]", value) if isinstance(value, list | tuple) else [value]
+        pairs += [(name, str(one).lower() if isinstance(one, bool) else str(one)) for one in values if one is not None]
+    return pairs
+
+
+def _parse_object(data: bytes) -> JsonObject:
+    try:
+        parsed: object = jsonlib.loads(data) if data else {}
+    except ValueError:
+        return {}
+    return cast("JsonObject", parsed) if isinstance(parsed, dict) else {}

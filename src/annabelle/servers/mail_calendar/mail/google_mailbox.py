@@ -1,0 +1,390 @@
+"""A Gmail mailbox over Google's API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from email.message import EmailMessage
+from typing import TypeVar
+from urllib.parse import quote
+
+from annabelle.core.errors import Conflict, NotAllowed, NotFound, OutcomeUnknown, TooLarge
+from annabelle.core.tools import JsonObject
+from annabelle.servers.kit import StopSign, in_thread
+from annabelle.servers.mail_calendar.google_session import GoogleSession
+from annabelle.servers.mail_calendar.mail import google_messages as wire
+from annabelle.servers.mail_calendar.mail.mailbox import (
+    ArrivedMails,
+    AttachmentContent,
+    FilterAction,
+    FilterCriteria,
+    FoundMails,
+    MailDraft,
+    MailFilter,
+    MailLabel,
+    MailMessage,
+    MessageSummary,
+    SendOutcome,
+)
+from annabelle.servers.mail_calendar.mail.message_parser import extract_body, file_name, is_file
+from annabelle.servers.mail_calendar.mail.outgoing_mail import keep_thread
+
+_LABELS = "/gmail/v1/users/me/labels"
+_SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARRED", "IMPORTANT"})
+
+
+class GoogleLabels:
+    """The labels of one account, asked for when they are needed."""
+
+    def __init__(self, session: GoogleSession) -> None:
+        self._session = session
+
+    async def load_all(self) -> list[MailLabel]:
+        page = await self._session.request("GET", _LABELS)
+        return [
+            MailLabel(
+                wire.get_text(one, "id"),
+                wire.get_text(one, "name"),
+                "user" if wire.get_text(one, "type") == "user" else "system",
+            )
+            for one in wire.get_objects(page, "labels")
+        ]
+
+    async def create(self, name: str) -> MailLabel:
+        shown = {"labelListVisibility": "labelShow", "messageListVisibility": "show"}
+        try:
+            made = await self._session.request("POST", _LABELS, json={"name": name, **shown})
+        except Conflict as error:
+            raise Conflict(f"There is a label {name} already.", field="name") from error
+        return MailLabel(wire.get_text(made, "id"), wire.get_text(made, "name"), "user")
+
+    async def delete(self, label_id: str) -> MailLabel:
+        label = await self._find(label_id)
+        if label.kind == "system":
+            raise NotAllowed(f"{label.name} belongs to the mailbox and can not be deleted.", field="label_id")
+        await self._session.request("DELETE", f"{_LABELS}/{quote(label.id, safe='')}")
+        return label
+
+    async def resolve_ids(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Ids for labels that were named by id or by name; nothing is asked where they are ids for sure."""
+        if all(label.startswith("Label_") or label in _SYSTEM for label in labels):
+            return labels
+        return tuple([(await self._find(label)).id for label in labels])
+
+    async def _find(self, label: str) -> MailLabel:
+        known = await self.load_all()
+        same = [one for one in known if one.id == label] or [one for one in known if one.name.lower() == label.lower()]
+        if not same:
+            raise NotFound(
+                f"There is no label {label[:100]!r}.", hint="list_labels shows them, create_label makes one."
+            )
+        return same[0]
+
+
+_ME = "/gmail/v1/users/me"
+_MAX_PAGES = 10
+
+Lines = Callable[[Iterable[str]], Awaitable[list[MessageSummary]]]
+
+
+async def list_arrivals(session: GoogleSession, lines: Lines, cursor: str | None, count: int) -> ArrivedMails:
+    """Mails behind the cursor, oldest first; those of a day without one, or when Google has forgotten that far back."""
+    if cursor is not None and cursor.isdecimal():
+        try:
+            ids, behind, more = await _read_history(session, cursor, count)
+        except NotFound:
+            return await _list_last_day(session, lines, count)
+        return ArrivedMails(_filter_in_inbox(await lines(ids)), behind, more)
+    return await _list_last_day(session, lines, count)
+
+
+async def _read_history(session: GoogleSession, cursor: str, count: int) -> tuple[list[str], str, bool]:
+    """Ids in the order they came. When there are too many, the cursor stays behind the last one that is shown."""
+    ids: list[str] = []
+    behind, page_token = cursor, None
+    for _ in range(_MAX_PAGES):
+        params = {
+            "startHistoryId": cursor,
+            "historyTypes": "messageAdded",
+            "labelId": "INBOX",
+            "maxResults": 100,
+            "pageToken": page_token,
+        }
+        page = await session.request("GET", f"{_ME}/history", params=params)
+        for record in wire.get_objects(page, "history"):
+            added = [
+                wire.get_text(wire.get_object(one, "message"), "id")
+                for one in wire.get_objects(record, "messagesAdded")
+            ]
+            new = [one for one in added if one and one not in ids]
+            if ids and len(ids) + len(new) > count:
+                return ids, behind, True
+            ids += new
+            behind = wire.get_text(record, "id") or behind
+        page_token = wire.get_text(page, "nextPageToken") or None
+        if page_token is None:
+            return ids, wire.get_text(page, "historyId") or behind, False
+    return ids, behind, True
+
+
+async def _list_last_day(session: GoogleSession, lines: Lines, count: int) -> ArrivedMails:
+    # The cursor is taken first: what arrives in between is then seen twice rather than never.
+    cursor = wire.get_text(await session.request("GET", f"{_ME}/profile"), "historyId")
+    params = {"q": "newer_than:1d", "labelIds": ["INBOX"], "maxResults": count}
+    page = await session.request("GET", f"{_ME}/messages", params=params)
+    found = await lines(wire.get_text(one, "id") for one in wire.get_objects(page, "messages"))
+    return ArrivedMails(found[::-1], cursor, bool(wire.get_text(page, "nextPageToken")))
+
+
+def _filter_in_inbox(found: list[MessageSummary]) -> list[MessageSummary]:
+    return [line for line in found if "INBOX" in line.labels]
+
+
+T = TypeVar("T")
+
+_AT_ONCE = 8
+
+
+async def gather_limited(ask: Callable[[str], Awaitable[T]], ids: Iterable[str]) -> list[T]:
+    """All answers in order, a few asked for at a time: Google counts requests."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def ask_when_free(item: str) -> T:
+        async with gate:
+            return await ask(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ask_when_free(item)) for item in ids]
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from several
+    return [task.result() for task in tasks]
+
+
+ME = "/gmail/v1/users/me"
+_PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
+LINE = f"id,threadId,labelIds,snippet,internalDate,payload({_PARTS},parts({_PARTS},parts({_PARTS},parts({_PARTS}))))"
+"""All of a mail but what is in it."""
+_INLINE_BYTES = 3_000_000
+"""A larger mail is uploaded, as Google wants it."""
+
+
+class GoogleMailbox:
+    """The mail of the connected Google account."""
+
+    def __init__(self, session: GoogleSession) -> None:
+        self._session = session
+        self._labels = GoogleLabels(session)
+
+    @property
+    def address(self) -> str:
+        return self._session.email
+
+    @property
+    def rejected(self) -> bool:
+        return self._session.rejected
+
+    @property
+    def filters_note(self) -> str | None:
+        return None
+
+    async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> FoundMails:
+        params = {
+            "q": query or None,
+            "labelIds": list(await self._labels.resolve_ids(labels)),
+            "maxResults": count,
+            "pageToken": page_token or None,
+        }
+        page = await self._session.request("GET", f"{ME}/messages", params=params)
+        lines = await self.load_summaries(wire.get_text(one, "id") for one in wire.get_objects(page, "messages"))
+        return FoundMails(lines, wire.get_text(page, "nextPageToken") or None)
+
+    async def load_summaries(self, ids: Iterable[str]) -> list[MessageSummary]:
+        """Lines for mails, in this order; one that vanished meanwhile is left out."""
+        found = await gather_limited(self._load_summary, ids)
+        return [line for line in found if line is not None]
+
+    async def read(self, message_id: str) -> MailMessage:
+        message = await self._session.request("GET", _path_of("messages", message_id), params={"format": "full"})
+
+        def parse_message(stop: StopSign) -> MailMessage:  # a mail may be long, and others are waiting
+            content = extract_body(wire.parse_part(wire.get_object(message, "payload")))
+            return MailMessage(wire.parse_summary(message), wire.parse_headers(message), content)
+
+        return await in_thread(parse_message)
+
+    async def list_arrivals(self, cursor: str | None, count: int) -> ArrivedMails:
+        return await list_arrivals(self._session, self.load_summaries, cursor, count)
+
+    async def attachment(self, message_id: str, attachment_id: str, max_bytes: int) -> AttachmentContent:
+        message = await self._session.request("GET", _path_of("messages", message_id), params={"format": "full"})
+        payload = wire.get_object(message, "payload")
+        parts = {part.id: part for part in wire.parse_part(payload).walk() if is_file(part)}
+        if attachment_id not in parts:
+            raise NotFound(
+                "The mail has no such attachment.", hint="list_attachments shows them.", field="attachment_id"
+            )
+        part = parts[attachment_id]
+        if part.size > max_bytes:
+            raise TooLarge(
+                f"The attachment has {part.size} bytes; at most {max_bytes} are fetched.",
+                hint="MAIL_ATTACHMENT_MAX_BYTES sets the limit.",
+            )
+        data = part.data
+        if data is None:
+            key = wire.attachment_key(payload, attachment_id)
+            if not key:
+                raise NotAllowed("Google does not give this part of the mail on its own.", field="attachment_id")
+            path = f"{_path_of('messages', message_id)}/attachments/{quote(key, safe='')}"
+            data = wire.decode_base64(wire.get_text(await self._session.request("GET", path), "data"))
+        return AttachmentContent(file_name(part), part.content_type, data)
+
+    async def send(self, mail: EmailMessage, thread_id: str | None) -> SendOutcome:
+        message_id = str(mail["MailMessage-ID"])
+        before = await self._find_sent(message_id)
+        if before is not None:
+            return before
+        try:
+            sent = await self._submit("POST", "messages/send", mail, _thread_fields(thread_id))
+        except OutcomeUnknown:
+            found = await self._find_sent(message_id)
+            if found is None:
+                raise
+            return SendOutcome(found.id, found.thread_id)
+        return SendOutcome(wire.get_text(sent, "id"), wire.get_text(sent, "threadId"))
+
+    async def trash(self, message_id: str) -> str:
+        await self._session.request("POST", f"{_path_of('messages', message_id)}/trash", repeatable=True)
+        return message_id
+
+    async def relabel(self, message_id: str, add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, list[str]]:
+        change = {
+            "addLabelIds": list(await self._labels.resolve_ids(add)),
+            "removeLabelIds": list(await self._labels.resolve_ids(remove)),
+        }
+        path = f"{_path_of('messages', message_id)}/modify"
+        return message_id, list(
+            wire.get_strings(await self._session.request("POST", path, json=change, repeatable=True), "labelIds")
+        )
+
+    async def drafts(self, count: int) -> list[MailDraft]:
+        page = await self._session.request("GET", f"{ME}/drafts", params={"maxResults": count})
+        found = await gather_limited(
+            self._load_draft, [wire.get_text(one, "id") for one in wire.get_objects(page, "drafts")]
+        )
+        return [wire.parse_draft(draft) for draft in found if draft]
+
+    async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> MailDraft:
+        made = await self._submit("POST", "drafts", mail, {"message": _thread_fields(thread_id)})
+        return await self._reload_draft(made)
+
+    async def replace_draft(self, draft_id: str, mail: EmailMessage) -> MailDraft:
+        former = await self._session.request("GET", _path_of("drafts", draft_id), params={"format": "metadata"})
+        message = wire.get_object(former, "message")
+        keep_thread(mail, wire.parse_headers(message))
+        thread = wire.get_text(message, "threadId") if mail["In-Reply-To"] else None
+        path = f"drafts/{quote(draft_id, safe='')}"
+        return await self._reload_draft(await self._submit("PUT", path, mail, {"message": _thread_fields(thread)}))
+
+    async def send_draft(self, draft_id: str) -> SendOutcome:
+        try:
+            sent = await self._session.request("POST", f"{ME}/drafts/send", json={"id": draft_id})
+        except OutcomeUnknown:
+            if await self._load_draft(draft_id):
+                raise
+            return SendOutcome(None)  # Google takes a draft away when, and only when, it was sent or deleted
+        return SendOutcome(wire.get_text(sent, "id"), wire.get_text(sent, "threadId"))
+
+    async def delete_draft(self, draft_id: str) -> None:
+        await self._session.request("DELETE", _path_of("drafts", draft_id))
+
+    async def labels(self) -> list[MailLabel]:
+        return await self._labels.load_all()
+
+    async def create_label(self, name: str) -> MailLabel:
+        return await self._labels.create(name)
+
+    async def delete_label(self, label_id: str) -> MailLabel:
+        return await self._labels.delete(label_id)
+
+    async def filters(self) -> list[MailFilter]:
+        page = await self._session.request("GET", f"{ME}/settings/filters")
+        return [wire.parse_filter(one) for one in wire.get_objects(page, "filter")]
+
+    async def filter(self, filter_id: str) -> MailFilter:
+        return wire.parse_filter(await self._session.request("GET", _path_of("settings/filters", filter_id)))
+
+    async def create_filter(self, criteria: FilterCriteria, action: FilterAction) -> MailFilter:
+        known = FilterAction(
+            await self._labels.resolve_ids(action.add_label_ids),
+            await self._labels.resolve_ids(action.remove_label_ids),
+            action.forward,
+        )
+        asked = wire.format_filter(criteria, known)
+        return wire.parse_filter(await self._session.request("POST", f"{ME}/settings/filters", json=asked))
+
+    async def delete_filter(self, filter_id: str) -> None:
+        await self._session.request("DELETE", _path_of("settings/filters", filter_id))
+
+    async def close(self) -> None:
+        """Nothing is held here; the session belongs to the account."""
+
+    async def _load_summary(self, message_id: str) -> MessageSummary | None:
+        try:
+            params = {"format": "full", "fields": LINE}
+            return wire.parse_summary(
+                await self._session.request("GET", _path_of("messages", message_id), params=params)
+            )
+        except NotFound:
+            return None
+
+    async def _load_draft(self, draft_id: str) -> JsonObject:
+        try:
+            return await self._session.request("GET", _path_of("drafts", draft_id), params={"format": "full"})
+        except NotFound:
+            return {}
+
+    async def _reload_draft(self, answer: JsonObject) -> MailDraft:
+        """A draft as it is now; Google's answer to a change has only its ids."""
+        return wire.parse_draft(await self._load_draft(wire.get_text(answer, "id")) or answer)
+
+    async def _find_sent(self, message_id: str) -> SendOutcome | None:
+        params = {"q": f"in:sent rfc822msgid:{message_id.strip('<>')}", "maxResults": 1}
+        page = await self._session.request("GET", f"{ME}/messages", params=params)
+        for one in wire.get_objects(page, "messages"):
+            return SendOutcome(wire.get_text(one, "id"), wire.get_text(one, "threadId"), already=True)
+        return None
+
+    async def _submit(self, method: str, path: str, mail: EmailMessage, around: JsonObject) -> JsonObject:
+        """Hand a mail over, with what goes around it; inside of JSON, or as an upload when it is large."""
+        data = mail.as_bytes()
+        if len(data) <= _INLINE_BYTES:
+            raw = {"raw": wire.encode_base64(data)}
+            body = (
+                {"message": {**wire.get_object(around, "message"), **raw}} if "message" in around else {**around, **raw}
+            )
+            return await self._session.request(method, f"{ME}/{path}", json=body)
+        edge = secrets.token_hex(16)
+        pieces = [
+            f"--{edge}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(around)}\r\n".encode(),
+            f"--{edge}\r\nContent-Type: message/rfc822\r\n\r\n".encode(),
+            data,
+            f"\r\n--{edge}--\r\n".encode(),
+        ]
+        return await self._session.request(
+            method,
+            f"/upload{ME}/{path}",
+            params={"uploadType": "multipart"},
+            content=b"".join(pieces),
+            headers={"Content-Type": f"multipart/related; boundary={edge}"},
+        )
+
+
+def _path_of(kind: str, one: str) -> str:
+    return f"{ME}/{kind}/{quote(one, safe='')}"
+
+
+def _thread_fields(thread_id: str | None) -> JsonObject:
+    return {"threadId": thread_id} if thread_id else {}

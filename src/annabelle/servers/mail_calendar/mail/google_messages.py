@@ -1,0 +1,173 @@
+"""Converts Gmail API messages, drafts and filters to our models."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+from datetime import UTC, datetime
+from typing import cast
+
+from annabelle.core.tools import JsonObject
+from annabelle.servers.mail_calendar.mail.headers import decode_header_text, read_headers
+from annabelle.servers.mail_calendar.mail.mailbox import (
+    FilterAction,
+    FilterCriteria,
+    MailDraft,
+    MailFilter,
+    MailHeaders,
+    MessageSummary,
+)
+from annabelle.servers.mail_calendar.mail.message_parser import MailPart, is_file
+
+_MAX_DEPTH = 30
+
+
+def get_text(found: JsonObject, name: str) -> str:
+    value = found.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def get_object(found: JsonObject, name: str) -> JsonObject:
+    value = found.get(name)
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def get_objects(found: JsonObject, name: str) -> list[JsonObject]:
+    value = found.get(name)
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
+
+
+def get_strings(found: JsonObject, name: str) -> tuple[str, ...]:
+    value = found.get(name)
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(item for item in items if isinstance(item, str))
+
+
+def parse_headers(message: JsonObject) -> MailHeaders:
+    """The first of each name counts, as it does for every other reader."""
+    given: dict[str, str] = {}
+    for header in get_objects(get_object(message, "payload"), "headers"):
+        given.setdefault(get_text(header, "name").lower(), get_text(header, "value"))
+    return read_headers(lambda name: given.get(name.lower(), ""))
+
+
+def parse_summary(message: JsonObject) -> MessageSummary:
+    headers = parse_headers(message)
+    return MessageSummary(
+        id=get_text(message, "id"),
+        thread_id=get_text(message, "threadId"),
+        sender=headers.sender,
+        to=headers.to,
+        subject=headers.subject,
+        date=headers.date or _parse_time(get_text(message, "internalDate")),
+        snippet=decode_header_text(html.unescape(get_text(message, "snippet"))),
+        labels=get_strings(message, "labelIds"),
+        has_attachments=any(is_file(part) for part in parse_part(get_object(message, "payload")).walk()),
+        cc=headers.cc,
+        reply_to=headers.reply_to,
+    )
+
+
+def parse_part(payload: JsonObject, depth: int = 0) -> MailPart:
+    """A part of a mail. Its place among the others is its id: Google's own ids of attachments change every time."""
+    body = get_object(payload, "body")
+    headers = {get_text(one, "name").lower(): get_text(one, "value") for one in get_objects(payload, "headers")}
+    content_type = headers.get("content-type", "")
+    size = body.get("size")
+    children = get_objects(payload, "parts") if depth < _MAX_DEPTH else []
+    data = decode_base64(get_text(body, "data")) if get_text(body, "data") else None
+    return MailPart(
+        id=get_text(payload, "partId") or "0",
+        content_type=(get_text(payload, "mimeType") or "text/plain").lower(),
+        charset=_get_parameter(content_type, "charset") or "utf-8",
+        name=decode_header_text(get_text(payload, "filename")),
+        attached=headers.get("content-disposition", "").lower().startswith("attachment"),
+        size=size if isinstance(size, int) else len(data or b""),
+        data=data,
+        children=tuple(parse_part(child, depth + 1) for child in children),
+    )
+
+
+def attachment_key(payload: JsonObject, part_id: str) -> str:
+    """What Google calls the content of a part this time; empty when the content is in the part itself."""
+    if (get_text(payload, "partId") or "0") == part_id:
+        return get_text(get_object(payload, "body"), "attachmentId")
+    return next((key for key in (attachment_key(one, part_id) for one in get_objects(payload, "parts")) if key), "")
+
+
+def parse_draft(draft: JsonObject) -> MailDraft:
+    message = get_object(draft, "message")
+    line = parse_summary(message)
+    return MailDraft(get_text(draft, "id"), line.id or None, line.to, line.subject, line.snippet, line.date)
+
+
+def parse_filter(found: JsonObject) -> MailFilter:
+    criteria, action = get_object(found, "criteria"), get_object(found, "action")
+    size, has_file = criteria.get("size"), criteria.get("hasAttachment")
+    comparison = get_text(criteria, "sizeComparison")
+    return MailFilter(
+        id=get_text(found, "id"),
+        criteria=FilterCriteria(
+            sender=get_text(criteria, "from") or None,
+            to=get_text(criteria, "to") or None,
+            subject=get_text(criteria, "subject") or None,
+            query=get_text(criteria, "query") or None,
+            has_attachment=has_file if isinstance(has_file, bool) else None,
+            size=size if isinstance(size, int) else None,
+            size_comparison="larger" if comparison == "larger" else "smaller" if comparison == "smaller" else None,
+        ),
+        action=FilterAction(
+            get_strings(action, "addLabelIds"),
+            get_strings(action, "removeLabelIds"),
+            get_text(action, "forward") or None,
+        ),
+    )
+
+
+def format_filter(criteria: FilterCriteria, action: FilterAction) -> JsonObject:
+    asked: JsonObject = {
+        "from": criteria.sender,
+        "to": criteria.to,
+        "subject": criteria.subject,
+        "query": criteria.query,
+        "hasAttachment": criteria.has_attachment,
+        "size": criteria.size,
+        "sizeComparison": criteria.size_comparison or ("larger" if criteria.size is not None else None),
+    }
+    done: JsonObject = {
+        "addLabelIds": list(action.add_label_ids) or None,
+        "removeLabelIds": list(action.remove_label_ids) or None,
+        "forward": action.forward,
+    }
+    return {
+        "criteria": {name: value for name, value in asked.items() if value is not None},
+        "action": {name: value for name, value in done.items() if value is not None},
+    }
+
+
+def encode_base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode()
+
+
+def decode_base64(data: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(data + "=" * (-len(data) % 4))
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _parse_time(milliseconds: str) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(int(milliseconds) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _get_parameter(header: str, name: str) -> str:
+    for part in header.split(";")[1:]:
+        key, _, value = part.partition("=")
+        if key.strip().lower() == name:
+            return value.strip().strip('"')
+    return ""

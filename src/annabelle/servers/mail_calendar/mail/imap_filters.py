@@ -1,0 +1,215 @@
+"""Filters for IMAP mailboxes, kept in a file and applied when new mail is read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from annabelle.core.errors import NotAllowed, NotFound, StorageTrouble, TooLarge
+from annabelle.core.home import write_atomically
+from annabelle.core.ids import new_id
+from annabelle.servers.kit import StopSign, deferred_module
+from annabelle.servers.mail_calendar.mail.imap_folders import INBOX, ImapFolder, ImapFolders
+from annabelle.servers.mail_calendar.mail.imap_messages import (
+    ImapMessageId,
+    apply_label_change,
+    get_validity,
+    has_attachment,
+    plan_label_change,
+)
+from annabelle.servers.mail_calendar.mail.mailbox import FilterAction, FilterCriteria, MailFilter
+from annabelle.servers.mail_calendar.mail.search_query import Criteria, SearchText, parse_query
+
+if TYPE_CHECKING:
+    from annabelle.servers.mail_calendar.mail import imap_client
+    from annabelle.servers.mail_calendar.mail.imap_client import ImapClient
+else:
+    imap_client = deferred_module("annabelle.servers.mail_calendar.mail.imap_client")
+
+
+_log = logging.getLogger(__name__)
+MAX_FILTERS = 200
+_AT_ONCE = 500
+"""So many new mails are sorted at once; the rest the next time."""
+
+
+class StoredFilter(BaseModel):
+    """A filter as it is in the file."""
+
+    id: str
+    sender: str | None = None
+    to: str | None = None
+    subject: str | None = None
+    query: str | None = None
+    has_attachment: bool | None = None
+    size: int | None = None
+    size_comparison: Literal["larger", "smaller"] | None = None
+    add: list[str] = Field(default_factory=list[str])
+    remove: list[str] = Field(default_factory=list[str])
+
+    def to_filter(self) -> MailFilter:
+        criteria = FilterCriteria(
+            self.sender, self.to, self.subject, self.query, self.has_attachment, self.size, self.size_comparison
+        )
+        return MailFilter(self.id, criteria, FilterAction(tuple(self.add), tuple(self.remove)))
+
+
+class StoredAccountFilters(BaseModel):
+    """The filters of one mailbox, and up to where its inbox was sorted."""
+
+    filters: list[StoredFilter] = Field(default_factory=list[StoredFilter])
+    validity: int = 0
+    next_uid: int = 0
+
+
+class _FilterFile(BaseModel):
+    accounts: dict[str, StoredAccountFilters] = Field(default_factory=dict[str, StoredAccountFilters])
+
+
+class ImapFilterStore:
+    """The filters of one mailbox, in a file that keeps those of all."""
+
+    def __init__(self, file: Path, address: str) -> None:
+        self._file, self._address = file, address
+        self._changing = asyncio.Lock()
+
+    def read(self) -> StoredAccountFilters:
+        return self._load().accounts.get(self._address) or StoredAccountFilters()
+
+    async def change(self, edit: Callable[[StoredAccountFilters], None]) -> None:
+        async with self._changing:
+            whole = self._load()
+            account = whole.accounts.setdefault(self._address, StoredAccountFilters())
+            edit(account)
+            try:
+                write_atomically(self._file, whole.model_dump_json(indent=2))
+            except OSError as error:
+                raise StorageTrouble("The filters can not be kept: the disk refuses them.") from error
+
+    async def add(self, criteria: FilterCriteria, action: FilterAction, validity: int, next_uid: int) -> MailFilter:
+        """Keep a filter for mail that comes from now on."""
+        if action.forward:
+            raise NotAllowed(
+                "Forwarding by a filter needs a Google account; in this mailbox filters only set labels.",
+                hint="Leave out forward.",
+            )
+        made = StoredFilter(
+            id=new_id("fl"),
+            sender=criteria.sender,
+            to=criteria.to,
+            subject=criteria.subject,
+            query=criteria.query,
+            has_attachment=criteria.has_attachment,
+            size=criteria.size,
+            size_comparison=criteria.size_comparison,
+            add=list(action.add_label_ids),
+            remove=list(action.remove_label_ids),
+        )
+        build_criteria(made)  # a query that can not be asked is refused now, not when mail comes
+
+        def append_filter(account: StoredAccountFilters) -> None:
+            if len(account.filters) >= MAX_FILTERS:
+                raise TooLarge(f"There are {MAX_FILTERS} filters already.", hint="Delete one with delete_filter.")
+            if not account.filters:
+                account.validity, account.next_uid = validity, next_uid
+            account.filters.append(made)
+
+        await self.change(append_filter)
+        return made.to_filter()
+
+    async def remove(self, filter_id: str) -> None:
+        def remove_filter(account: StoredAccountFilters) -> None:
+            kept = [one for one in account.filters if one.id != filter_id]
+            if len(kept) == len(account.filters):
+                raise NotFound("There is no filter with this id.", hint="list_filters shows them.", field="filter_id")
+            account.filters = kept
+
+        await self.change(remove_filter)
+
+    def _load(self) -> _FilterFile:
+        try:
+            return _FilterFile.model_validate_json(self._file.read_bytes())
+        except FileNotFoundError:
+            return _FilterFile()
+        except (OSError, ValidationError) as error:
+            raise StorageTrouble(
+                "The file of the mail filters can not be read.", hint="Mend or remove data/mail/filters.json."
+            ) from error
+
+
+def build_criteria(kept: StoredFilter) -> tuple[Criteria, bool | None]:
+    """The search that finds what a filter means, and whether a file is asked for."""
+    criteria: Criteria = []
+    if kept.sender:
+        criteria += ["FROM", SearchText(kept.sender)]
+    if kept.to:
+        criteria += ["OR", "TO", SearchText(kept.to), "CC", SearchText(kept.to)]
+    if kept.subject:
+        criteria += ["SUBJECT", SearchText(kept.subject)]
+    if kept.size is not None:
+        criteria += ["SMALLER" if kept.size_comparison == "smaller" else "LARGER", kept.size]
+    attachment = kept.has_attachment
+    if kept.query:
+        query = parse_query(kept.query)
+        criteria += query.criteria
+        attachment = query.attachment if query.attachment is not None else attachment
+    return criteria or ["ALL"], attachment
+
+
+def apply_to_new_mail(client: ImapClient, stop: StopSign, kept: StoredAccountFilters) -> tuple[int, int]:
+    """Apply the filters to what came into the inbox since; up to where it is sorted now."""
+    status = client.folder_status("INBOX", ["UIDVALIDITY", "UIDNEXT"])
+    validity, ahead = status.get(b"UIDVALIDITY", 0), status.get(b"UIDNEXT", 1)
+    start = kept.next_uid if kept.validity == validity else ahead
+    if start >= ahead:
+        return validity, ahead
+    validity = get_validity(client.select_folder("INBOX"))
+    new = sorted(uid for uid in client.search([b"UID", f"{start}:*".encode()]) if uid >= start)[:_AT_ONCE]
+    if not new:
+        return validity, ahead
+    folders = ImapFolders.load(client)
+    here = folders.special(INBOX) or ImapFolder("INBOX", INBOX, special=True)
+    for uid, (add, remove) in _match_filters(client, kept, new).items():
+        stop.check()
+        known = [tuple(label for label in labels if _label_exists(folders, label)) for labels in (add, remove)]
+        client.select_folder("INBOX")
+        apply_label_change(
+            client, ImapMessageId("INBOX", validity, uid), plan_label_change(client, folders, here, known[0], known[1])
+        )
+    return validity, new[-1] + 1
+
+
+def _match_filters(
+    client: ImapClient, kept: StoredAccountFilters, new: list[int]
+) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What all filters together want of each mail. A label that one adds and another removes is added."""
+    wanted: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+    for one in kept.filters:
+        criteria, attachment = build_criteria(one)
+        words = imap_client.encode_search([*criteria, "UID", f"{new[0]}:{new[-1]}"])
+        found = client.search(words, None if all(word.isascii() for word in words) else "UTF-8")
+        if attachment is not None and found:
+            outlines = client.fetch(found, ["BODYSTRUCTURE"])
+            found = [uid for uid in found if has_attachment(outlines.get(uid, {}).get(b"BODYSTRUCTURE")) is attachment]
+        for uid in set(found) & set(new):
+            add, remove = wanted.get(uid, ((), ()))
+            wanted[uid] = ((*add, *one.add), (*remove, *one.remove))
+    return {uid: (add, _subtract(remove, add)) for uid, (add, remove) in wanted.items()}
+
+
+def _subtract(labels: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    taken = {label.lower() for label in others}
+    return tuple(label for label in labels if label.lower() not in taken)
+
+
+def _label_exists(folders: ImapFolders, label: str) -> bool:
+    try:
+        return label.upper() in ("UNREAD", "STARRED") or bool(folders.find(label))
+    except NotFound:
+        _log.warning("A filter names a label that is gone.")
+        return False

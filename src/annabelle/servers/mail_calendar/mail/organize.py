@@ -1,0 +1,260 @@
+"""Tools that trash, mark and label mails, and manage labels and filters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.kit import Result, tool
+from annabelle.servers.mail_calendar.mail.headers import parse_recipients, require_one_line
+from annabelle.servers.mail_calendar.mail.mail_context import Labels, MailContext, MessageId
+from annabelle.servers.mail_calendar.mail.mailbox import FilterAction, FilterCriteria, MailFilter, MailLabel
+
+
+class MailTrashed(Result):
+    id: str = Field(description="Id of the mail in the trash")
+    trashed: bool = True
+
+    def to_text(self) -> str:
+        return f"The mail is in the trash now (id {self.id})."
+
+
+class MailRelabelled(Result):
+    id: str = Field(description="Id of the mail from now on; it changes where a label is a folder")
+    labels: list[str]
+
+
+class MailFilingTools:
+    """delete_email, mark_read and modify_labels."""
+
+    def __init__(self, context: MailContext) -> None:
+        self._context = context
+
+    @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
+    async def delete_email(self, message_id: MessageId) -> MailTrashed:
+        """Move a mail to the trash, from where the user can bring it back for a while."""
+        return MailTrashed(id=await self._context.mailbox.trash(message_id))
+
+    @tool(read_only=False, destructive=False, idempotent=True, open_world=True)
+    async def mark_read(
+        self, message_id: MessageId, read: Annotated[bool, Field(description="true for read, false for unread")]
+    ) -> MailRelabelled:
+        """Mark a mail as read or unread."""
+        unread = ("UNREAD",)
+        add, remove = ((), unread) if read else (unread, ())
+        now, labels = await self._context.mailbox.relabel(message_id, add, remove)
+        return MailRelabelled(id=now, labels=labels)
+
+    @tool(read_only=False, destructive=False, idempotent=True, open_world=True)
+    async def modify_labels(
+        self, message_id: MessageId, add_label_ids: Labels = None, remove_label_ids: Labels = None
+    ) -> MailRelabelled:
+        """Add labels to a mail and remove others: UNREAD, STARRED, INBOX (removing it archives), or the user's own.
+        In a mailbox without Google a label is a folder: adding one copies the mail, adding and removing moves it."""
+        add, remove = tuple(add_label_ids or ()), tuple(remove_label_ids or ())
+        if not add and not remove:
+            raise InvalidArguments("Name a label to add or to remove.", field="add_label_ids")
+        both = {label.lower() for label in add} & {label.lower() for label in remove}
+        if both:
+            raise InvalidArguments("The same label can not be added and removed.", field="remove_label_ids")
+        now, labels = await self._context.mailbox.relabel(message_id, add, remove)
+        return MailRelabelled(id=now, labels=labels)
+
+
+_LISTED = 500
+
+
+class LabelLine(Result):
+    id: str
+    name: str
+    kind: Literal["system", "user"]
+
+
+class LabelList(Result):
+    labels: list[LabelLine]
+
+    def to_text(self) -> str:
+        return "\n".join(f"{one.name} (id {one.id}, {one.kind})" for one in self.labels)
+
+
+class LabelDeleted(Result):
+    id: str
+    name: str
+    deleted: bool = True
+
+
+class LabelTools:
+    """list_labels, create_label and delete_label."""
+
+    def __init__(self, context: MailContext) -> None:
+        self._context = context
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    async def list_labels(self) -> LabelList:
+        """List the labels that mails can have: those of the mailbox (INBOX, UNREAD, …) and the user's own."""
+        labels = await self._context.mailbox.labels()
+        return LabelList(labels=[_to_label_line(label) for label in labels[:_LISTED]])
+
+    @tool(read_only=False, destructive=False, idempotent=False, open_world=True)
+    async def create_label(
+        self,
+        name: Annotated[
+            str, Field(description="Name; Work/Travel is Travel inside of Work", min_length=1, max_length=200)
+        ],
+    ) -> LabelLine:
+        """Make a label. In a mailbox without Google it is a folder."""
+        return _to_label_line(await self._context.mailbox.create_label(require_one_line(name, "name")))
+
+    @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
+    async def delete_label(
+        self, label_id: Annotated[str, Field(description="Id or name of the label", min_length=1, max_length=300)]
+    ) -> LabelDeleted:
+        """Delete one of the user's labels. Its mails stay; where a label is a folder they go to the archive."""
+        label = await self._context.mailbox.delete_label(require_one_line(label_id, "label_id"))
+        return LabelDeleted(id=label.id, name=label.name)
+
+
+def _to_label_line(label: MailLabel) -> LabelLine:
+    return LabelLine(id=label.id, name=label.name, kind=label.kind)
+
+
+FilterId = Annotated[
+    str, Field(description="Id of the filter, from list_filters", min_length=1, max_length=300, pattern=r"^[\w.=-]+$")
+]
+Words = Annotated[str | None, Field(max_length=1_000)]
+
+
+class FilterCriteriaGiven(BaseModel):
+    """Which mails a filter is for; all that is given must fit."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    sender: Words = Field(default=None, alias="from", description="Sender")
+    to: Words = Field(default=None, description="Recipient")
+    subject: Words = Field(default=None, description="Words of the subject")
+    query: Words = Field(default=None, description="A search as in list_emails")
+    has_attachment: bool | None = Field(default=None, description="With, or without, an attachment")
+    size: int | None = Field(default=None, ge=0, le=10**10, description="Bytes")
+    size_comparison: Literal["larger", "smaller"] | None = Field(
+        default=None, description="larger or smaller than size"
+    )
+
+
+class FilterActionGiven(BaseModel):
+    """What is done with them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    add_label_ids: list[str] | None = Field(default=None, max_length=20, description="Labels they get")
+    remove_label_ids: list[str] | None = Field(
+        default=None, max_length=20, description="Labels they lose; INBOX archives, UNREAD marks as read"
+    )
+    forward: str | None = Field(default=None, max_length=320, description="Address they are forwarded to; Google only")
+
+
+class FilterShown(Result):
+    id: str
+    criteria: dict[str, str | int | bool]
+    action: dict[str, str | list[str]]
+    notice: str | None = None
+
+
+class FilterList(Result):
+    filters: list[FilterShown]
+
+
+class FilterDeleted(Result):
+    filter_id: str
+    deleted: bool = True
+
+
+class FilterTools:
+    """list_filters, get_filter, create_filter and delete_filter."""
+
+    def __init__(self, context: MailContext) -> None:
+        self._context = context
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    async def list_filters(self) -> FilterList:
+        """List the filters: which mails they are for, and what they do."""
+        return FilterList(filters=[_show_filter(one) for one in (await self._context.mailbox.filters())[:500]])
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    async def get_filter(self, filter_id: FilterId) -> FilterShown:
+        """Show one filter."""
+        return _show_filter(await self._context.mailbox.filter(filter_id))
+
+    @tool(read_only=False, destructive=True, idempotent=False, open_world=True)
+    async def create_filter(
+        self,
+        criteria: Annotated[FilterCriteriaGiven, Field(description="Which mails it is for")],
+        action: Annotated[FilterActionGiven, Field(description="What it does with them")],
+    ) -> FilterShown:
+        """Make a filter for mail that comes from now on. Google applies it by itself; in any other mailbox Annabelle
+        does, when new mail is looked at, and can not forward."""
+        if not any(value is not None for value in criteria.model_dump().values()):
+            raise InvalidArguments("A filter needs at least one criterion.", field="criteria")
+        if not any(action.model_dump().values()):
+            raise InvalidArguments("A filter needs something to do.", field="action")
+        if criteria.size_comparison is not None and criteria.size is None:
+            raise InvalidArguments("size_comparison needs a size.", field="criteria.size")
+        mailbox = self._context.mailbox
+        made = await mailbox.create_filter(_to_criteria(criteria), _to_action(action))
+        return _show_filter(made, mailbox.filters_note)
+
+    @tool(read_only=False, destructive=True, idempotent=True, open_world=True)
+    async def delete_filter(self, filter_id: FilterId) -> FilterDeleted:
+        """Delete a filter. Mails it has handled stay as they are."""
+        await self._context.mailbox.delete_filter(filter_id)
+        return FilterDeleted(filter_id=filter_id)
+
+
+def _to_criteria(given: FilterCriteriaGiven) -> FilterCriteria:
+    def check_words(value: str | None, field: str) -> str | None:
+        return require_one_line(value, f"criteria.{field}") or None if value is not None else None
+
+    return FilterCriteria(
+        sender=check_words(given.sender, "from"),
+        to=check_words(given.to, "to"),
+        subject=check_words(given.subject, "subject"),
+        query=check_words(given.query, "query"),
+        has_attachment=given.has_attachment,
+        size=given.size,
+        size_comparison=given.size_comparison,
+    )
+
+
+def _to_action(given: FilterActionGiven) -> FilterAction:
+    forward = parse_recipients(given.forward, "action.forward")
+    if len(forward) > 1:
+        raise InvalidArguments("A filter forwards to one address.", field="action.forward")
+    return FilterAction(
+        tuple(given.add_label_ids or ()),
+        tuple(given.remove_label_ids or ()),
+        forward[0].addr_spec if forward else None,
+    )
+
+
+def _show_filter(found: MailFilter, notice: str | None = None) -> FilterShown:
+    criteria: dict[str, str | int | bool | None] = {
+        "from": found.criteria.sender,
+        "to": found.criteria.to,
+        "subject": found.criteria.subject,
+        "query": found.criteria.query,
+        "has_attachment": found.criteria.has_attachment,
+        "size": found.criteria.size,
+        "size_comparison": found.criteria.size_comparison,
+    }
+    action: dict[str, str | list[str] | None] = {
+        "add_label_ids": list(found.action.add_label_ids) or None,
+        "remove_label_ids": list(found.action.remove_label_ids) or None,
+        "forward": found.action.forward,
+    }
+    return FilterShown(
+        id=found.id,
+        criteria={name: value for name, value in criteria.items() if value is not None},
+        action={name: value for name, value in action.items() if value is not None},
+        notice=notice,
+    )

@@ -1,0 +1,200 @@
+"""Parses Gmail's search syntax into an IMAP search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from annabelle.core.errors import InvalidArguments
+
+_TOKEN = re.compile(
+    r'(?P<minus>-)?(?:(?P<key>[A-Za-z_0-9]+):)?(?:"(?P<quoted>[^"]*)"|\((?P<group>[^()]*)\)|(?P<word>[^\s"()]+))'
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_AGE = re.compile(r"(\d{1,4})([hdwmy])")
+_DAYS = {"h": 1 / 24, "d": 1, "w": 7, "m": 30, "y": 365}
+_SIZE = re.compile(r"(\d{1,12})([kKmM]?)[bB]?")
+MAX_TERMS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SearchText:
+    """What somebody looks for, as opposed to a word of the search language."""
+
+    value: str
+
+
+Criteria = list["str | int | date | SearchText | Criteria"]
+"""A search as IMAP words it: its words, what is looked for, and groups of both."""
+
+KNOWN = (
+    "from:, to:, cc:, bcc:, subject:, has:attachment, is:unread, is:read, is:starred, newer_than:, older_than:, "
+    "after:, before:, larger:, smaller:, label:, in:, rfc822msgid:, plain words, OR, and - before a term"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MailQuery:
+    """What to search for, and where. No `folders` means everywhere but trash and spam."""
+
+    criteria: Criteria
+    folders: tuple[str, ...] = ()
+    attachment: bool | None = None
+    """Whether it must, or must not, have a file; no IMAP server can be asked that."""
+    anywhere: bool = False
+
+
+def parse_query(text: str, today: date | None = None) -> MailQuery:
+    """Every operator that is not known is named: a search that leaves out half of what was asked misleads."""
+    reader = _QueryParser(today or datetime.now(UTC).date())
+    for match in _TOKEN.finditer(text):
+        reader.add_token(match)
+    return reader.build()
+
+
+class _QueryParser:
+    def __init__(self, today: date) -> None:
+        self._today = today
+        self._terms: list[Criteria] = []
+        self._folders: list[str] = []
+        self._attachment: bool | None = None
+        self._anywhere = False
+        self._or = False
+
+    def add_token(self, match: re.Match[str]) -> None:
+        key = (match["key"] or "").lower()
+        value = next((one for one in (match["quoted"], match["group"], match["word"]) if one is not None), "")
+        if not key and match["word"] == "OR":
+            self._or = bool(self._terms)
+            return
+        if not key and match["word"] == "AND":
+            return
+        value = " ".join(_CONTROL.sub(" ", value).split())
+        if not value:
+            return
+        negated = bool(match["minus"])
+        if key in ("in", "label") or (key == "is" and value.lower() in ("inbox", "sent", "draft", "drafts")):
+            self._add_folder(value, negated=negated)
+        elif key == "has" and value.lower() == "attachment":
+            self._attachment = not negated
+        else:
+            self._add(["NOT", *_as_single(self._term(key, value))] if negated else self._term(key, value))
+
+    def build(self) -> MailQuery:
+        criteria: Criteria = []
+        for term in self._terms:
+            criteria += term
+        return MailQuery(criteria or ["ALL"], tuple(self._folders), self._attachment, self._anywhere)
+
+    def _add(self, term: Criteria) -> None:
+        if len(self._terms) >= MAX_TERMS:
+            raise InvalidArguments(f"The query has more than {MAX_TERMS} terms.", field="query")
+        if self._or:
+            self._terms[-1] = ["OR", *_as_single(self._terms[-1]), *_as_single(term)]
+            self._or = False
+        else:
+            self._terms.append(term)
+
+    def _add_folder(self, value: str, *, negated: bool) -> None:
+        if self._or or negated:
+            raise InvalidArguments(
+                "This mailbox can not combine folders with OR or leave one out.",
+                hint="Search one folder at a time with in:.",
+                field="query",
+            )
+        if value.lower() in ("anywhere", "all"):
+            self._anywhere = True
+        elif value.lower() in ("unread", "starred"):
+            self._add(self._term("is", value))
+        else:
+            self._folders.append(value)
+
+    def _term(self, key: str, value: str) -> Criteria:
+        if not key:
+            return ["TEXT", SearchText(value)]
+        if key == "subject":
+            return [part for word in value.split() for part in ("SUBJECT", SearchText(word))]
+        maker = _TERMS.get(key)
+        if maker is None:
+            raise InvalidArguments(
+                f"This mailbox can not search with {key}:.", hint=f"It knows {KNOWN}.", field="query"
+            )
+        return maker(value, self._today)
+
+
+def _as_single(term: Criteria) -> Criteria:
+    """A term that counts as one thing after OR and NOT."""
+    return term if len(term) <= 2 else [term]
+
+
+def _state_term(value: str, today: date) -> Criteria:
+    states: dict[str, Criteria] = {
+        "unread": ["UNSEEN"], "read": ["SEEN"], "starred": ["FLAGGED"], "unstarred": ["UNFLAGGED"],
+        "answered": ["ANSWERED"],
+    }  # fmt: skip
+    if value.lower() not in states:
+        raise InvalidArguments(f"This mailbox does not know is:{value[:40]}.", hint=f"It knows {KNOWN}.", field="query")
+    return states[value.lower()]
+
+
+def _has_term(value: str, today: date) -> Criteria:
+    raise InvalidArguments(f"This mailbox does not know has:{value[:40]}.", hint=f"It knows {KNOWN}.", field="query")
+
+
+def _age_term(word: str) -> Callable[[str, date], Criteria]:
+    def term(value: str, today: date) -> Criteria:
+        match = _AGE.fullmatch(value.lower())
+        if match is None:
+            raise InvalidArguments(f"{value[:40]!r} is no age.", hint="Write 12h, 2d, 3w, 6m or 1y.", field="query")
+        return [word, today - timedelta(days=int(match[1]) * _DAYS[match[2]])]
+
+    return term
+
+
+def _date_term(word: str) -> Callable[[str, date], Criteria]:
+    def term(value: str, today: date) -> Criteria:
+        return [word, _parse_day(value)]
+
+    return term
+
+
+def _parse_day(value: str) -> date:
+    if value.isdecimal() and 9 <= len(value) <= 11:
+        return datetime.fromtimestamp(int(value), UTC).date()
+    try:
+        year, month, day = (int(part) for part in re.split(r"[/.-]", value))
+        return date(year, month, day)
+    except ValueError as error:
+        raise InvalidArguments(f"{value[:40]!r} is no date.", hint="Write 2026/11/30.", field="query") from error
+
+
+def _size_term(word: str) -> Callable[[str, date], Criteria]:
+    def term(value: str, today: date) -> Criteria:
+        match = _SIZE.fullmatch(value)
+        if match is None:
+            raise InvalidArguments(f"{value[:40]!r} is no size.", hint="Write 500000, 500k or 5M.", field="query")
+        return [word, int(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2].lower()]]
+
+    return term
+
+
+_TERMS: dict[str, Callable[[str, date], Criteria]] = {
+    "from": lambda value, today: ["FROM", SearchText(value)],
+    "to": lambda value, today: ["OR", "TO", SearchText(value), "CC", SearchText(value)],
+    "cc": lambda value, today: ["CC", SearchText(value)],
+    "bcc": lambda value, today: ["BCC", SearchText(value)],
+    "is": _state_term,
+    "has": _has_term,
+    "newer_than": _age_term("SINCE"),
+    "older_than": _age_term("BEFORE"),
+    "after": _date_term("SINCE"),
+    "newer": _date_term("SINCE"),
+    "before": _date_term("BEFORE"),
+    "older": _date_term("BEFORE"),
+    "larger": _size_term("LARGER"),
+    "size": _size_term("LARGER"),
+    "smaller": _size_term("SMALLER"),
+    "rfc822msgid": lambda value, today: ["HEADER", "Message-ID", SearchText(value.strip("<>"))],
+}

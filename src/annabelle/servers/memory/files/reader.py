@@ -1,0 +1,131 @@
+"""Reads an import file of any kind and checks all of it before anything is imported."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.core.trust import Trust
+from annabelle.servers.kit import StopSign
+from annabelle.servers.memory.arguments import find_secret_kind
+from annabelle.servers.memory.files import json_document, pages
+from annabelle.servers.memory.files.markdown import line_error, read_page
+from annabelle.servers.memory.files.rows import ORDER, AnyImportRow, FactImportRow
+from annabelle.servers.memory.profile_document import validate_profile
+from annabelle.servers.memory.statement import read_statement
+
+PAGES = ("profile.md", "facts.md", "contacts.md", "projects.md")
+DOCUMENT = "memory.json"
+FOLDER = (*PAGES, DOCUMENT)
+
+_CHECKED_AT_ONCE = 200
+
+
+@dataclass(slots=True)
+class ImportContent:
+    """What a file holds: how many rows of each kind, and each of them when it is asked for."""
+
+    names: list[str]
+    digest: str
+    rows: list[Callable[[], AnyImportRow]] = field(default_factory=list[Callable[[], AnyImportRow]])
+    kinds: Counter[str] = field(default_factory=Counter[str])
+    secrets: Counter[str] = field(default_factory=Counter[str])
+    notes: list[str] = field(default_factory=list[str])
+
+    def iter_rows(self, start: int, stop: int) -> Iterator[AnyImportRow]:
+        """Some of the rows. Here it is read what a fact is about, so that the writer need not."""
+        return (_with_statement(make()) for make in self.rows[start:stop])
+
+
+def read_import(
+    files: list[tuple[str, bytes]], trust: Trust, prune: bool, stop: StopSign, last: ImportContent | None = None
+) -> ImportContent:
+    """Read files and check every row. The first thing that is wrong refuses all of them, with its line.
+
+    `last` saves the work when these are the files it was made of.
+    """
+    digest = hashlib.sha256(repr((trust, prune)).encode())
+    for name, data in files:
+        digest.update(f"\n{name} {len(data)}\n".encode())
+        digest.update(data)
+    if last is not None and last.digest == digest.hexdigest():
+        return last
+    # Of a folder, the pages are what a person edits; the document is for a folder that has nothing else.
+    pages = [one for one in files if one[0] != DOCUMENT] or files
+    reading = ImportContent([name for name, _ in pages], digest.hexdigest())
+    made: list[tuple[int, Callable[[], AnyImportRow]]] = []
+    kind_in = lru_cache(1000)(find_secret_kind)  # rows share most of what they say of their origin
+    for name, data in pages:
+        for number, make in enumerate(_iter_file_rows(name, _decode_file(name, data), reading)):
+            if number % _CHECKED_AT_ONCE == 0:
+                stop.check()
+            row = make()
+            if kind := next((kind for words in row.iter_texts() if words and (kind := kind_in(words))), None):
+                reading.secrets[kind] += 1
+                continue
+            reading.kinds[row.kind] += 1
+            made.append((ORDER.index(row.kind), make))
+    made.sort(key=lambda one: one[0])  # stable: within a kind the file's own order stays
+    reading.rows = [make for _, make in made]
+    return reading
+
+
+def _iter_file_rows(name: str, text: str, reading: ImportContent) -> Iterator[Callable[[], AnyImportRow]]:
+    ending = name.lower().rsplit(".", 1)[-1]
+    if ending in ("jsonl", "ndjson"):
+        for found in json_document.find_json_lines(text):
+            yield lambda found=found: json_document.read_row(text, found)
+    elif ending == "json":
+        for found in json_document.find_rows(text):
+            yield lambda found=found: json_document.read_row(text, found)
+    elif ending in ("md", "markdown"):
+        for _, row in _iter_page_rows(name, text, reading):
+            yield lambda row=row: row
+    else:
+        raise InvalidArguments(
+            f"{name[:100]} is not a kind of file that is imported.",
+            hint="There are .json, .jsonl and the .md pages of an export.",
+            field="file_path",
+        )
+
+
+def _iter_page_rows(name: str, text: str, reading: ImportContent) -> Iterator[tuple[int, AnyImportRow]]:
+    page = read_page(text)
+    kind = page.kind or name.lower().rsplit(".", 1)[0]
+    if page.version > 1:
+        raise line_error(1, f"this page is of version {page.version}, made by a newer Annabelle")
+    if kind == pages.FACTS_KIND:
+        yield from pages.read_facts(page)
+    elif kind == pages.PROFILE_KIND:
+        row = pages.read_profile(page)
+        validate_profile(dict(row.content))
+        yield 1, row
+    elif kind == pages.CONTACTS:
+        yield from pages.read_contacts(page)
+    elif kind == pages.PROJECTS:
+        yield from pages.read_projects(page)
+    else:
+        raise InvalidArguments(
+            f"{name[:100]} is not a page that can be imported.",
+            hint=f"Pages are {', '.join(PAGES)}; conversations come from the JSON export.",
+            field="file_path",
+        )
+
+
+def _decode_file(name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise line_error(line, f"{name[:100]} is not UTF-8 text there") from error
+
+
+def _with_statement(row: AnyImportRow) -> AnyImportRow:
+    if not isinstance(row, FactImportRow) or row.id is not None or row.about is not None:
+        return row
+    stated = read_statement(row.fact)
+    return row.model_copy(update={"about": stated.key}) if stated else row

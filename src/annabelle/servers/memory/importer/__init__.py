@@ -1,0 +1,1 @@
+"""Imports the rows of a file into the memory."""

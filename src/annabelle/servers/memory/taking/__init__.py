@@ -1,1 +1,0 @@
-"""Takes the rows of a file into the memory, all of them within one transaction."""

@@ -1,0 +1,285 @@
+"""Tools that export the memory to files and import files into it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from annabelle.core.errors import CallerMistake, NotAllowed
+from annabelle.core.failpoints import failpoint
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import Trust
+from annabelle.servers.kit import Call, Result, StopSign, current_call, deferred_module, in_thread, tool
+from annabelle.servers.memory.arguments import load_zone, resolve_origin, resolve_owner
+from annabelle.servers.memory.config import FAILPOINTS
+from annabelle.servers.memory.files.locations import ImportLocation, export_folder, find_locations, read_files
+from annabelle.servers.memory.files.reader import FOLDER, ImportContent, read_import
+from annabelle.servers.memory.files.rows import dump_row, load_row
+from annabelle.servers.memory.import_result import ImportResult, RemovedLine
+from annabelle.servers.memory.lazy_memory import LazyMemory
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from annabelle.servers.memory.files import writer
+    from annabelle.servers.memory.importer import import_context, records
+    from annabelle.servers.memory.open_memory import OpenMemory
+    from annabelle.store.memory import transfer
+    from annabelle.store.memory.owner import Owner
+else:
+    records = deferred_module("annabelle.servers.memory.importer.records")
+    import_context = deferred_module("annabelle.servers.memory.importer.import_context")
+    transfer = deferred_module("annabelle.store.memory.transfer")
+    writer = deferred_module("annabelle.servers.memory.files.writer")
+
+
+_BETWEEN, _BEFORE_COMMIT = FAILPOINTS
+BATCH = 500
+_EXPORT = "an export"
+
+
+class _DryRunDone(Exception):
+    """Carries out what an import would have done."""
+
+
+class ImportTools:
+    """import_memory."""
+
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
+        self._one_at_a_time = asyncio.Lock()
+        self._last: ImportContent | None = None
+
+    @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
+    async def import_memory(
+        self,
+        file_path: Annotated[
+            str,
+            Field(
+                max_length=4000,
+                description="A file in the export folder or the workspace: memory.json, an edited page such as "
+                'facts.md, lines of {"fact": …, "category": …} in a .jsonl, or a folder of pages',
+            ),
+        ],
+        agent_id: Annotated[
+            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
+        ] = None,
+        dry_run: Annotated[bool, Field(description="Only say what would happen")] = False,
+        prune: Annotated[
+            bool, Field(description="Also retire facts whose lines were removed from an exported facts.md")
+        ] = False,
+        batch_size: Annotated[
+            int | None,
+            Field(ge=1, le=10_000, description="Put aside only this many rows, and go on with the next call"),
+        ] = None,
+    ) -> ImportResult:
+        """Read memories from a file. It is checked as a whole first: a file with something wrong in it imports nothing.
+        A changed line corrects a fact, a new line adds one; what is known already is left alone, so the same file
+        can be imported twice. Rows that look like secrets are left out."""
+        call = current_call()
+        owner, (said, origin) = resolve_owner(call, agent_id), resolve_origin(call)
+        by_agent = call.caller not in ("cli", "api", "hub")
+        places = find_locations(self._memory.config, owner, file_path, any_agent=not by_agent)
+        async with self._one_at_a_time:
+            place, trust, reading = await self._read(places, said, by_agent, prune)
+            if prune and trust == "untrusted":
+                raise NotAllowed(
+                    "Facts are not retired by a file that others may have written.",
+                    hint="Leave prune out.",
+                    field="prune",
+                )
+            work = _ImportJob(
+                await self._memory.get(), owner, place.shown if place.names else _EXPORT, trust, origin, prune
+            )
+            if dry_run:
+                return _to_result(reading, await work.dry_run(reading), staged=len(reading.rows), dry_run=True)
+            answer = await self._import_rows(work, reading, call, batch_size)
+            self._last = None if answer.finished else reading
+            return answer
+
+    async def _read(
+        self, places: list[ImportLocation], said: Trust, by_agent: bool, prune: bool
+    ) -> tuple[ImportLocation, Trust, ImportContent]:
+        """The file, read and checked. What lies in the workspace may have been put there by anything an agent read."""
+        place, files = await asyncio.to_thread(read_files, places, FOLDER)
+        trust: Trust = said if place.exported or not by_agent else "untrusted"
+        last = self._last
+
+        def read_content(stop: StopSign) -> ImportContent:
+            return read_import(files, trust, prune, stop, last)
+
+        return place, trust, await in_thread(read_content)
+
+    async def _import_rows(
+        self, work: _ImportJob, reading: ImportContent, call: Call, batch_size: int | None
+    ) -> ImportResult:
+        total = len(reading.rows)
+        begun = await work.begin(reading)
+        staged = begun.staged
+        until = total if batch_size is None else min(total, staged + batch_size)
+        while staged < until:
+            staged = await work.stage(begun.id, reading, staged, min(until, staged + BATCH))
+            failpoint(_BETWEEN)
+            await call.progress(staged, total, f"{staged} of {total} rows read")
+        if staged < total:
+            return _to_result(reading, import_context.ImportTally(), staged=staged, finished=False)
+        done = await work.finish(begun.id, reading)
+        await call.progress(total, total, "imported")
+        return _to_result(reading, done, staged=total)
+
+
+@dataclass(frozen=True, slots=True)
+class _ImportJob:
+    """One import into one memory."""
+
+    memory: OpenMemory
+    owner: Owner
+    name: str
+    trust: Trust
+    origin: JsonObject
+    prune: bool
+
+    def _new_context(self, connection: Connection) -> import_context.ImportContext:
+        return import_context.ImportContext(
+            connection, self.owner, self.name, self.trust, self.origin, self.prune, import_context.ImportTally()
+        )
+
+    async def dry_run(self, reading: ImportContent) -> import_context.ImportTally:
+        """Do it all, and take it back."""
+        done: list[import_context.ImportTally] = []
+
+        def import_and_roll_back(connection: Connection) -> None:
+            context = self._new_context(connection)
+            records.import_rows(context, reading.iter_rows(0, len(reading.rows)))
+            done.append(context.tally)
+            raise _DryRunDone
+
+        with contextlib.suppress(_DryRunDone):
+            await self.memory.database.write(import_and_roll_back)
+        return done[-1]
+
+    async def begin(self, reading: ImportContent) -> transfer.ImportJob:
+        total = len(reading.rows)
+        return await self.memory.database.write(
+            lambda c: transfer.begin_import(c, self.owner, reading.digest, self.name, total)
+        )
+
+    async def stage(self, import_id: int, reading: ImportContent, start: int, stop: int) -> int:
+        """Put some rows aside; how many there are now."""
+
+        def dump_rows(sign: StopSign) -> list[JsonObject]:
+            return [dump_row(row) for row in reading.iter_rows(start, stop)]
+
+        rows = await in_thread(dump_rows)
+        await self.memory.database.write(lambda c: transfer.stage_rows(c, import_id, start, rows))
+        return stop
+
+    async def finish(self, import_id: int, reading: ImportContent) -> import_context.ImportTally:
+        """Take everything in that was put aside, in one transaction. A row that does not fit refuses all of them."""
+
+        def apply_rows(connection: Connection) -> import_context.ImportTally:
+            context = self._new_context(connection)
+            if not transfer.get_import(connection, self.owner, reading.digest).finished:
+                records.import_rows(context, map(load_row, transfer.read_staged_rows(connection, import_id)))
+                transfer.finish_import(connection, import_id)
+            failpoint(_BEFORE_COMMIT)
+            return context.tally
+
+        async def store_import() -> import_context.ImportTally:
+            try:
+                done = await self.memory.database.write(apply_rows)
+            except CallerMistake:  # the file's fault, so that going on with it would not help
+                await self.memory.database.write(lambda c: transfer.abandon_import(c, import_id))
+                raise
+            self.memory.search.drop("fact", self.owner, done.retired)
+            if done.get("conversations", "added"):
+                await self.memory.search.load()
+            self.memory.upkeep.run_now()
+            return done
+
+        return await self.memory.uncancellable.run(store_import())
+
+
+def _to_result(
+    reading: ImportContent,
+    done: import_context.ImportTally,
+    *,
+    staged: int,
+    finished: bool = True,
+    dry_run: bool = False,
+) -> ImportResult:
+    removed = [RemovedLine(id=number, fact=fact) for number, fact in done.removed]
+    return ImportResult(
+        files=reading.names,
+        total=len(reading.rows),
+        staged=staged,
+        finished=finished and not dry_run,
+        dry_run=dry_run,
+        outcome={kind: dict(counts) for kind, counts in done.counts.items()},
+        removed=removed,
+        left_out=dict(reading.secrets),
+        notes=[*reading.notes, *done.notes],
+        trust="untrusted" if removed else "trusted",
+    )
+
+
+class ExportResult(Result):
+    """Where an export is, and how much is in it."""
+
+    format: Literal["markdown", "json"]
+    folder: str
+    files: list[str] = Field(description="Paths within the folder")
+    counts: dict[str, int] = Field(description="How many rows of each kind")
+    trust: Trust = "trusted"
+
+    def to_text(self) -> str:
+        counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in self.counts.items())
+        shown = ", ".join(self.files[:8]) + (", …" if len(self.files) > 8 else "")
+        return f"Exported {counts} to {self.folder}: {shown}."
+
+
+class ExportTools:
+    """export_memory."""
+
+    def __init__(self, lazy_memory: LazyMemory) -> None:
+        self._memory = lazy_memory
+        self._one_at_a_time = asyncio.Lock()
+
+    @tool(read_only=False, destructive=False, idempotent=True, open_world=False)
+    async def export_memory(
+        self,
+        agent_id: Annotated[
+            str | None, Field(description="The agent whose memory is meant; leave it out for your own")
+        ] = None,
+        format: Annotated[
+            Literal["markdown", "json"],
+            Field(description="markdown makes pages to read and edit, json one file that holds everything"),
+        ] = "markdown",
+        include_conversations: Annotated[bool, Field(description="Also what was said, month by month")] = True,
+    ) -> ExportResult:
+        """Write everything that is remembered into files in the user's export folder. import_memory reads them again,
+        also after they were edited. The files of an earlier export are replaced."""
+        owner = resolve_owner(current_call(), agent_id)
+        config = self._memory.config
+        folder, zone, sign = export_folder(config, owner), load_zone(config.timezone), StopSign()
+
+        def write_export(connection: Connection) -> ExportResult:
+            work = writer.MemoryExport(connection, owner, folder, zone, sign)
+            if format == "json":
+                work.write_document(include_conversations)
+            else:
+                work.write_pages(include_conversations)
+            files = [str(path.relative_to(folder)) for path in work.files]
+            return ExportResult(format=format, folder=str(folder), files=files, counts=work.counts)
+
+        memory = await self._memory.get()
+        async with self._one_at_a_time:
+            try:
+                return await memory.database.read(write_export)
+            except asyncio.CancelledError:
+                sign.stop()
+                raise

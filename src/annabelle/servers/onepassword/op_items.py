@@ -1,0 +1,186 @@
+"""What `op` says of vaults and items, which fields are secret, and the handles that stand for secrets."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from annabelle.core.errors import RetryByModel
+from annabelle.core.secrets.patterns import ANY_SECRET
+from annabelle.core.secrets.redactor import is_secret_name
+
+
+class _OpModel(BaseModel):
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
+
+
+class OpVault(_OpModel):
+    id: str
+    name: str
+    items: int | None = None
+
+
+class OpUrl(_OpModel):
+    href: str = ""
+
+
+class OpSection(_OpModel):
+    id: str = ""
+    label: str = ""
+
+
+class OpField(_OpModel):
+    id: str = ""
+    type: str = "STRING"
+    purpose: str = ""
+    label: str = ""
+    value: str | None = Field(default=None, repr=False)
+    totp: str | None = Field(default=None, repr=False)
+    section: OpSection | None = None
+
+    @property
+    def name(self) -> str:
+        return self.label or self.id or self.type.lower()
+
+
+class OpFile(_OpModel):
+    name: str = ""
+
+
+class OpOverview(_OpModel):
+    """An item as a list shows it."""
+
+    id: str
+    title: str = ""
+    category: str = ""
+    vault: OpVault | None = None
+    tags: list[str] = []
+    urls: list[OpUrl] = []
+    additional_information: str = ""
+
+
+class OpItem(OpOverview):
+    fields: list[OpField] = Field(default=[], repr=False)
+    files: list[OpFile] = []
+
+
+VAULTS = TypeAdapter(list[OpVault])
+OVERVIEWS = TypeAdapter(list[OpOverview])
+ITEM = TypeAdapter(OpItem)
+
+
+_HARMLESS_TYPES = frozenset(
+    ["URL", "EMAIL", "DATE", "MONTH_YEAR", "PHONE", "ADDRESS", "MENU", "GENDER", "CREDIT_CARD_TYPE", "REFERENCE"]
+)
+# Here even plain text is what the item is kept secret for: numbers of cards and accounts, notes, words of a wallet.
+_SECRET_CATEGORIES = frozenset(
+    {
+        "BANK_ACCOUNT", "CREDIT_CARD", "CRYPTO_WALLET", "DOCUMENT", "DRIVER_LICENSE", "MEDICAL_RECORD", "PASSPORT",
+        "SECURE_NOTE", "SOCIAL_SECURITY_NUMBER", "SSH_KEY",
+    }
+)  # fmt: skip
+
+
+def is_secret_field(field: OpField, category: str) -> bool:
+    """Whether its value must not be shown. Usernames and addresses may be; notes never: people keep codes in them."""
+    if field.type in _HARMLESS_TYPES:
+        return False
+    if field.type != "STRING" or field.purpose in ("PASSWORD", "NOTES"):
+        return True
+    if field.purpose == "USERNAME":
+        return False
+    name = field.name.strip().replace(" ", "_")
+    return (
+        category.upper() in _SECRET_CATEGORIES
+        or is_secret_name(name)
+        or ANY_SECRET.search(field.value or "") is not None
+    )
+
+
+def redact_address(url: str) -> str:
+    """A web address without the name and password that may stand in it."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
+    # What comes after the path may be a token of a link that signs its bearer in.
+    return parts._replace(netloc=host, query="", fragment="").geturl()
+
+
+PREFIX = "secret://onepassword/"
+_MAX_HANDLES = 500
+_RANDOM_BYTES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class HandleHolder:
+    """The agent, or the person, a handle was given to. Nobody else can use it."""
+
+    agent_id: str | None
+    user_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSecret:
+    """What a handle stands for: a value, or a reference to read anew, as one-time codes need. `sites` are the web
+    addresses of its item."""
+
+    item: str
+    label: str
+    value: str | None = field(default=None, repr=False)
+    reference: str | None = None
+    sites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _IssuedHandle:
+    secret: HeldSecret
+    holder: HandleHolder
+    until: float
+
+
+class SecretHandles:
+    """At most so many, the oldest given up first; each is good for so many seconds."""
+
+    def __init__(
+        self, *, seconds: float, most: int = _MAX_HANDLES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.seconds = seconds
+        self._most, self._clock = most, clock
+        self._issued: OrderedDict[str, _IssuedHandle] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._issued)
+
+    def issue(self, secret: HeldSecret, holder: HandleHolder) -> str:
+        """A new handle for it."""
+        self._forget_old()
+        handle = PREFIX + base64.b32encode(secrets.token_bytes(_RANDOM_BYTES)).decode().lower()
+        self._issued[handle] = _IssuedHandle(secret, holder, self._clock() + self.seconds)
+        while len(self._issued) > self._most:
+            self._issued.popitem(last=False)
+        return handle
+
+    def resolve(self, handle: str, holder: HandleHolder) -> HeldSecret:
+        """What it stands for. One that is over, unknown or somebody else's is told in the same words."""
+        self._forget_old()
+        kept = self._issued.get(handle)
+        if kept is None or kept.holder != holder:
+            raise RetryByModel(
+                "This handle of a secret is not known, or no longer.",
+                hint="Read the secret again with onepassword_read_secret, and use the new handle.",
+            )
+        return kept.secret
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        while self._issued and next(iter(self._issued.values())).until <= now:
+            self._issued.popitem(last=False)

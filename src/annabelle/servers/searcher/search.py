@@ -1,0 +1,211 @@
+"""Tools that search for pages, news and images, and their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from annabelle.core.errors import InvalidArguments
+from annabelle.servers.kit import Result, tool
+from annabelle.servers.searcher.plain_text import one_line, parse_web_address, visible_words
+from annabelle.servers.searcher.provider_chain import ProviderChain
+from annabelle.servers.searcher.search_provider import Freshness, ImageHit, PageHit, SafeSearch, SearchRequest
+
+_TITLE, _SNIPPET, _SOURCE = 200, 500, 80
+
+
+class FoundPage(BaseModel):
+    """A page."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    url: str
+    snippet: str = ""
+    age: str | None = None
+    source: str | None = None
+
+    def to_lines(self) -> str:
+        about = " · ".join(filter(None, (self.source, self.age)))
+        return "\n   ".join(filter(None, (self.title, self.url, about, self.snippet)))
+
+
+class FoundImage(BaseModel):
+    """A picture, and the page it is on."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    image_url: str
+    page_url: str | None = None
+    thumbnail: str | None = None
+    source: str | None = None
+    width: int | None = None
+    height: int | None = None
+
+    def to_lines(self) -> str:
+        size = f"{self.width}×{self.height}" if self.width and self.height else None
+        about = " · ".join(filter(None, (self.source, size)))
+        page = f"on {self.page_url}" if self.page_url else None
+        return "\n   ".join(filter(None, (self.title, self.image_url, page, about)))
+
+
+class SearchResults(Result):
+    """Pages, best first, and who found them."""
+
+    query: str
+    provider: str
+    results: list[FoundPage]
+    note: str | None = None
+
+    def to_text(self) -> str:
+        return _format_results(self.query, self.provider, [result.to_lines() for result in self.results], self.note)
+
+
+class ImageResults(Result):
+    """Pictures, best first, and who found them."""
+
+    query: str
+    provider: str
+    results: list[FoundImage]
+    note: str | None = None
+
+    def to_text(self) -> str:
+        return _format_results(self.query, self.provider, [result.to_lines() for result in self.results], self.note)
+
+
+def to_pages(hits: Iterable[PageHit], count: int) -> list[FoundPage]:
+    """Each page once; what is no page of the web is left out."""
+    found: dict[str, FoundPage] = {}
+    for hit in hits:
+        url = parse_web_address(hit.url)
+        if url is None:
+            continue
+        page = FoundPage(
+            title=one_line(hit.title, _TITLE) or url,
+            url=url,
+            snippet=one_line(hit.snippet, _SNIPPET),
+            age=one_line(hit.age, _SOURCE) or None,
+            source=one_line(hit.source, _SOURCE) or None,
+        )
+        found.setdefault(_page_key(url), page)
+    return list(found.values())[:count]
+
+
+def to_images(hits: Iterable[ImageHit], count: int) -> list[FoundImage]:
+    """Each picture once."""
+    found: dict[str, FoundImage] = {}
+    for hit in hits:
+        image = parse_web_address(hit.image)
+        if image is None:
+            continue
+        picture = FoundImage(
+            title=one_line(hit.title, _TITLE) or image,
+            image_url=image,
+            page_url=parse_web_address(hit.page),
+            thumbnail=parse_web_address(hit.thumbnail),
+            source=one_line(hit.source, _SOURCE) or None,
+            width=_parse_pixels(hit.width),
+            height=_parse_pixels(hit.height),
+        )
+        found.setdefault(image, picture)
+    return list(found.values())[:count]
+
+
+def _page_key(url: str) -> str:
+    """The same for two addresses that open the same page: scheme, `www.`, last slash and fragment do not count."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
+    return f"{parts.netloc.lower().removeprefix('www.')}{parts.path.rstrip('/')}?{parts.query}"
+
+
+def _parse_pixels(value: object) -> int | None:
+    text = str(value) if isinstance(value, int | str) else ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else None
+
+
+def _format_results(query: str, provider: str, shown: list[str], note: str | None) -> str:
+    lines = [f"{number}. {entry}" for number, entry in enumerate(shown, start=1)]
+    found = lines or [f"Nothing was found for {query!r}. Try other or fewer words."]
+    return "\n".join([*found, f"[{provider}{f'. {note}' if note else ''}]"])
+
+
+Query = Annotated[str, Field(min_length=1, max_length=400, description="What to search for, as one would type it")]
+Count = Annotated[int, Field(ge=1, le=20, description="How many results")]
+FreshnessText = Annotated[
+    str | None,
+    Field(
+        max_length=40,
+        description="Only newer ones: pd, pw, pm or py (past day, week, month, year), or 2026-01-01to2026-01-31",
+    ),
+]
+
+
+class SearchTools:
+    """web_search, news_search, image_search."""
+
+    def __init__(self, chain: ProviderChain) -> None:
+        self._chain = chain
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    async def web_search(
+        self,
+        query: Query,
+        count: Count = 10,
+        freshness: FreshnessText = None,
+        safesearch: Annotated[SafeSearch, Field(description="How much to leave out what is not for everyone")] = (
+            "moderate"
+        ),
+    ) -> SearchResults:
+        """Search the web. Gives title, address and a snippet of each page; web_fetch reads a whole one."""
+        question = _build_request(query, count, freshness, safesearch)
+        outcome = await self._chain.ask(lambda provider, asked: provider.web(asked), question)
+        return SearchResults(
+            query=question.query,
+            provider=outcome.provider,
+            results=to_pages(outcome.hits, count),
+            note=outcome.note,
+        )
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    async def news_search(self, query: Query, count: Count = 10, freshness: FreshnessText = None) -> SearchResults:
+        """Search the news. Gives title, address, source and age of each article; web_fetch reads a whole one."""
+        question = _build_request(query, count, freshness, "moderate")
+        outcome = await self._chain.ask(lambda provider, asked: provider.news(asked), question)
+        return SearchResults(
+            query=question.query,
+            provider=outcome.provider,
+            results=to_pages(outcome.hits, count),
+            note=outcome.note,
+        )
+
+    @tool(read_only=True, destructive=False, idempotent=True, open_world=True)
+    async def image_search(
+        self,
+        query: Query,
+        count: Annotated[int, Field(ge=1, le=50, description="How many pictures")] = 5,
+        safesearch: Annotated[
+            Literal["off", "strict"], Field(description="How much to leave out what is not for everyone")
+        ] = "strict",
+    ) -> ImageResults:
+        """Search for pictures. Gives the address of each picture, of its thumbnail and of the page it is on."""
+        question = _build_request(query, count, None, safesearch)
+        outcome = await self._chain.ask(lambda provider, asked: provider.images(asked), question)
+        return ImageResults(
+            query=question.query,
+            provider=outcome.provider,
+            results=to_images(outcome.hits, count),
+            note=outcome.note,
+        )
+
+
+def _build_request(query: str, count: int, freshness: str | None, safesearch: SafeSearch) -> SearchRequest:
+    asked = visible_words(query)
+    if not asked:
+        raise InvalidArguments("The query has no words in it.", field="query")
+    return SearchRequest(asked, count, Freshness.parse(freshness), safesearch)

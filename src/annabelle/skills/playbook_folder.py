@@ -1,0 +1,178 @@
+"""The playbooks of a home: defaults written and updated where nobody changed them (PLB-01), files reread when they
+change, matched by the words of a message (PLB-02).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, cast
+
+from annabelle.core.home import write_atomically
+from annabelle.skills.playbook import Playbook, PlaybookMistake, read_playbook
+
+_log = logging.getLogger(__name__)
+MOST_MATCHES: Final = 3
+_MOST_FILES = 200
+_LOOKED_AT_CHARS = 20_000
+"""Of a message: who pastes a book says at its beginning what is to be done with it."""
+_WORD = re.compile(r"\w+")
+
+_Version = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedPlaybook:
+    """A file as it was read; without a playbook when it is broken."""
+
+    version: _Version
+    playbook: Playbook | None
+    phrases: tuple[str, ...] = ()
+
+
+class PlaybookFolder:
+    """Each call looks whether a file came, went or changed, which takes a tenth of a millisecond; only those are read.
+
+    So an edit holds from the next message on. A broken file is named in the log once, and the others work.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, _LoadedPlaybook] = {}
+        self._missing = False
+
+    def matching(self, text: str) -> tuple[Playbook, ...]:
+        """Those with a keyword in the message, as whole words in any case; by priority, then by name, at most three."""
+        self._refresh()
+        words = _space_words(text[:_LOOKED_AT_CHARS])
+        found = [
+            kept.playbook
+            for kept in self._files.values()
+            if kept.playbook is not None and any(phrase in words for phrase in kept.phrases)
+        ]
+        return tuple(sorted(found, key=lambda one: (-one.priority, one.name))[:MOST_MATCHES])
+
+    def _refresh(self) -> None:
+        now = self._versions()
+        for name in self._files.keys() - now.keys():
+            del self._files[name]
+        for name, version in now.items():
+            known = self._files.get(name)
+            if known is None or known.version != version:
+                self._files[name] = self._read(name, version)
+
+    def _versions(self) -> dict[str, _Version]:
+        found: dict[str, _Version] = {}
+        try:
+            with os.scandir(self._folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".md") and not entry.name.startswith(".") and len(found) < _MOST_FILES:
+                        version = _version(entry)
+                        if version is not None:
+                            found[entry.name] = version
+        except OSError as error:
+            if not self._missing:
+                _log.warning("the playbooks in %s can not be read: %s", self._folder, error.strerror)
+            self._missing = True
+            return {}
+        self._missing = False
+        return found
+
+    def _read(self, name: str, version: _Version) -> _LoadedPlaybook:
+        try:
+            if not (self._folder / name).is_file():
+                raise PlaybookMistake("it is no file")  # a pipe would be waited for, and the turn with it
+            playbook = read_playbook(self._folder / name)
+        except PlaybookMistake as mistake:
+            _log.warning("the playbook %s is passed over: %s", name, mistake)
+        except OSError as error:
+            _log.warning("the playbook %s is passed over: %s", name, error.strerror)
+        else:
+            phrases = (_space_words(keyword) for keyword in playbook.keywords)
+            return _LoadedPlaybook(version, playbook, tuple(phrase for phrase in phrases if phrase.strip()))
+        return _LoadedPlaybook(version, None)
+
+
+def _version(entry: os.DirEntry[str]) -> _Version | None:
+    try:
+        state = entry.stat()
+    except OSError:
+        return None  # it went while the folder was read
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+def _space_words(text: str) -> str:
+    """The words alone, each between blanks: a phrase is then found as whole words by a plain search."""
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+DEFAULTS: Final = Path(__file__).parent / "defaults"
+MANIFEST: Final = ".seeded.json"
+SERVERS_WITH_PLAYBOOKS: Final = frozenset({"vercel", "posthog", "github", "neon"})
+_NOT_OURS = "not a file of ours"
+
+
+def default_playbooks(servers: Collection[str], defaults: Path = DEFAULTS) -> list[Path]:
+    """The packaged playbooks that make sense with these servers; most need none in particular."""
+    wanted: list[Path] = []
+    for path in sorted(defaults.glob("*.md")):
+        needed = read_playbook(path).servers
+        if not needed or any(server in servers for server in needed):
+            wanted.append(path)
+    return wanted
+
+
+def seed_playbooks(folder: Path, servers: Collection[str], defaults: Path = DEFAULTS) -> list[str]:
+    """Write what is new; returns the names of the files written. OSError when the folder can not be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    recorded = _read_manifest(folder / MANIFEST)
+    kept, written = dict(recorded), list[str]()
+    for source in default_playbooks(servers, defaults):
+        text = source.read_text(encoding="utf-8")
+        target, packaged = folder / source.name, _hash(text.encode())
+        standing, before = _current_hash(target), recorded.get(source.name)
+        if standing is None and before is not None:
+            continue  # the person deleted it
+        if standing is None or (standing == before and standing != packaged):
+            write_atomically(target, text)
+            written.append(source.name)
+            standing = packaged
+        if standing == packaged:
+            # Also when it was written by a start that was killed before it could note so.
+            kept[source.name] = packaged
+    if kept != recorded:
+        write_atomically(folder / MANIFEST, json.dumps(dict(sorted(kept.items())), indent=2) + "\n")
+    return written
+
+
+def _current_hash(target: Path) -> str | None:
+    """What is there now: the hash of a plain file, something else for a link or a folder, None for nothing."""
+    if not target.is_symlink() and not target.exists():
+        return None
+    try:
+        return _NOT_OURS if target.is_symlink() or not target.is_file() else _hash(target.read_bytes())
+    except OSError:
+        return _NOT_OURS
+
+
+def _read_manifest(manifest: Path) -> dict[str, str]:
+    try:
+        parsed: object = json.loads(manifest.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        parsed = None
+    if not isinstance(parsed, dict):
+        _log.warning("%s can not be read; playbooks that are there stay as they are", manifest)
+        return {}
+    return {str(name): str(value) for name, value in cast("dict[object, object]", parsed).items()}
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

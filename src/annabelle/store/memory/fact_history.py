@@ -1,0 +1,176 @@
+"""Why a fact is known, what came before and after it, and bulk changes to facts that can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store.memory import conversations, facts
+from annabelle.store.memory.conversations import StoredTurn
+from annabelle.store.memory.facts import Fact
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import changes
+from annabelle.store.memory.tables import conversations as turns
+
+MAX_CHAIN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class FactHistory:
+    """A fact among those before and after it."""
+
+    fact: Fact
+    earlier: tuple[Fact, ...]
+    """What it took the place of, and what those took the place of, the latest first."""
+    later: tuple[Fact, ...]
+    """What took its place, up to the one that is current."""
+    said: StoredTurn | None
+    """The turn it was learnt in, when that is still remembered."""
+
+
+def read_fact_history(connection: Connection, owner: Owner, fact: Fact) -> FactHistory:
+    """Everything that explains a fact."""
+    return FactHistory(
+        fact,
+        _earlier_facts(connection, owner, fact),
+        _later_facts(connection, owner, fact),
+        _source_turn(connection, owner, fact),
+    )
+
+
+def _earlier_facts(connection: Connection, owner: Owner, fact: Fact) -> tuple[Fact, ...]:
+    found: dict[int, Fact] = {}
+    wanted = [fact.id]
+    while wanted and len(found) < MAX_CHAIN:
+        replaced = [old for number in wanted for old in facts.list_replaced_by(connection, owner, number)]
+        wanted = [old.id for old in replaced if old.id not in found and old.id != fact.id]
+        found |= {old.id: old for old in reversed(replaced) if old.id in wanted}
+    return tuple(found.values())
+
+
+def _later_facts(connection: Connection, owner: Owner, fact: Fact) -> tuple[Fact, ...]:
+    found: dict[int, Fact] = {}
+    number = fact.superseded_by
+    while number is not None and number not in found and number != fact.id and len(found) < MAX_CHAIN:
+        after = facts.get_facts(connection, owner, [number]).get(number)
+        if after is None:
+            break
+        found[number] = after
+        number = after.superseded_by
+    return tuple(found.values())
+
+
+def _source_turn(connection: Connection, owner: Owner, fact: Fact) -> StoredTurn | None:
+    origin: JsonObject = fact.origin
+    number, message_id = origin.get("conversation_id"), origin.get("message_id")
+    if not isinstance(number, int) and isinstance(message_id, str):
+        query = select(turns.c.id).where(owner.row_filter(turns), turns.c.message_id == message_id)
+        number = connection.execute(query).scalar()
+    return conversations.get_turns(connection, owner, [number]).get(number) if isinstance(number, int) else None
+
+
+_columns = changes.c
+
+
+@dataclass(frozen=True, slots=True)
+class FactChangePart:
+    """One part of a change: the facts it retired, and the one it made of them, if it made one."""
+
+    kind: str
+    retired: tuple[int, ...]
+    made: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """What was done, and whether it was undone."""
+
+    id: int
+    kind: str
+    summary: str
+    done: tuple[FactChangePart, ...]
+    made_at: datetime
+    undone_at: datetime | None
+
+    @property
+    def retired(self) -> list[int]:
+        return [fact_id for part in self.done for fact_id in part.retired]
+
+    @property
+    def made(self) -> list[int]:
+        return [part.made for part in self.done if part.made is not None]
+
+
+def add_change(
+    connection: Connection, owner: Owner, kind: str, summary: str, done: Sequence[FactChangePart]
+) -> FactChange:
+    """Note a change, in the transaction that makes it."""
+    actions = [
+        {"kind": part.kind, "retired": list(part.retired), "made": part.made, "reason": part.reason} for part in done
+    ]
+    values: dict[str, object] = {
+        **owner.columns(),
+        "kind": kind,
+        "summary": summary,
+        "actions": actions,
+        "made_at": now(),
+        "undone_at": None,
+    }
+    return _change_from_row(connection.execute(insert(changes).values(values).returning(changes)).mappings().one())
+
+
+def get_change(connection: Connection, owner: Owner, change_id: int) -> FactChange | None:
+    """One change; None when there is none of this number, or it is somebody else's."""
+    row = (
+        connection.execute(select(changes).where(owner.row_filter(changes), _columns.id == change_id))
+        .mappings()
+        .first()
+    )
+    return None if row is None else _change_from_row(row)
+
+
+def last_change(connection: Connection, owner: Owner) -> FactChange | None:
+    """The latest change that was not undone."""
+    query = (
+        select(changes)
+        .where(owner.row_filter(changes), _columns.undone_at.is_(None))
+        .order_by(_columns.id.desc())
+        .limit(1)
+    )
+    row = connection.execute(query).mappings().first()
+    return None if row is None else _change_from_row(row)
+
+
+def list_changes(connection: Connection, owner: Owner, limit: int = 20) -> list[FactChange]:
+    """Changes, the newest first."""
+    query = select(changes).where(owner.row_filter(changes)).order_by(_columns.id.desc()).limit(limit)
+    return [_change_from_row(row) for row in connection.execute(query).mappings()]
+
+
+def mark_change_undone(connection: Connection, owner: Owner, change_id: int) -> None:
+    connection.execute(
+        update(changes).where(owner.row_filter(changes), _columns.id == change_id).values(undone_at=now())
+    )
+
+
+def _change_from_row(row: RowMapping) -> FactChange:
+    return FactChange(
+        id=row["id"],
+        kind=row["kind"],
+        summary=row["summary"],
+        done=tuple(_parse_change_part(part) for part in cast("list[JsonObject]", row["actions"])),
+        made_at=row["made_at"],
+        undone_at=row["undone_at"],
+    )
+
+
+def _parse_change_part(part: JsonObject) -> FactChangePart:
+    retired, made = cast("list[int]", part.get("retired") or []), cast("int | None", part.get("made"))
+    return FactChangePart(str(part.get("kind") or ""), tuple(retired), made, str(part.get("reason") or ""))

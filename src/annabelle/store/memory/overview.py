@@ -1,0 +1,277 @@
+"""How much an owner's memory holds, and the timeline of everything that happened to it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Literal
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    FromClause,
+    Select,
+    Table,
+    and_,
+    case,
+    func,
+    null,
+    or_,
+    select,
+    text,
+)
+
+from annabelle.core.trust import Trust
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.query_parts import contains_text, may_contain_text
+from annabelle.store.memory.tables import (
+    contacts,
+    conversations,
+    facts,
+    metadata,
+    profile_history,
+    profiles,
+    project_sources,
+    projects,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FactCount:
+    """How many facts of a kind there are."""
+
+    category: str
+    trust: Trust
+    retired: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerStats:
+    """The counts of one owner."""
+
+    facts: list[FactCount]
+    conversations: int
+    contacts: int
+    projects: int
+    project_sources: int
+    profile_version: int
+    oldest: datetime | None
+    newest: datetime | None
+
+
+def read_stats(connection: Connection, owner: Owner) -> OwnerStats:
+    """Count everything that belongs to this owner."""
+    retired = facts.c.retired_at.is_not(None).label("retired")
+    kinds = select(facts.c.category, facts.c.trust, retired, func.count()).where(owner.row_filter(facts))
+    counted = connection.execute(kinds.group_by(facts.c.category, facts.c.trust, retired).order_by(facts.c.category))
+    ends = [
+        *connection.execute(_select_ends(owner, facts, "created_at")).one(),
+        *connection.execute(_select_ends(owner, conversations, "said_at")).one(),
+    ]
+    moments: list[datetime] = [moment for moment in ends if moment is not None]
+    version = connection.execute(select(profiles.c.version).where(owner.row_filter(profiles))).scalar()
+    return OwnerStats(
+        facts=[FactCount(category, trust, bool(gone), count) for category, trust, gone, count in counted],
+        conversations=_count_rows(connection, owner, conversations),
+        contacts=_count_rows(connection, owner, contacts),
+        projects=_count_rows(connection, owner, projects),
+        project_sources=_count_rows(connection, owner, project_sources),
+        profile_version=version or 0,
+        oldest=min(moments, default=None),
+        newest=max(moments, default=None),
+    )
+
+
+def database_size(connection: Connection) -> int:
+    """What the whole memory takes, of all owners, with its indexes."""
+    if connection.dialect.name == "sqlite":
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+    names = "unnest(CAST(:names AS text[])) AS name"
+    sizes = text(f"SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0) FROM {names}")  # noqa: S608
+    return int(connection.execute(sizes, {"names": list(metadata.tables)}).scalar_one())
+
+
+def _select_ends(owner: Owner, table: Table, column: str) -> Select[datetime | None, datetime | None]:
+    return select(func.min(table.c[column]), func.max(table.c[column])).where(owner.row_filter(table))
+
+
+def _count_rows(connection: Connection, owner: Owner, table: Table) -> int:
+    return connection.execute(select(func.count()).select_from(table).where(owner.row_filter(table))).scalar_one()
+
+
+TimelineCategory = Literal["facts", "conversations", "profile_changes", "contacts", "projects"]
+TIMELINE_CATEGORIES: tuple[TimelineCategory, ...] = (
+    "facts",
+    "conversations",
+    "profile_changes",
+    "contacts",
+    "projects",
+)
+
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TimelinePosition:
+    """A place in the timeline, to go on after."""
+
+    at: datetime
+    lane: int
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTimelineEvent:
+    """One thing that happened. `after` is what a fact was corrected to, or what was answered."""
+
+    position: TimelinePosition
+    category: TimelineCategory
+    what: str
+    text: str
+    after: str | None
+    trust: Trust
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineQuery:
+    """What part of the timeline is wanted: from `since` on, before `until`."""
+
+    since: datetime
+    until: datetime | None = None
+    categories: Sequence[TimelineCategory] = TIMELINE_CATEGORIES
+    query: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _TimelineSource:
+    """One kind of event, and the columns it is read from."""
+
+    number: int
+    category: TimelineCategory
+    table: Table
+    at: Column[datetime]
+    text: Column[str]
+    what: str | Column[str]
+    after: ColumnElement[str] | None = None
+    rows: ColumnElement[bool] | None = None
+    source: FromClause | None = None
+    trust: ColumnElement[str] | None = None
+    """Where the event holds more than the row's own words."""
+
+
+_successor = facts.alias("successor")
+_succeeded = and_(
+    facts.c.superseded_by == _successor.c.id,
+    facts.c.user_id == _successor.c.user_id,
+    facts.c.agent_id == _successor.c.agent_id,
+)
+
+_SOURCES = (
+    _TimelineSource(0, "facts", facts, facts.c.created_at, facts.c.fact, "learnt"),
+    _TimelineSource(
+        1,
+        "facts",
+        facts,
+        facts.c.retired_at,
+        facts.c.fact,
+        facts.c.retired_because,
+        after=_successor.c.fact,
+        source=facts.outerjoin(_successor, _succeeded),
+        trust=case((_successor.c.trust == "untrusted", "untrusted"), else_=facts.c.trust),
+    ),
+    _TimelineSource(
+        2,
+        "conversations",
+        conversations,
+        conversations.c.said_at,
+        conversations.c.user_message,
+        "said",
+        after=conversations.c.agent_response,
+    ),
+    _TimelineSource(
+        3, "profile_changes", profile_history, profile_history.c.changed_at, profile_history.c.reason, "changed"
+    ),
+    _TimelineSource(4, "contacts", contacts, contacts.c.created_at, contacts.c.name, "added", after=contacts.c.email),
+    _TimelineSource(
+        5,
+        "contacts",
+        contacts,
+        contacts.c.updated_at,
+        contacts.c.name,
+        "changed",
+        after=contacts.c.email,
+        rows=contacts.c.updated_at > contacts.c.created_at,
+    ),
+    _TimelineSource(
+        6, "projects", projects, projects.c.created_at, projects.c.name, "added", after=projects.c.description
+    ),
+    _TimelineSource(
+        7,
+        "projects",
+        projects,
+        projects.c.updated_at,
+        projects.c.name,
+        "changed",
+        after=projects.c.description,
+        rows=projects.c.updated_at > projects.c.created_at,
+    ),
+)
+
+
+def read_timeline(
+    connection: Connection, owner: Owner, span: TimelineQuery, limit: int, after: TimelinePosition | None = None
+) -> list[MemoryTimelineEvent]:
+    """The events of a span, oldest first; `after` goes on where an earlier answer ended."""
+    wanted = [
+        _iterate_events(connection, owner, lane, span, after) for lane in _SOURCES if lane.category in span.categories
+    ]
+    return list(islice(heapq.merge(*wanted, key=lambda event: event.position), limit))
+
+
+def _iterate_events(
+    connection: Connection, owner: Owner, lane: _TimelineSource, span: TimelineQuery, after: TimelinePosition | None
+) -> Iterator[MemoryTimelineEvent]:
+    while True:
+        rows = connection.execute(_select_page(owner, lane, span, after)).all()
+        for at, row_id, what_text, following, trust, what in rows:
+            after = TimelinePosition(at, lane.number, row_id)
+            if contains_text(f"{what_text}\n{following or ''}", span.query):
+                yield MemoryTimelineEvent(after, lane.category, what or str(lane.what), what_text, following, trust)
+        if len(rows) < _PAGE:
+            return
+
+
+def _select_page(owner: Owner, lane: _TimelineSource, span: TimelineQuery, after: TimelinePosition | None):
+    row_id = lane.table.c.id
+    query = select(
+        lane.at,
+        row_id,
+        lane.text,
+        null() if lane.after is None else lane.after,
+        lane.table.c.trust if lane.trust is None else lane.trust,
+        null() if isinstance(lane.what, str) else lane.what,
+    ).where(owner.row_filter(lane.table), lane.at >= span.since)
+    query = query.select_from(lane.source if lane.source is not None else lane.table)
+    if span.until is not None:
+        query = query.where(lane.at < span.until)
+    if lane.rows is not None:
+        query = query.where(lane.rows)
+    if after is not None:
+        query = query.where(_after_position(lane, after))
+    if span.query is not None:
+        columns = [lane.text] if lane.after is None else [lane.text, lane.after]
+        likely = [found for column in columns if (found := may_contain_text(column, span.query)) is not None]
+        query = query.where(or_(*likely)) if likely else query
+    return query.order_by(lane.at, row_id).limit(_PAGE)
+
+
+def _after_position(lane: _TimelineSource, after: TimelinePosition) -> ColumnElement[bool]:
+    if lane.number == after.lane:
+        return or_(lane.at > after.at, and_(lane.at == after.at, lane.table.c.id > after.id))
+    return lane.at >= after.at if lane.number > after.lane else lane.at > after.at

@@ -1,0 +1,279 @@
+"""Moves a memory out and in: pages of an export, staged imports that are taken in all at once, and rows of another
+memory with their history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.core.trust import FactCategory
+from annabelle.store.memory import conversations as turns
+from annabelle.store.memory import facts as known
+from annabelle.store.memory import text_index
+from annabelle.store.memory.conversations import StoredTurn
+from annabelle.store.memory.facts import Fact, fact_hash
+from annabelle.store.memory.owner import Owner
+from annabelle.store.memory.tables import conversations, facts, import_rows, imports
+from annabelle.store.portable_sql import InsertNew, RowValues
+
+_PAGE = 500
+_INTERNAL_COLUMNS = frozenset({"user_id", "agent_id", "fact_hash", "import_key"})
+"""Columns that mean nothing outside of this database."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactsState:
+    """Which facts were current at a moment: told apart from any other state by its digest."""
+
+    through: int
+    digest: str
+    ids: list[int]
+
+
+def use_one_snapshot(connection: Connection) -> None:
+    """Let a transaction see one moment from its first query to its last. SQLite's do anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+
+
+def export_rows(connection: Connection, owner: Owner, table: Table) -> Iterator[JsonObject]:
+    """Every row of a table, by its id, as JSON."""
+    after = 0
+    while True:
+        query = select(table).where(owner.row_filter(table), table.c.id > after).order_by(table.c.id).limit(_PAGE)
+        page = connection.execute(query).mappings().all()
+        for row in page:
+            after = row["id"]
+            yield {key: _to_json_value(value) for key, value in row.items() if key not in _INTERNAL_COLUMNS}
+        if len(page) < _PAGE:
+            return
+
+
+def _to_json_value(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def export_current_facts(connection: Connection, owner: Owner, category: FactCategory) -> Iterator[Fact]:
+    """The current facts of a category, oldest first."""
+    wanted = and_(owner.row_filter(facts), facts.c.category == category, facts.c.retired_at.is_(None))
+    after = 0
+    while True:
+        query = select(facts.c.id).where(wanted, facts.c.id > after).order_by(facts.c.id).limit(_PAGE)
+        ids = list(connection.execute(query).scalars())
+        found = known.get_facts(connection, owner, ids)
+        yield from (found[number] for number in ids)
+        if len(ids) < _PAGE:
+            return
+        after = ids[-1]
+
+
+def export_turns(connection: Connection, owner: Owner) -> Iterator[StoredTurn]:
+    """Every turn, in the order they were said."""
+    after: tuple[datetime, int] | None = None
+    while True:
+        page = connection.execute(
+            select(conversations.c.id, conversations.c.said_at)
+            .where(owner.row_filter(conversations), *([_after_turn(*after)] if after else []))
+            .order_by(conversations.c.said_at, conversations.c.id)
+            .limit(_PAGE)
+        ).all()
+        found = turns.get_turns(connection, owner, [row[0] for row in page])
+        yield from (found[row[0]] for row in page)
+        if len(page) < _PAGE:
+            return
+        after = (page[-1][1], page[-1][0])
+
+
+def _after_turn(at: datetime, row_id: int) -> ColumnElement[bool]:
+    moment, number = conversations.c.said_at, conversations.c.id
+    return or_(moment > at, and_(moment == at, number > row_id))
+
+
+def newest_fact_id(connection: Connection, owner: Owner) -> int:
+    """The highest number a fact of this owner has."""
+    return connection.execute(select(func.max(facts.c.id)).where(owner.row_filter(facts))).scalar() or 0
+
+
+def read_facts_state(connection: Connection, owner: Owner, through: int, at: datetime) -> FactsState:
+    """Which facts up to this number were current at a moment. The same again unless one of them was destroyed since."""
+    then = or_(facts.c.retired_at.is_(None), facts.c.retired_at > at)
+    query = select(facts.c.id, facts.c.fact_hash).where(owner.row_filter(facts), facts.c.id <= through, then)
+    digest, ids = hashlib.sha256(), list[int]()
+    for row in connection.execute(query.order_by(facts.c.id).execution_options(yield_per=1000)):
+        digest.update(f"{row[0]}:{row[1]}\n".encode())
+        ids.append(cast("int", row[0]))
+    return FactsState(through, digest.hexdigest()[:16], ids)
+
+
+IMPORT_LIFETIME = timedelta(days=7)
+"""An import nobody goes on with is dropped after this."""
+_insert_import = InsertNew(imports, ("user_id", "agent_id", "digest"))
+_insert_staged = InsertNew(import_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportJob:
+    """One file on its way in."""
+
+    id: int
+    total: int
+    staged: int
+    finished: bool
+
+
+def begin_import(connection: Connection, owner: Owner, digest: str, name: str, total: int) -> ImportJob:
+    """Begin to import a file, or go on with it. One that was finished begins anew: the memory may have changed."""
+    at = now()
+    stale = (owner.row_filter(imports), imports.c.finished.is_(False), imports.c.digest != digest)
+    connection.execute(delete(imports).where(*stale, imports.c.begun_at < at - IMPORT_LIFETIME))
+    new = {"digest": digest, "name": name, "total": total, "begun_at": at, "finished": False}
+    _insert_import.insert(connection, {**owner.columns(), **new})
+    found = get_import(connection, owner, digest)
+    if found.finished:
+        connection.execute(update(imports).where(imports.c.id == found.id).values(**new))
+        connection.execute(delete(import_rows).where(import_rows.c.import_id == found.id))
+        found = get_import(connection, owner, digest)
+    return found
+
+
+def get_import(connection: Connection, owner: Owner, digest: str) -> ImportJob:
+    """How far an import is, held until the transaction ends."""
+    query = select(imports).where(owner.row_filter(imports), imports.c.digest == digest)
+    row = connection.execute(query.with_for_update()).mappings().one()
+    staged = select(func.count()).select_from(import_rows).where(import_rows.c.import_id == row["id"])
+    return ImportJob(row["id"], row["total"], connection.execute(staged).scalar_one(), row["finished"])
+
+
+def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequence[JsonObject]) -> None:
+    """Put rows aside under their numbers; those that are there already stay."""
+    for offset in range(0, len(rows), _PAGE):
+        part = rows[offset : offset + _PAGE]
+        numbered = enumerate(part, start + offset)
+        _insert_staged.insert_many(
+            connection, [{"import_id": import_id, "number": number, "row": row} for number, row in numbered]
+        )
+
+
+def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]:
+    """The rows that were put aside, in their order."""
+    after = -1
+    while True:
+        query = select(import_rows.c.number, import_rows.c.row).where(
+            import_rows.c.import_id == import_id, import_rows.c.number > after
+        )
+        page = connection.execute(query.order_by(import_rows.c.number).limit(_PAGE)).all()
+        for number, row in page:
+            after = number
+            yield row
+        if len(page) < _PAGE:
+            return
+
+
+def finish_import(connection: Connection, import_id: int) -> None:
+    """All of it is in: what was put aside goes, and that it was done stays known."""
+    connection.execute(delete(import_rows).where(import_rows.c.import_id == import_id))
+    connection.execute(update(imports).where(imports.c.id == import_id).values(finished=True))
+
+
+def abandon_import(connection: Connection, import_id: int) -> None:
+    """Nothing of it will come in."""
+    connection.execute(delete(imports).where(imports.c.id == import_id))
+
+
+_insert_facts = insert(facts)
+_insert_turn = insert(conversations).returning(conversations.c.id)
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingFact:
+    """A fact that is here already."""
+
+    id: int
+    created_at: datetime
+    current: bool
+
+
+def find_existing_facts(connection: Connection, owner: Owner, texts: Collection[str]) -> dict[str, list[ExistingFact]]:
+    """The facts that say these things, current and retired, by the hash of what they say."""
+    hashes = {fact_hash(text) for text in texts}
+    query = select(facts.c.fact_hash, facts.c.id, facts.c.created_at, facts.c.retired_at)
+    found: dict[str, list[ExistingFact]] = {}
+    for said, number, created_at, retired_at in connection.execute(
+        query.where(owner.row_filter(facts), facts.c.fact_hash.in_(hashes)).order_by(facts.c.id)
+    ):
+        found.setdefault(said, []).append(ExistingFact(number, created_at, retired_at is None))
+    return found
+
+
+def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[RowValues]) -> list[int]:
+    """Take facts in as they were; their numbers. One that is current is found by its words from now on."""
+    if not facts_of_file:
+        return []
+    rows: list[dict[str, object]] = []
+    for values in facts_of_file:
+        said = fact_hash(str(values["fact"]))
+        key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
+        rows.append({**values, **owner.columns(), "fact_hash": said, "import_key": key})
+    connection.execute(_insert_facts, rows)
+    # Asked for afterwards: an insert that tells its numbers in order goes row by row on SQLite.
+    keys = [str(row["import_key"]) for row in rows]
+    query = select(facts.c.import_key, facts.c.id).where(owner.row_filter(facts), facts.c.import_key.in_(keys))
+    by_key: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
+    numbers = [by_key[key] for key in keys]
+    found = zip(numbers, facts_of_file, strict=True)
+    current = [(number, values) for number, values in found if values["retired_at"] is None]
+    words = [(number, str(values["fact"]), str(values["category"])) for number, values in current]
+    text_index.index_rows(connection, "fact", owner, words)
+    return numbers
+
+
+def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, int]) -> None:
+    """Say which fact took the place of which."""
+    if successors:
+        link = (
+            update(facts)
+            .where(owner.row_filter(facts), facts.c.id == bindparam("at"))
+            .values(superseded_by=bindparam("by"))
+        )
+        connection.execute(link, [{"at": old, "by": new} for old, new in successors.items()])
+
+
+def find_existing_turn(connection: Connection, owner: Owner, values: RowValues) -> int | None:
+    """The turn that is the same: by its message, or by when and in which words it was said."""
+    columns = conversations.c
+    if values.get("message_id") is not None:
+        query = select(columns.id).where(owner.row_filter(conversations), columns.message_id == values["message_id"])
+        return connection.execute(query).scalar()
+    same = [columns[name] == values[name] for name in ("said_at", "session_id", "user_message", "agent_response")]
+    return connection.execute(select(columns.id).where(owner.row_filter(conversations), *same).limit(1)).scalar()
+
+
+def import_turn(connection: Connection, owner: Owner, values: RowValues) -> int:
+    """Take a turn in as it was said, to be found by its words."""
+    said = "\n".join(str(values[name]) for name in ("session_id", "said_at", "user_message", "agent_response"))
+    row = {"created_at": now(), **values, **owner.columns()}
+    row["import_key"] = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
+    number = connection.execute(_insert_turn, row).scalar_one()
+    turns.index_turn(connection, owner, turns.get_turns(connection, owner, [number])[number])
+    return number

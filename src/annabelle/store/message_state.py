@@ -1,0 +1,159 @@
+"""What is stored beside a message: the turn it continues, the risk the guardian found in it (GRD-11), and its
+delivery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import Connection, select, update
+
+from annabelle.core.errors import NotFound, SecurityBlocked
+from annabelle.core.ids import new_id
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.store import messages
+from annabelle.store.messages import StoredMessage, message_from_row
+from annabelle.store.portable_sql import InsertNew
+from annabelle.store.tables import deliveries
+from annabelle.store.tables import messages as table
+
+_ROOT, _RESUMES = "root", "resumes"
+_insert_continuation = InsertNew(table, whole_rows=True)
+
+
+def add_continuation(connection: Connection, parked: StoredMessage, content: str, decided_by: str) -> StoredMessage:
+    """Queue the continuation of a message's turn in its thread."""
+    values: JsonObject = {
+        "id": new_id("msg"),
+        "thread_id": parked.thread_id,
+        "user_id": parked.user_id,
+        "channel": parked.channel,
+        "chat_id": parked.chat_id,
+        "sender_id": decided_by,
+        "external_id": None,
+        "role": "user",
+        "source": "decision",
+        "kind": "inbound",
+        "content": content,
+        "metadata": {_RESUMES: parked.id, _ROOT: root_message_id(parked)},
+        "state": "queued",
+        "trace_id": parked.trace_id,
+        "created_at": now(),
+    }
+    inserted = _insert_continuation.insert(connection, values)
+    assert inserted is not None, "an id that was made just now is nobody else's"
+    return message_from_row(inserted)
+
+
+def root_message_id(message: StoredMessage) -> str:
+    """The message a chain of parked turns began with: the person's own words."""
+    return str(message.metadata[_ROOT]) if message.source == "decision" else message.id
+
+
+def resumed_message_id(message: StoredMessage) -> str | None:
+    """The message whose turn this one carries on, if it does."""
+    return str(message.metadata[_RESUMES]) if message.source == "decision" else None
+
+
+def load_root_message(connection: Connection, message: StoredMessage) -> StoredMessage:
+    """The person's own message behind this one."""
+    return message if message.source != "decision" else messages.load_message(connection, root_message_id(message))
+
+
+def store_risk(connection: Connection, message_id: str, facts: JsonObject) -> None:
+    """Note with a message what is known of its content, for whoever judges the calls of its turn."""
+    kept = messages.load_message(connection, message_id).metadata
+    connection.execute(update(table).where(table.c.id == message_id).values(metadata=kept | facts))
+
+
+def was_told_since(connection: Connection, message: StoredMessage, since: datetime) -> bool:
+    """Whether this sender was told in this chat that a message was blocked, at that time or later."""
+    asked = table.alias("asked")
+    query = (
+        select(table.c.metadata)
+        .join(asked, asked.c.id == table.c.reply_to)
+        .where(
+            table.c.thread_id == message.thread_id,
+            table.c.kind == "answer",
+            table.c.source == "error",
+            table.c.created_at >= since,
+            asked.c.sender_id == message.sender_id,
+            asked.c.id != message.id,
+        )
+    )
+    told = connection.execute(query).scalars()
+    return any(facts.get("error", {}).get("code") == SecurityBlocked.code for facts in told)
+
+
+_insert_delivery = InsertNew(deliveries, ["message_id"])
+
+DeliveryState = Literal["pending", "sending", "sent", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    message_id: str
+    user_id: str
+    channel: str
+    state: DeliveryState
+    attempts: int
+    created_at: datetime
+    updated_at: datetime
+
+
+def create_delivery(connection: Connection, message: StoredMessage) -> Delivery:
+    """Note that a message has to go out; a second note changes nothing."""
+    at = now()
+    values: dict[str, object] = {
+        "message_id": message.id,
+        "user_id": message.user_id,
+        "channel": message.channel,
+        "state": "pending",
+        "attempts": 0,
+        "created_at": at,
+        "updated_at": at,
+    }
+    _insert_delivery.insert(connection, values)
+    return get_delivery(connection, message.id)
+
+
+def begin_delivery(connection: Connection, message_id: str) -> Delivery:
+    """Note that it is being handed over now. Gives back how it stood before: `sending` means an attempt never ended."""
+    before = get_delivery(connection, message_id)
+    if before.state in ("pending", "sending"):
+        connection.execute(
+            update(deliveries)
+            .where(deliveries.c.message_id == message_id)
+            .values(state="sending", attempts=deliveries.c.attempts + 1, updated_at=now())
+        )
+    return before
+
+
+def finish_delivery(connection: Connection, message_id: str, state: Literal["pending", "sent", "unknown"]) -> None:
+    """Note how the attempt ended: sent, unknown, or pending again when it surely did not go out. `sent` is for good."""
+    connection.execute(
+        update(deliveries)
+        .where(deliveries.c.message_id == message_id, deliveries.c.state != "sent")
+        .values(state=state, updated_at=now())
+    )
+
+
+def get_delivery(connection: Connection, message_id: str) -> Delivery:
+    row = connection.execute(select(deliveries).where(deliveries.c.message_id == message_id)).first()
+    if row is None:
+        raise NotFound(f"There is no delivery of {message_id}.")
+    return Delivery(*row)
+
+
+def list_unfinished_deliveries(connection: Connection, limit: int = 1000) -> list[Delivery]:
+    """What still has to go out, oldest first."""
+    rows = connection.execute(
+        select(deliveries)
+        .where(deliveries.c.state.in_(("pending", "sending")), deliveries.c.state != "sent")
+        .order_by(deliveries.c.created_at, deliveries.c.message_id)
+        .limit(limit)
+    )
+    return [Delivery(*row) for row in rows]

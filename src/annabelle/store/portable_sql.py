@@ -1,0 +1,106 @@
+"""Column types and prebuilt INSERT statements that behave the same on SQLite and PostgreSQL. Building a statement costs
+more than running it, so the frequent ones are module constants.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import TIMESTAMP, ColumnElement, Connection, Dialect, RowMapping, Table, Text, TypeDecorator
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.dml import Insert
+from sqlalchemy.types import TypeEngine
+
+
+class UtcTimestamp(TypeDecorator[datetime]):
+    """An aware point in time: ISO-8601 text on SQLite, timestamptz on PostgreSQL."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[datetime] | TypeEngine[str]:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(TIMESTAMP(timezone=True))
+        return dialect.type_descriptor(Text())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("A time without a zone can not be stored.")
+        utc = value.astimezone(UTC)
+        return utc if dialect.name == "postgresql" else utc.isoformat(timespec="microseconds")
+
+    def process_result_value(self, value: datetime | str | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return (datetime.fromisoformat(value) if isinstance(value, str) else value).astimezone(UTC)
+
+
+class SafeText(TypeDecorator[str]):
+    """Text of people and models. What no engine can hold (NUL, lone surrogates) becomes the replacement character."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        if value is None:
+            return None
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            value = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value.replace("\x00", "\ufffd") if "\x00" in value else value
+
+
+class JsonText(TypeDecorator[object]):
+    """Any JSON value. Kept as escaped text, so that every string comes back exactly as it went in."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: object, dialect: Dialect) -> str | None:
+        return None if value is None else json.dumps(value, separators=(",", ":"))
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> object:
+        return None if value is None else json.loads(value)
+
+
+RowValues = Mapping[str, object]
+
+
+class InsertNew:
+    """INSERT of a row unless one with the same key is there; tells what was really inserted."""
+
+    def __init__(self, table: Table, key: Sequence[str] = (), *, whole_rows: bool = False) -> None:
+        returning = list(table.c) if whole_rows else list(table.primary_key.columns)
+        target = list(key) or None  # without one: any unique key
+        self._by_engine = {
+            "sqlite": sqlite.insert(table).on_conflict_do_nothing(index_elements=target).returning(*returning),
+            "postgresql": postgresql.insert(table).on_conflict_do_nothing(index_elements=target).returning(*returning),
+        }
+
+    def insert(self, connection: Connection, values: RowValues) -> RowMapping | None:
+        """The row as it was inserted; None when it was there already."""
+        return connection.execute(self._by_engine[connection.dialect.name], values).mappings().first()
+
+    def insert_many(self, connection: Connection, rows: Sequence[RowValues]) -> Sequence[RowMapping]:
+        """The rows that were inserted, in no particular order."""
+        return connection.execute(self._by_engine[connection.dialect.name], rows).mappings().all()
+
+
+class InsertOrUpdate:
+    """INSERT of a row, or an update of the one with the same key, as far as `only_if` allows."""
+
+    def __init__(
+        self, table: Table, key: Sequence[str], changed: Sequence[str], only_if: ColumnElement[bool] | None = None
+    ) -> None:
+        self._by_engine: dict[str, Insert] = {}
+        for name, statement in (("sqlite", sqlite.insert(table)), ("postgresql", postgresql.insert(table))):
+            new = {column: statement.excluded[column] for column in changed}
+            self._by_engine[name] = statement.on_conflict_do_update(index_elements=key, set_=new, where=only_if)
+
+    def __call__(self, connection: Connection, values: RowValues | Sequence[RowValues]) -> None:
+        connection.execute(self._by_engine[connection.dialect.name], values)

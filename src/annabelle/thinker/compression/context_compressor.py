@@ -1,0 +1,340 @@
+"""The thinking phase: before each request it decides what of a long conversation goes to the model (CMP-02).
+
+Below the threshold nothing is touched. Above it the conversation is shortened by rules, which cost no call, or by
+rules and the notes of a cheap model. What was shortened once in a turn stays as it is and is only added to, until it
+has grown too much again: so a provider's cache goes on hitting. Whatever fails here, the loop gets something to send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, UserPromptPart
+
+from annabelle.core.contract import ThinkingSettings, TokenUsage
+from annabelle.core.errors import AnnabelleError
+from annabelle.core.tools import JsonObject
+from annabelle.llm.token_estimate import TokenCounter, estimate_tokens
+from annabelle.llm.types import ModelRequest as ModelAsk
+from annabelle.thinker.compression.context_loss import count_context_losses
+from annabelle.thinker.compression.conversation_draft import split_into_blocks
+from annabelle.thinker.compression.message_text import describe_changes, render_messages
+from annabelle.thinker.compression.model_notes import NotesOutcome, NoteTaker
+from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
+from annabelle.thinker.compression.strategies import (
+    STRATEGIES,
+    CompressionMeasures,
+    CompressionStrategy,
+    Relevance,
+    SlidingWindow,
+    make_meaning_relevance,
+    score_by_words,
+)
+from annabelle.thinker.compression.summary import find_summary, make_summary_message
+
+if TYPE_CHECKING:
+    from annabelle.embeddings.embedder import Embedder
+
+
+_MAX_OPEN_TURNS = 64
+_TOTALS = (
+    "turns",
+    "succeeded",
+    "cycles",
+    "shortened",
+    "tokens_before",
+    "tokens_after",
+    "overhead_tokens",
+    "calls",
+    "recoveries",
+    "context_losses",
+)
+
+
+@dataclass(slots=True)
+class TurnCompression:
+    """The state of one turn: what was sent last, and what came of it."""
+
+    goal: ModelRequest
+    seen: int = 0
+    """So many messages were there at the last cycle."""
+    sent: Sequence[ModelMessage] | None = None
+    """What went out instead at the last cycle; None while everything went out as it was."""
+    worked: int = 0
+    """So many messages were there when the conversation was last shortened, and this came out."""
+    shortened: list[ModelMessage] = field(default_factory=list[ModelMessage])
+    size: int = 0
+    workspace: str = ""
+    said: str = ""
+    """What else the model was shown at the last cycle."""
+    cycles: int = 0
+    shortened_cycles: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    overhead: int = 0
+    calls: int = 0
+    milliseconds: float = 0.0
+    recoveries: int = 0
+    losses: int = 0
+
+    def add_cycle(
+        self, before: int, after: int, overhead: int, milliseconds: float, *, called: bool, failed: bool
+    ) -> None:
+        """Count one cycle."""
+        self.cycles += 1
+        self.shortened_cycles += after < before
+        self.tokens_before += before
+        self.tokens_after += after
+        self.overhead += overhead
+        self.milliseconds += milliseconds
+        self.calls += called
+        self.recoveries += failed
+
+    def summary(self, *, success: bool) -> JsonObject:
+        return {
+            "success": success,
+            "cycles": self.cycles,
+            "shortened": self.shortened_cycles,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "ratio": compression_ratio(self.tokens_before, self.tokens_after),
+            "overhead_tokens": self.overhead,
+            "calls": self.calls,
+            "thinking_ms": round(self.milliseconds, 1),
+            "recoveries": self.recoveries,
+            "context_losses": self.losses,
+        }
+
+
+class CompressionTurns:
+    """The turns under way, by message id, and the totals of those that are over."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, TurnCompression] = OrderedDict()
+        self._totals: dict[str, int] = dict.fromkeys(_TOTALS, 0)
+
+    def get(self, message_id: str, goal: ModelRequest) -> TurnCompression:
+        """A turn that begins anew, as after a crash, begins with nothing thought."""
+        known = self._open.get(message_id)
+        if known is None or known.goal is not goal:
+            known = self._open[message_id] = TurnCompression(goal)
+            if len(self._open) > _MAX_OPEN_TURNS:
+                self._open.popitem(last=False)
+        return known
+
+    def finish_turn(self, message_id: str, *, success: bool) -> JsonObject:
+        """The figures of a turn that is over; nothing for one that never thought."""
+        turn = self._open.pop(message_id, None)
+        if turn is None:
+            return {}
+        summary = turn.summary(success=success)
+        self._totals["turns"] += 1
+        self._totals["succeeded"] += success
+        for name, value in summary.items():
+            if name in self._totals and isinstance(value, int):
+                self._totals[name] += value
+        return summary
+
+    def status(self) -> JsonObject:
+        totals = self._totals
+        return {**totals, "ratio": compression_ratio(totals["tokens_before"], totals["tokens_after"])}
+
+
+def compression_ratio(before: int, after: int) -> float:
+    """What is left, as a share of what was there."""
+    return round(after / before, 4) if before else 1.0
+
+
+BUDGET_SHARE: Final = 0.7
+"""Of the threshold: a conversation that is shortened has room to grow before it has to be again."""
+GROWTH_SHARE: Final = 0.2
+_EMBEDDING_SECONDS: Final = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _CompressedMessages:
+    messages: list[ModelMessage]
+    strategy: str
+    fresh: bool
+    """Worked out now, not added to what was worked out before."""
+
+
+class ContextCompressor:
+    """One per thinker; it keeps the state of each turn under way."""
+
+    def __init__(
+        self,
+        settings: ThinkingSettings,
+        *,
+        note_taker: NoteTaker | None = None,
+        embedder: Embedder | None = None,
+        strategy: CompressionStrategy | None = None,
+    ) -> None:
+        self._settings, self._embedder = settings, embedder
+        self._note_taker = note_taker if settings.model else None
+        self._strategy = strategy or STRATEGIES[settings.strategy]
+        self._turns = CompressionTurns()
+        self.counter = TokenCounter()
+
+    async def think(self, ask: CompressionRequest) -> CompressionResult:
+        if not self._settings.enabled:
+            return CompressionResult(list(ask.messages))
+        began = time.perf_counter()
+        turn = self._turns.get(ask.brief.message_id, ask.goal)
+        count = partial(self.counter.count, model=ask.model)
+        before = count(ask.messages)
+        since = ask.messages[turn.seen :] if turn.cycles else ()
+        if turn.sent is not None:
+            elsewhere = f"{turn.workspace}\n{turn.said}"
+            turn.losses += count_context_losses(ask.messages[: turn.seen], turn.sent, since, elsewhere)
+        long = before > self._settings.threshold_tokens
+        made = (
+            await self._compress_messages(turn, ask)
+            if long
+            else _CompressedMessages(list(ask.messages), "none", fresh=False)
+        )
+        noted = await self._take_notes(ask, made)
+        if noted.notes is not None:
+            made = _CompressedMessages(
+                insert_notes(made.messages, ask.goal, noted.notes.render()), made.strategy, made.fresh
+            )
+        if made.fresh:
+            turn.worked, turn.shortened, turn.size = len(ask.messages), made.messages, count(made.messages)
+        # What stands in the conversation word by word need not be told a second time.
+        told = describe_changes(since if long else (), turn.workspace, ask.workspace)
+        after = count(made.messages) if long else before
+        overhead = noted.tokens + self.counter.count_text(told, ask.model)
+        milliseconds = (time.perf_counter() - began) * 1000
+        turn.seen, turn.sent, turn.workspace, turn.said = (
+            len(ask.messages), made.messages if long else None, ask.workspace, told,
+        )  # fmt: skip
+        turn.add_cycle(before, after, overhead, milliseconds, called=noted.asked, failed=noted.failed)
+        return _make_result(
+            ask, made, noted, told, self._make_metrics(ask, made, before, after, overhead, milliseconds, noted)
+        )
+
+    def learn(self, request: ModelAsk, model: str, usage: TokenUsage) -> None:
+        """What a request really had of tokens, as its provider says (CMP-05)."""
+        if usage.input_tokens > 0:
+            estimated = estimate_tokens(request.messages, request.tools, model)
+            self.counter.learn(model, estimated, usage.input_tokens)
+
+    def finished(self, message_id: str, *, success: bool) -> JsonObject:
+        """The figures of a turn that is over."""
+        return self._turns.finish_turn(message_id, success=success)
+
+    def status(self) -> JsonObject:
+        """The totals of this process."""
+        return {"enabled": self._settings.enabled, "strategy": self._settings.strategy, **self._turns.status()}
+
+    async def _compress_messages(self, turn: TurnCompression, ask: CompressionRequest) -> _CompressedMessages:
+        budget = int(self._settings.threshold_tokens * BUDGET_SHARE)
+        count = partial(self.counter.count, model=ask.model)
+        if turn.worked:
+            longer = [*turn.shortened, *ask.messages[turn.worked :]]
+            if count(longer) <= turn.size + budget * GROWTH_SHARE:
+                return _CompressedMessages(longer, self._settings.strategy, fresh=False)
+        for name, strategy in ((self._settings.strategy, self._strategy), ("sliding-window", SlidingWindow())):
+            try:
+                # In a thread: a very long conversation takes a while, and other turns go on meanwhile.
+                gauge = CompressionMeasures(count, await self._choose_relevance(ask))
+                messages = await asyncio.to_thread(strategy.compress, ask.messages, ask.goal, budget, gauge)
+            except Exception:  # noqa: BLE001  the edge of what a turn can do without: it goes on with what it has
+                _log.exception("the strategy %s failed", name)
+                turn.recoveries += 1
+            else:
+                note = self._history_note(count(ask.messages), count(messages), name)
+                return _CompressedMessages(_insert_before_goal(messages, ask.goal, note), name, fresh=True)
+        return _CompressedMessages(list(ask.messages), "none", fresh=False)
+
+    async def _choose_relevance(self, ask: CompressionRequest) -> Relevance:
+        if self._embedder is None or self._settings.strategy not in ("adaptive", "semantic"):
+            return score_by_words
+        texts = [render_messages(block.messages) for block in split_into_blocks(ask.messages, ask.goal)]
+        try:
+            async with asyncio.timeout(_EMBEDDING_SECONDS):
+                return await make_meaning_relevance(self._embedder, texts, render_messages([ask.goal]))
+        except (AnnabelleError, TimeoutError, ValueError) as error:  # the last: vectors of two lengths
+            _log.info("relevance goes by words: %s", type(error).__name__)
+            return score_by_words
+
+    async def _take_notes(self, ask: CompressionRequest, made: _CompressedMessages) -> NotesOutcome:
+        if self._note_taker is None:
+            return NotesOutcome()
+        kept = {id(message) for message in made.messages}
+        left_out = [message for message in ask.messages if id(message) not in kept] if made.fresh else []
+        return await self._note_taker.take_notes(ask.brief, ask.step, ask.goal, left_out)
+
+    def _history_note(self, before: int, after: int, strategy: str) -> str:
+        if not self._settings.note_in_history:
+            return ""
+        return f"[Thinking] The conversation was shortened from {before} to {after} tokens ({strategy})."
+
+    def _make_metrics(
+        self,
+        ask: CompressionRequest,
+        made: _CompressedMessages,
+        before: int,
+        after: int,
+        overhead: int,
+        ms: float,
+        noted: NotesOutcome,
+    ) -> JsonObject:
+        return {
+            "message_id": ask.brief.message_id,
+            "step": ask.step,
+            "strategy": made.strategy,
+            "tokens_before": before,
+            "tokens_after": after,
+            "ratio": compression_ratio(before, after),
+            "overhead_tokens": overhead,
+            "calls": int(noted.asked),
+            "fresh": made.fresh,
+            "duration_ms": round(ms, 1),
+        }
+
+
+def insert_notes(messages: Sequence[ModelMessage], goal: ModelRequest, notes: str) -> list[ModelMessage]:
+    """The notes of the model ahead of what the rules kept; a section of their own where the rules dropped nothing."""
+    found = find_summary(messages)
+    # What the user wrote may look like a summary of ours.
+    if found is None or messages[found[0]] is goal:
+        return _insert_before_goal(messages, goal, notes, section=True)
+    place, text = found
+    return [*messages[:place], make_summary_message(f"{notes}\n{text}"), *messages[place + 1 :]]
+
+
+def _insert_before_goal(
+    messages: Sequence[ModelMessage], goal: ModelRequest, text: str, *, section: bool = False
+) -> list[ModelMessage]:
+    if not text:
+        return list(messages)
+    place = next(place for place, message in enumerate(messages) if message is goal)
+    told = make_summary_message(text) if section else ModelRequest(parts=[UserPromptPart(content=text)])
+    return [*messages[:place], told, *messages[place:]]
+
+
+def _make_result(
+    ask: CompressionRequest, made: _CompressedMessages, noted: NotesOutcome, told: str, metrics: JsonObject
+) -> CompressionResult:
+    summary = find_summary(made.messages)
+    notes = noted.notes
+    return CompressionResult(
+        compressed_history=made.messages,
+        summary=notes.summary if notes is not None else summary[1] if summary is not None else "",
+        current_state=notes.current_state if notes is not None else told,
+        insights=notes.insights if notes is not None else (),
+        next_actions=notes.next_actions if notes is not None else render_messages([ask.goal])[:200],
+        thinking_tokens=noted.tokens,
+        context=told,
+        metrics=metrics,
+    )

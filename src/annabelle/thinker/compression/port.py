@@ -1,0 +1,72 @@
+"""What the loop asks of the thinking phase, which compresses the context of a request (CMP-02), and of the workspace
+(CMP-01).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic_ai.messages import ModelMessage, ModelRequest
+
+from annabelle.core.contract import TokenUsage, TurnBrief
+from annabelle.core.tools import JsonObject, ToolResult
+from annabelle.llm.types import ModelRequest as ModelAsk
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionRequest:
+    """The conversation so far, without the static layers: history, the user's message, and what followed it."""
+
+    brief: TurnBrief
+    step: int
+    messages: Sequence[ModelMessage]
+    goal: ModelRequest
+    """The user's message of this turn, one of `messages`. It is never left out or changed."""
+    workspace: str = ""
+    model: str = ""
+    """The chat model in force, by whose family tokens are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionResult:
+    """What goes to the model instead, and what was thought about it."""
+
+    compressed_history: list[ModelMessage]
+    summary: str = ""
+    current_state: str = ""
+    insights: tuple[str, ...] = ()
+    next_actions: str = ""
+    thinking_tokens: int = 0
+    context: str = ""
+    """What changed since the last cycle, as a short section of its own (CMP-10)."""
+    metrics: JsonObject = field(default_factory=dict[str, object])
+
+
+class Compressor(Protocol):
+    """Anything that thinks before a request. Whatever goes wrong in it, the loop gets messages it can send."""
+
+    async def think(self, ask: CompressionRequest) -> CompressionResult: ...
+
+    def learn(self, request: ModelAsk, model: str, usage: TokenUsage) -> None:
+        """What a request really had of tokens, as its provider says (CMP-05)."""
+        ...
+
+    def finished(self, message_id: str, *, success: bool) -> JsonObject:
+        """The figures of a turn that is over; empty when there are none (CMP-06)."""
+        ...
+
+    def status(self) -> JsonObject:
+        """The totals of this process."""
+        ...
+
+
+class WorkspaceView(Protocol):
+    """What the agent is working on: rendered anew for each request, never a part of the history (CMP-01)."""
+
+    async def render(self) -> str: ...
+
+    def observe(self, tool: str, result: ToolResult) -> None:
+        """Note what a tool call brought to light."""
+        ...

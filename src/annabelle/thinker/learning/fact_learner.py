@@ -1,0 +1,179 @@
+"""Asks the cheap model what a conversation taught, or how facts might be tidied (MEM-07). Nothing is stored here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel
+from pydantic_ai.messages import ModelMessage
+
+from annabelle.core.contract import ExtractBrief, ExtractResult, TidyBrief, TidyFactsResult
+from annabelle.core.errors import AnnabelleError, ProviderFailed, StorageTrouble, Unavailable
+from annabelle.core.failpoints import failpoint
+from annabelle.core.ids import new_id
+from annabelle.core.tools import JsonObject
+from annabelle.core.trace import use_trace
+from annabelle.durable.steps import ERROR, failure_outcome, success_outcome, unwrap_outcome
+from annabelle.llm.gguf_models import PACKAGED
+from annabelle.llm.types import Completed, ModelRequest
+from annabelle.thinker import failpoints
+from annabelle.thinker.engine import EXTRACT_WORKFLOW, TIDY_WORKFLOW, WorkflowEngine
+from annabelle.thinker.learning import prompts
+from annabelle.thinker.learning.model_answers import parse_actions, parse_facts
+from annabelle.thinker.loop.call import response_text
+from annabelle.thinker.loop.deps import ThinkerDeps
+
+_MAX_TRIES: Final = 50
+
+
+class DurableAnswers:
+    """Starts workflows that return an outcome of `durable.outcome`, and reads it back."""
+
+    def __init__(self, engine: WorkflowEngine) -> None:
+        self._engine = engine
+
+    async def get(self, workflow: str, question_id: str, argument: JsonObject, wait: float) -> object:
+        """The answer, waiting for it up to `wait` seconds; raises the error that stands in its place."""
+        for number in range(1, _MAX_TRIES + 1):
+            workflow_id = question_id if number == 1 else f"{question_id}:{number}"
+            if await self._failed_before(workflow_id):
+                continue
+            await self._engine.start(workflow, workflow_id, argument)
+            await self._engine.recorded(workflow_id, wait)
+            outcome = await self._engine.finished(workflow_id)
+            if outcome is None:
+                raise Unavailable("The model has not answered yet.", hint="Ask again with the same id.")
+            return unwrap_outcome(outcome)
+        raise Unavailable(f"This failed {_MAX_TRIES} times.", hint="Ask with a new id.")
+
+    async def _failed_before(self, workflow_id: str) -> bool:
+        if not await self._engine.exists(workflow_id):
+            return False
+        try:
+            outcome = await self._engine.finished(workflow_id)
+        except (StorageTrouble, Unavailable):
+            raise  # the record could not be read, which says nothing about the question
+        except AnnabelleError:
+            return True  # it broke in a way nobody foresaw
+        return outcome is not None and ERROR in outcome
+
+
+TOO_SMALL: Final = "The packaged model is too small to learn facts; a larger one has to be configured."
+_MOST_OUTPUT_TOKENS: Final = 4_000
+# Beside the model's own time: reserving and settling at a ledger that may be slow.
+_SLACK_SECONDS: Final = 90.0
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _LearningQuestion:
+    """One question to the model: for whom, in which words, and how its answer is read."""
+
+    id: str
+    user_id: str
+    trace_id: str
+    messages: list[ModelMessage]
+    read: Callable[[str], tuple[BaseModel, JsonObject]]
+
+
+class FactLearner:
+    """Answers `/extract-facts` and `/tidy-facts`; what becomes of an answer is the hub's matter."""
+
+    def __init__(self, deps: ThinkerDeps) -> None:
+        self._deps = deps
+        self._answers = DurableAnswers(deps.engine)
+        deps.engine.workflow(EXTRACT_WORKFLOW, self._extract)
+        deps.engine.workflow(TIDY_WORKFLOW, self._tidy)
+
+    async def extract(self, brief: ExtractBrief) -> ExtractResult:
+        """The facts in a stretch of conversation. The same id again costs no second model call."""
+        if await self._model_is_too_small():
+            return ExtractResult(refused=TOO_SMALL, unfit=True)
+        return ExtractResult.model_validate(await self._ask_once(EXTRACT_WORKFLOW, brief.extraction_id, brief))
+
+    async def tidy(self, brief: TidyBrief) -> TidyFactsResult:
+        """How these facts might be merged, reworded or dropped."""
+        if await self._model_is_too_small():
+            return TidyFactsResult(refused=TOO_SMALL)
+        return TidyFactsResult.model_validate(await self._ask_once(TIDY_WORKFLOW, brief.tidy_id, brief))
+
+    async def _model_is_too_small(self) -> bool:
+        """The packaged model only ever makes facts up, and would keep a processor busy for half a minute doing so."""
+        choice = await self._deps.model.choose("summary")
+        return choice.provider == "embedded" and choice.model == PACKAGED
+
+    async def _ask_once(self, workflow: str, question_id: str, brief: BaseModel) -> object:
+        wait = self._deps.settings.llm_summary_timeout_seconds + _SLACK_SECONDS
+        return await self._answers.get(workflow, question_id, {"brief": brief.model_dump(mode="json")}, wait)
+
+    async def _extract(self, argument: JsonObject) -> JsonObject:
+        brief = ExtractBrief.model_validate(argument["brief"])
+
+        def read_answer(answer: str) -> tuple[BaseModel, JsonObject]:
+            found = parse_facts(answer, brief)
+            told: JsonObject = {
+                "facts": len(found.result.facts),
+                "dropped": found.dropped,
+                "refused": found.result.refused,
+            }
+            return found.result, told
+
+        question = _LearningQuestion(
+            brief.extraction_id, brief.user_id, brief.trace_id, prompts.build_extraction_prompt(brief), read_answer
+        )
+        return await self._run_question("facts.extracted", question)
+
+    async def _tidy(self, argument: JsonObject) -> JsonObject:
+        brief = TidyBrief.model_validate(argument["brief"])
+
+        def read_answer(answer: str) -> tuple[BaseModel, JsonObject]:
+            result = parse_actions(answer, brief)
+            return result, {"actions": len(result.actions), "refused": result.refused}
+
+        question = _LearningQuestion(
+            brief.tidy_id, brief.user_id, brief.trace_id, prompts.build_tidy_prompt(brief.facts), read_answer
+        )
+        return await self._run_question("facts.tidied", question)
+
+    async def _run_question(self, event: str, question: _LearningQuestion) -> JsonObject:
+        """The workflow: one step, so that what the model said is read once and only the outcome is written down."""
+
+        async def ask_step() -> JsonObject:
+            result, told = question.read(await self._ask(question))
+            self._deps.trace.write(event, {"id": question.id, **told})
+            return result.model_dump(mode="json")
+
+        with use_trace(question.trace_id):
+            try:
+                return success_outcome(await self._deps.engine.step("ask", ask_step))
+            except AnnabelleError as error:
+                _log.warning("%s of %s ended with %s: %s", event, question.id, error.code, error.message)
+                return failure_outcome(error)
+
+    async def _ask(self, question: _LearningQuestion) -> str:
+        failpoint(failpoints.BEFORE_MODEL)
+        request = ModelRequest(
+            # New in every try: the call that a killed process made was a call of its own.
+            call_id=f"{question.id}:{new_id('mc')}",
+            messages=question.messages,
+            purpose="summary",
+            temperature=0.0,
+            max_tokens=_MOST_OUTPUT_TOKENS,
+            user_id=question.user_id,
+            trace_id=question.trace_id,
+        )
+        completed: Completed | None = None
+        async with aclosing(self._deps.model.request(request)) as events:
+            async for event in events:
+                if isinstance(event, Completed):
+                    completed = event
+        if completed is None:
+            raise ProviderFailed("The model gave no answer.")
+        self._deps.costs.add(completed.usage)
+        failpoint(failpoints.AFTER_MODEL)
+        return response_text(completed.response)

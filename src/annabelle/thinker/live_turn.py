@@ -1,0 +1,250 @@
+"""One turn while it runs in this process: its event stream, its result, and the ways to hold or cancel it."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from annabelle.core.contract import StreamedEvent, TurnResult
+from annabelle.core.errors import TurnCancelled
+from annabelle.core.messages import EventType, TurnEvent
+from annabelle.core.tools import JsonObject
+
+_POLL_SECONDS = 15.0
+_FACTS: TypeAdapter[list[TurnEvent]] = TypeAdapter(list[TurnEvent])
+
+
+class TurnStream:
+    """What happened in one turn, as lines for the hub. `stream` is new in every process."""
+
+    def __init__(self, stream: str, message_id: str) -> None:
+        self.stream, self.message_id = stream, message_id
+        self._lines: list[tuple[int, bytes]] = []
+        self._deltas: set[int] = set()
+        self._facts: dict[str, TurnEvent] = {}
+        self._count = 0
+        self._closed = False
+        self._waiting: list[asyncio.Future[None]] = []
+
+    def add_fact(self, type: EventType, key: str, data: JsonObject, *, step: int = 0, attempt: int = 0) -> None:
+        """State something that is so from now on; saying it twice is saying it once."""
+        if key in self._facts:
+            return
+        event = TurnEvent(message_id=self.message_id, key=key, type=type, step=step, attempt=attempt, data=data)
+        self._facts[key] = event
+        if data.get("final"):
+            self._drop_deltas()
+        self._append_event(event)
+
+    def add_delta(self, type: EventType, text: str, *, step: int, attempt: int, number: int) -> None:
+        """A little more text of a call that is still running."""
+        key = f"{step}:{attempt}:{number}"
+        data: JsonObject = {"text": text}
+        self._deltas.add(self._count + 1)
+        self._append_event(
+            TurnEvent(message_id=self.message_id, key=key, type=type, step=step, attempt=attempt, data=data)
+        )
+
+    def facts(self) -> list[JsonObject]:
+        """All facts, to be kept with the turn's result."""
+        return [event.model_dump(mode="json") for event in self._facts.values()]
+
+    def replay(self, facts: object) -> None:
+        """Say again what an earlier process stated."""
+        for event in _FACTS.validate_python(facts):
+            if event.key not in self._facts:
+                self._facts[event.key] = event
+                self._append_event(event)
+
+    def close(self) -> None:
+        """The turn is over: followers read what is left, and end."""
+        self._closed = True
+        self._wake()
+
+    async def lines(self, after: int, stream: str | None) -> AsyncIterator[bytes]:
+        """Every event past `after`, as it comes, until the turn is over; from the start for another stream's reader."""
+        position = after if stream in (None, self.stream) else 0
+        while True:
+            start = bisect_right(self._lines, position, key=_line_number)
+            if start < len(self._lines):
+                batch = self._lines[start:]
+                position = batch[-1][0]
+                yield b"".join(line for _, line in batch)
+            elif self._closed:
+                return
+            else:
+                await self._wait_for_change()
+
+    def _append_event(self, event: TurnEvent) -> None:
+        self._count += 1
+        line = StreamedEvent(stream=self.stream, n=self._count, event=event).model_dump_json().encode() + b"\n"
+        self._lines.append((self._count, line))
+        self._wake()
+
+    def _drop_deltas(self) -> None:
+        if self._deltas:
+            self._lines = [entry for entry in self._lines if entry[0] not in self._deltas]
+            self._deltas.clear()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    async def _wait_for_change(self) -> None:
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        await asyncio.wait([waiter], timeout=_POLL_SECONDS)
+        if not waiter.done():
+            self._waiting.remove(waiter)
+            waiter.cancel()
+
+
+def _line_number(entry: tuple[int, bytes]) -> int:
+    return entry[0]
+
+
+T = TypeVar("T")
+
+_CLEANUP_SECONDS = 0.3
+
+
+class LiveTurn:
+    """Shared by the workflow that runs the turn and the requests that watch it."""
+
+    def __init__(self, stream: TurnStream) -> None:
+        self.stream = stream
+        self.message_id = stream.message_id
+        self.begun = False
+        self.result: TurnResult | None = None
+        self._finished = asyncio.Event()
+        self._held = False
+        self._running_steps = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._cancelled = asyncio.Event()
+
+    def cancel(self) -> None:
+        """Stop: what runs is interrupted now, and no further step starts."""
+        self._cancelled.set()
+
+    async def run_cancellable(self, job: Coroutine[object, object, T]) -> T:
+        """Run the inside of a step so that a cancel ends it at once; the step then records that it was cancelled."""
+        if self._cancelled.is_set():
+            job.close()
+            raise _cancelled_error()
+        task, stop = asyncio.ensure_future(job), asyncio.ensure_future(self._cancelled.wait())
+        try:
+            await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return await task
+            task.cancel()
+            # What tidies up behind itself may do so; what takes longer, or does not listen, is not waited for.
+            await asyncio.wait({task}, timeout=_CLEANUP_SECONDS)
+            raise _cancelled_error()
+        finally:
+            stop.cancel()
+            task.cancel()
+            task.add_done_callback(_consume_exception)
+
+    @asynccontextmanager
+    async def step(self) -> AsyncGenerator[None]:
+        """Around each step. While the process is stopping, the turn waits here; the next process takes it up."""
+        if self._held:
+            await asyncio.get_running_loop().create_future()
+        self._running_steps += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._running_steps -= 1
+            if not self._running_steps:
+                self._idle.set()
+
+    def hold(self) -> None:
+        """Begin no further step, and let followers go: they find the turn again in the next process."""
+        self._held = True
+        self.stream.close()
+
+    async def wait_idle(self) -> None:
+        """Returns when no step is running."""
+        await self._idle.wait()
+
+    def finish(self, result: TurnResult) -> None:
+        self.result = result
+        self.stream.close()
+        self._finished.set()
+
+    async def wait_result(self, timeout: float) -> TurnResult | None:
+        """The result, waiting for it up to `timeout` seconds."""
+        if self.result is None and timeout > 0:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._finished.wait()
+            except TimeoutError:
+                return None
+        return self.result
+
+
+def _consume_exception(task: asyncio.Future[T]) -> None:
+    """Look at how an abandoned task ended, so that nobody is told it was never looked at."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _cancelled_error() -> TurnCancelled:
+    return TurnCancelled("The turn was stopped.")
+
+
+class DeltaBuffer:
+    """Joins the deltas of one attempt that come within a moment of each other; the first goes out at once.
+
+    A fast model sends hundreds of tiny deltas a second; each would cost an event in thinker, hub and every reader.
+    """
+
+    INTERVAL_SECONDS = 0.03
+
+    def __init__(self, stream: TurnStream, step: int, attempt: int) -> None:
+        self._stream, self._step, self._attempt = stream, step, attempt
+        self._number = 0
+        self._type: EventType = "text"
+        self._pending: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, type: EventType, text: str) -> None:
+        if type != self._type:
+            self._send()
+            self._type = type
+        self._pending.append(text)
+        if self._timer is None:
+            self._send()
+            self._timer = asyncio.get_running_loop().call_later(self.INTERVAL_SECONDS, self._tick)
+
+    def close(self, *, drop: bool = False) -> None:
+        """Send what is left; with `drop`, let it go because the whole text follows."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if drop:
+            self._pending.clear()
+        self._send()
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._pending:
+            self._send()
+            self._timer = asyncio.get_running_loop().call_later(self.INTERVAL_SECONDS, self._tick)
+
+    def _send(self) -> None:
+        if not self._pending:
+            return
+        self._number += 1
+        text = "".join(self._pending)
+        self._pending.clear()
+        self._stream.add_delta(self._type, text, step=self._step, attempt=self._attempt, number=self._number)

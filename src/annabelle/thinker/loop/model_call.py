@@ -1,0 +1,195 @@
+"""One model call: streamed to its readers, retried with durable waits (DUR-05), and recorded when it is complete."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import cast
+
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+
+from annabelle.core.backoff import RetryPolicy
+from annabelle.core.contract import TokenUsage
+from annabelle.core.errors import AnnabelleError, HubUnreachable, ProviderFailed, StorageTrouble, TurnCancelled
+from annabelle.core.failpoints import failpoint
+from annabelle.core.home import write_atomically
+from annabelle.core.messages import now
+from annabelle.core.tools import JsonObject
+from annabelle.llm.types import Completed, FallbackUsed, ModelRequest, TextDelta, ThinkDelta
+from annabelle.thinker import failpoints
+from annabelle.thinker.engine import CANCEL_TOPIC, StepFunction, WorkflowEngine
+from annabelle.thinker.live_turn import DeltaBuffer, LiveTurn
+from annabelle.thinker.loop.call import response_text
+from annabelle.thinker.loop.deps import ThinkerDeps, TurnScope
+from annabelle.thinker.loop.response_review import ResponseReview
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswer:
+    """What a finished model step says; `response` is None when the turn's time ran out first."""
+
+    response: ModelResponse | None
+    usage: TokenUsage
+    seconds: float
+    review: ResponseReview = field(default_factory=ResponseReview)
+
+    def to_json(self) -> JsonObject:
+        return {
+            "response": None if self.response is None else dump_message(self.response),
+            "usage": self.usage.model_dump(),
+            "seconds": round(self.seconds, 3),
+            "review": self.review.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, recorded: JsonObject) -> ModelAnswer:
+        response = recorded["response"]
+        message = None if response is None else load_message(cast("JsonObject", response))
+        return cls(
+            response=message if isinstance(message, ModelResponse) else None,
+            usage=TokenUsage.model_validate(recorded["usage"]),
+            seconds=cast("float", recorded["seconds"]),
+            # A step recorded by an earlier version has none, and was shown as it was.
+            review=ResponseReview.from_json(
+                cast("JsonObject", recorded.get("review") or {"text": _message_text(message)})
+            ),
+        )
+
+
+async def call_model(
+    deps: ThinkerDeps, scope: TurnScope, request: ModelRequest, *, step: int, attempt: int, time_left: float
+) -> ModelAnswer:
+    """Make the call. An answer with neither text nor tool call is no answer, unless tools already did the work."""
+    failpoint(failpoints.BEFORE_MODEL)
+    started = time.monotonic()
+    deltas = DeltaBuffer(scope.live.stream, step, attempt)
+    completed: Completed | None = None
+    try:
+        async with asyncio.timeout(time_left), aclosing(deps.model.request(request)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta(text):
+                        deltas.add("text", text)
+                    case ThinkDelta(text):
+                        deltas.add("think", text)
+                    case FallbackUsed(answering=other):
+                        told: JsonObject = {"text": event.sentence, "code": "model_fallback"}
+                        key = f"model-fallback:{other.provider}:{other.model}"
+                        scope.live.stream.add_fact("notice", key, told, step=step)
+                    case Completed():
+                        completed = event
+    except TimeoutError:
+        return ModelAnswer(None, TokenUsage(), time.monotonic() - started)
+    finally:
+        deltas.close(drop=completed is not None)
+    if completed is None or not _has_content(completed.response, step):
+        raise ProviderFailed("The model returned an empty answer.", hint="Try again, or choose another model.")
+    seconds = time.monotonic() - started
+    deps.costs.add(completed.usage)
+    data: JsonObject = {
+        "call_id": request.call_id,
+        "provider": completed.call.provider,
+        "model": completed.call.model,
+        "duration_ms": round(seconds * 1000, 1),
+        **completed.usage.model_dump(),
+    }
+    deps.trace.write("model.called", data)
+    failpoint(failpoints.AFTER_MODEL)
+    return ModelAnswer(completed.response, completed.usage, seconds)
+
+
+def _has_content(response: ModelResponse, step: int) -> bool:
+    called = any(isinstance(part, ToolCallPart) for part in response.parts)
+    # Signs without a shape, as a zero-width space, are an empty answer to whoever reads it.
+    return called or any(sign.isprintable() and not sign.isspace() for sign in response_text(response)) or step > 1
+
+
+def _message_text(message: ModelMessage | None) -> str:
+    return response_text(message) if isinstance(message, ModelResponse) else ""
+
+
+def dump_message(message: ModelMessage) -> JsonObject:
+    dumped = ModelMessagesTypeAdapter.dump_python([message], mode="json", exclude_none=True)
+    return cast("list[JsonObject]", dumped)[0]
+
+
+def load_message(recorded: JsonObject) -> ModelMessage:
+    return ModelMessagesTypeAdapter.validate_python([recorded])[0]
+
+
+_NOTICE_SECONDS = 5.0
+_HUB_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class ModelRetries:
+    """The tries of one model step. `waited` is what they cost on the turn's clock."""
+
+    def __init__(
+        self, engine: WorkflowEngine, policy: RetryPolicy, live: LiveTurn, step: int, time_left: float
+    ) -> None:
+        self._engine, self._policy, self._live, self._step = engine, policy, live, step
+        self._time_left = time_left
+        self.waited = 0.0
+
+    async def run(self, name: str, work: StepFunction) -> JsonObject:
+        failures = 0
+        while True:
+            try:
+                async with self._live.step():
+                    return await self._engine.step(name, work)
+            except AnnabelleError as error:
+                failures += 1
+                delay = self._delay(error, failures)
+                if delay is None:
+                    raise
+                _log.warning("%s failed (%s); next try in %.1f s", name, error.message, delay)
+                self._notify_wait(error, delay)
+            if await self._engine.wait(CANCEL_TOPIC, delay):
+                raise TurnCancelled("The turn was stopped.")
+            self.waited += delay
+
+    def _delay(self, error: AnnabelleError, failures: int) -> float | None:
+        """By the error's class; a hub that is away is waited for as long as the turn has time (THK-06)."""
+        if isinstance(error, HubUnreachable):
+            return _HUB_SECONDS if self.waited < self._time_left else None
+        return self._policy.wait_seconds(error, failures)
+
+    def _notify_wait(self, error: AnnabelleError, delay: float) -> None:
+        """A long wait is explained once per turn, with the time of the next try."""
+        if delay < _NOTICE_SECONDS:
+            return
+        at = now() + timedelta(seconds=delay)
+        text = f"{error.message} The next try is in {delay:.0f} seconds."
+        data: JsonObject = {"text": text, "code": error.code, "next_try_at": at.isoformat(timespec="seconds")}
+        self._live.stream.add_fact("notice", "model-retry", data, step=self._step)
+
+
+TRIES_PER_GENERATION = 100
+
+
+def next_generation(folder: Path) -> int:
+    """The number of this process: one more than the last one of the same agent."""
+    file = folder / "generation"
+    try:
+        number = int(file.read_text(encoding="ascii")) + 1
+    except (FileNotFoundError, ValueError):
+        number = 1
+    try:
+        write_atomically(file, str(number))
+    except OSError as error:
+        raise StorageTrouble(
+            f"{file} could not be written: {error.strerror}.", hint="Free some disk space or fix its permissions."
+        ) from error
+    return number
+
+
+def attempt_number(generation: int, local_try: int) -> int:
+    """Grows with every new try of a step, also over restarts of the process."""
+    return generation * TRIES_PER_GENERATION + min(local_try, TRIES_PER_GENERATION - 1)

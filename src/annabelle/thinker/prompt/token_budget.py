@@ -1,0 +1,62 @@
+"""How much of the prompt a layer may take, and what is cut when it is more (CTX-09)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+PERSONA_TOKENS: Final = 600
+PROFILE_TOKENS: Final = 300
+SUMMARY_TOKENS: Final = 400
+CHAT_TOKENS: Final = 25
+EARLIER_TOKENS: Final = 300
+PLAYBOOKS_TOKENS: Final = 500
+WORKSPACE_TOKENS: Final = 5_000
+THINKING_TOKENS: Final = 500
+MEMORIES_TOKENS: Final = 250
+_BYTES_PER_TOKEN = 4
+
+
+def count_tokens(text: str) -> int:
+    """About how many tokens this is. By bytes, not characters: a letter outside Latin costs more than one in it."""
+    return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
+
+
+def truncate_to_tokens(text: str, most: int) -> str:
+    """The beginning of a text that has room in so many tokens, with a mark where it was cut."""
+    if count_tokens(text) <= most:
+        return text
+    room = max(0, most * _BYTES_PER_TOKEN - len("…".encode()))
+    return text.encode(errors="replace")[:room].decode(errors="ignore").rstrip() + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLayer:
+    """A layer as it goes into the prompt, and what had no room: so many pieces, or so many tokens of a single text."""
+
+    text: str = ""
+    shown: int = 0
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FittedPieces:
+    """The pieces that had room, in their order, and how many had none."""
+
+    pieces: tuple[str, ...]
+    left_out: int = 0
+
+
+def fit_pieces(pieces: Iterable[str], most: int) -> FittedPieces:
+    """The first pieces that fit together. Only whole ones: half a fact may say the opposite of the whole."""
+    kept: list[str] = []
+    used = left_out = 0
+    for piece in pieces:
+        cost = count_tokens(piece) + 1
+        if used + cost > most:
+            left_out += 1
+        else:
+            kept.append(piece)
+            used += cost
+    return FittedPieces(tuple(kept), left_out)

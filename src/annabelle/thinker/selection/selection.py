@@ -1,0 +1,112 @@
+"""The tools of one turn: what a selection is made from, its result, and tools the thinker serves itself (SEL-01)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+from annabelle.core.contract import ToolList, TurnBrief
+from annabelle.core.tools import JsonObject, ToolResult, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionRequest:
+    """What a selection is made for. `sticky` are the tools of the last turns, the newest first; `local` are tools the
+    thinker serves itself, as for its archive."""
+
+    brief: TurnBrief
+    text: str
+    available: ToolList
+    sticky: tuple[str, ...] = ()
+    playbook_tools: tuple[str, ...] = ()
+    local: tuple[ToolSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionReport:
+    """How a selection came about, for the trace (SEL-09)."""
+
+    method: str
+    selected: int
+    total: int
+    top_score: float = 0.0
+    cutoff: float = 0.0
+    top: tuple[tuple[str, float], ...] = ()
+
+    def to_json(self) -> JsonObject:
+        return {
+            "method": self.method,
+            "selected": self.selected,
+            "total": self.total,
+            "top_score": round(self.top_score, 4),
+            "cutoff": round(self.cutoff, 4),
+            "top": [[name, round(score, 4)] for name, score in self.top],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSelection:
+    """The tools that go to the model, in a stable order, and the required ones that do not exist right now."""
+
+    tools: tuple[ToolSpec, ...]
+    missing: tuple[str, ...] = ()
+    report: SelectionReport | None = None
+    temperature: float | None = None
+    """Lower than the agent's own where one tool clearly fits (SEL-08)."""
+    small_talk: bool = False
+    """Nothing is asked for that a tool could do, so none is ever demanded."""
+    limit: int = 25
+    others: tuple[ToolSpec, ...] = field(default=(), repr=False)
+    """What was not selected: the model may look for it with `search_tools`."""
+    wanted: tuple[str, ...] = field(default=(), repr=False)
+    """The names of the selected tools, most wanted first: where there is no room, the last give way."""
+
+    def spec(self, name: str) -> ToolSpec | None:
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    def names(self) -> list[str]:
+        return [tool.name for tool in self.tools]
+
+    def with_found(self, names: Iterable[str]) -> ToolSelection:
+        """The same with tools the model asks for. The limit holds: those least wanted, and not asked for, give way."""
+        asked = dict.fromkeys(names)
+        by_name = {tool.name: tool for tool in self.others if tool.name in asked}
+        found = tuple(by_name[name] for name in asked if name in by_name)[: max(1, self.limit // 2)]
+        if not found:
+            return self
+        crowded = max(0, len(self.tools) + len(found) - self.limit)
+        idle = [name for name in self.wanted if name not in asked]
+        leaving = set(idle[max(0, len(idle) - crowded) :]) if crowded else set[str]()
+        # Behind the others: what the model was given before stays the same prefix, where there is room.
+        stay = tuple(tool for tool in self.tools if tool.name not in leaving)
+        found = found[: max(0, self.limit - len(stay))]
+        left = tuple(tool for tool in (*self.others, *self.tools) if tool not in found and tool not in stay)
+        wanted = (*(name for name in self.wanted if name not in leaving), *(tool.name for tool in found))
+        return replace(self, tools=(*stay, *found), others=left, wanted=wanted)
+
+
+class ToolSelector(Protocol):
+    """Anything that narrows the hub's list for one turn. It can only narrow: the hub checks every call again."""
+
+    async def select(self, ask: SelectionRequest) -> ToolSelection: ...
+
+
+def select_required(required: Iterable[str], tools: Iterable[ToolSpec]) -> ToolSelection:
+    """Exactly the tools that are required, and the names of those that are not there (SEL-01)."""
+    wanted = set(required)
+    chosen = tuple(tool for tool in tools if tool.name in wanted)
+    missing = tuple(sorted(wanted - {tool.name for tool in chosen}))
+    return ToolSelection(chosen, missing, SelectionReport("required", len(chosen), len(chosen) + len(missing)))
+
+
+LOCAL_SERVER: Final = "thinker"
+
+
+class LocalTool(Protocol):
+    """One tool of one turn."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def call(self, arguments: JsonObject) -> ToolResult: ...

@@ -1,1 +1,0 @@
-"""One living conversation with one server, over pipes or over HTTP."""

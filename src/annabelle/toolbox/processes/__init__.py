@@ -1,1 +1,0 @@
-"""How server processes come to life and end, seen from the hub."""

@@ -1,1 +1,0 @@
-"""Secrets on their way to a tool: handles in, values through, handles out (POL-06)."""

@@ -1,1 +1,0 @@
-"""Keeps servers alive: started, watched, restarted with patience, and stopped without a trace."""

@@ -1,0 +1,1 @@
+"""Keeps servers alive: starts, pings, restarts and stops them."""
