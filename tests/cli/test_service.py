@@ -242,6 +242,6 @@ def test_launchd_is_given_the_job_of_this_user(monkeypatch: pytest.MonkeyPatch, 
     assert agent.enable() == [["launchctl", "bootstrap", "gui/501", job]]
     assert agent.start() == [["launchctl", "kickstart", "gui/501/local.annabelle.hub"]]
     assert agent.disable() == []
-    monkeypatch.setattr(Launchd, "read_state", lambda _self: "active")
+    monkeypatch.setattr(Launchd, "state", lambda _self: "active")
     assert agent.disable() == [["launchctl", "bootout", "gui/501/local.annabelle.hub"]]
     assert agent.enable()[0] == agent.disable()[0]

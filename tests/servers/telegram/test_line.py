@@ -159,7 +159,7 @@ async def test_a_failure_between_the_parts_of_a_text_says_what_went_out(
             raise errors.FloodWaitError(request=None, capture=9)
         await step(what)
 
-    monkeypatch.setattr(telegram, "report_step", third_breaks)
+    monkeypatch.setattr(telegram, "step", third_breaks)
     with pytest.raises(TooManyRequests) as caught:
         await tool("send_message", chat_id="@ada", message="word " * 2400)
     assert caught.value.message.startswith("Only 2 of 3 parts were sent (messages 1, 2). Telegram asks to wait 9")
