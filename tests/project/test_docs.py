@@ -77,3 +77,16 @@ def test_the_licence_is_the_official_text(root: Path):
     text = (root / "LICENSE").read_text()
     assert text.lstrip().startswith("Apache License\n                           Version 2.0, January 2004")
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_architecture_names_files_that_exist(root: Path):
+    page = (root / "docs" / "architecture.md").read_text()
+    named = set(
+        re.findall(r"`((?:cli|hub|thinker|servers|toolbox|policy|language|llm|durable|store|core)/[\w/.]*\w)/?`", page)
+    )
+    package = root / "src" / "annabelle"
+    missing = {
+        name for name in named if not (package / name).exists() and not (package / name).with_suffix(".py").exists()
+    }
+    assert len(named) > 40, "the pattern finds them"
+    assert missing - {"servers/NAME"} == set()

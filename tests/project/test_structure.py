@@ -44,7 +44,7 @@ def test_a_class_name_stands_for_one_thing_in_the_whole_package() -> None:
 
 
 def test_files_are_named_by_nouns() -> None:
-    named = {path.stem for path in sources() if VERB_FORM.search(path.stem) and not is_migration(path)}
+    named = {path.stem for path in sources() if VERB_FORM.search(path.stem)}
     assert named - NOUNS == set()
 
 
