@@ -142,7 +142,8 @@ def tools() -> Json:
     """Every tool: of the servers, of the hub itself, and those a thinker serves in its own process."""
     found: Json = {}
     for name in server_docs.names():
-        listing = read_listing(f"annabelle.servers.{name}") or ToolListing.from_server(server_docs.build(name))
+        package = f"annabelle.servers.{server_docs.folders()[name]}"
+        listing = read_listing(package) or ToolListing.from_server(server_docs.build(name))
         for tool in listing.result()["tools"]:
             found[f"{name}_{tool['name']}"] = _listed(tool)
     own = HistoryTool.spec.fget(None)  # pyright: ignore[reportOptionalCall]  a constant behind a property

@@ -23,8 +23,13 @@ NOTE = "<!-- Made by scripts/gen_docs.py; `make docs` writes it anew. -->"
 Json = dict[str, Any]
 
 
+def folders() -> dict[str, str]:
+    """Every server by the name in its manifest, with its folder."""
+    return {tomllib.loads(file.read_text())["name"]: file.parent.name for file in SERVERS.glob("*/manifest.toml")}
+
+
 def names() -> list[str]:
-    return sorted(path.parent.name for path in SERVERS.glob("*/manifest.toml"))
+    return sorted(folders())
 
 
 def build(name: str) -> ToolServer:
@@ -34,7 +39,7 @@ def build(name: str) -> ToolServer:
         os.environ.clear()
         os.environ.update({"PATH": before.get("PATH", ""), "HOME": folder, "ANNABELLE_HOME": f"{folder}/home"})
         try:
-            return importlib.import_module(f"annabelle.servers.{name}.server").build()
+            return importlib.import_module(f"annabelle.servers.{folders()[name]}.server").build()
         finally:
             os.environ.clear()
             os.environ.update(before)
@@ -190,7 +195,7 @@ def _offered(server: ToolServer) -> list[DeclaredTool]:
 
 
 def _manifest(name: str) -> Json:
-    return tomllib.loads((SERVERS / name / "manifest.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((SERVERS / folders()[name] / "manifest.toml").read_text(encoding="utf-8"))
 
 
 def _examples(name: str) -> Json:

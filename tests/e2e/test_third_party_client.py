@@ -13,6 +13,7 @@ import pytest
 from annabelle.core.home import Home
 from servers.every_server import NAMES, build
 from support.cheap_calls import CHEAP
+from support.few_servers import FOLDERS
 
 CLIENT = Path(__file__).parent.parent / "support" / "third_party_client.py"
 ASKING = {"annabelle": {"agent_id": "annabelle", "user_id": "owner", "caller": "hub", "trust": "trusted"}}
@@ -32,7 +33,7 @@ def test_a_client_of_other_people_lists_and_calls_every_server(home: Home, pytho
         {
             "name": name,
             "command": sys.executable,
-            "args": ["-m", f"annabelle.servers.{name}"],
+            "args": ["-m", f"annabelle.servers.{FOLDERS[name]}"],
             "env": environment,
             "tool": CHEAP[name].tool,
             "arguments": CHEAP[name].arguments,

@@ -16,7 +16,7 @@ from annabelle.core.settings import Settings
 from annabelle.policy.tool_traits import reviewed_tools
 from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.manifest import find_builtins
-from servers.every_server import NAMES, build, manifest
+from servers.every_server import NAMES, build, manifest, package_of
 from support.cheap_calls import CHEAP
 
 pytestmark = pytest.mark.req("SRV-ALL")
@@ -53,13 +53,13 @@ _REPORT = f"""
 import json, os, sys
 import annabelle.servers.kit
 heavy = {sorted(HEAVY)!r}
-for name in sys.argv[1:]:
+for name, package in [argument.split("=") for argument in sys.argv[1:]]:
     read, write = os.pipe()
     if os.fork() == 0:
         import importlib
-        importlib.import_module(f"annabelle.servers.{{name}}.__main__")
-        early = ["its tools"] if f"annabelle.servers.{{name}}.server" in sys.modules else []
-        server = importlib.import_module(f"annabelle.servers.{{name}}.server").build()
+        importlib.import_module(f"{{package}}.__main__")
+        early = ["its tools"] if f"{{package}}.server" in sys.modules else []
+        server = importlib.import_module(f"{{package}}.server").build()
         [tool.input_schema() for tool in server.tools.values()]
         loaded = sorted({{module.partition(".")[0] for module in sys.modules}} & set(heavy))
         os.write(write, json.dumps(early + loaded).encode())
@@ -80,7 +80,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     home = tmp_path_factory.mktemp("lean")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "ANNABELLE_HOME": str(home / "home")}
     done = subprocess.run(
-        [sys.executable, "-c", _REPORT, *NAMES],
+        [sys.executable, "-c", _REPORT, *(f"{name}={package_of(name)}" for name in NAMES)],
         env=environment,
         capture_output=True,
         text=True,
@@ -189,9 +189,7 @@ def test_only_the_browser_takes_secrets():
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_server_lists_and_answers_over_stdio_in_both_protocols(home: Home, tmp_path: Path, name: str):
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "ANNABELLE_HOME": str(home.root)}
-    parameters = StdioServerParameters(
-        command=sys.executable, args=["-m", f"annabelle.servers.{name}"], env=environment
-    )
+    parameters = StdioServerParameters(command=sys.executable, args=["-m", package_of(name)], env=environment)
     expected = {tool.name for tool in build(name).tools.values()}
     cheap = CHEAP[name]
     for mode in ("auto", "legacy"):

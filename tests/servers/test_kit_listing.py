@@ -20,7 +20,7 @@ from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer, tool_list_cache
 from annabelle.servers.kit.run import LazyToolServer
 from annabelle.servers.kit.tool_list_cache import ToolListing, listing_file, read_listing, write_listing
-from servers.every_server import NAMES, build, manifest
+from servers.every_server import NAMES, build, manifest, package_of
 from servers.sample_server import Sample, sample
 from servers.speaking import Connect
 
@@ -113,7 +113,7 @@ def put_together() -> ToolServer:
 async def test_what_is_kept_of_a_server_is_what_it_lists(
     home: Home, kept_apart: None, name: str, in_memory: Connect
 ) -> None:
-    package, server = f"annabelle.servers.{name}", build(name)
+    package, server = package_of(name), build(name)
     assert read_listing(package) is None
     write_listing(package, server)
     listing = read_listing(package)
@@ -139,7 +139,7 @@ def test_a_wrong_setting_is_said_at_the_start_although_nothing_is_put_together(
     home: Home, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings: list[Callable[[], object]] = []
-    entry = importlib.import_module(f"annabelle.servers.{name}.__main__")
+    entry = importlib.import_module(f"{package_of(name)}.__main__")
     monkeypatch.setattr(entry, "run_listed", lambda package, read, *_, **__: settings.append(read))
     entry.main()
     for variable in set(manifest(name).get("env", [])) & WRONG_SETTINGS.keys():
@@ -258,7 +258,7 @@ def test_every_server_is_listed_ahead_where_bytecode_is_made_ahead() -> None:
     command = [sys.executable, "-m", "annabelle.servers.kit.prepare"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == ("", "")
-    assert [name for name in NAMES if read_listing(f"annabelle.servers.{name}") is None] == []
+    assert [name for name in NAMES if read_listing(package_of(name)) is None] == []
 
 
 SAMPLE = ToolListing.from_server(sample())

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import annabelle
 
 USUAL = ("filer", "memory")
 _FOLDERS = Path(annabelle.__file__).parent / "servers"
-NAMES = tuple(sorted(path.parent.name for path in _FOLDERS.glob("*/manifest.toml")))
-"""Every server that comes with Annabelle; a server's folder has its name."""
+FOLDERS = {tomllib.loads(file.read_text())["name"]: file.parent.name for file in _FOLDERS.glob("*/manifest.toml")}
+"""Every server that comes with Annabelle, by the name in its manifest, with its folder."""
+NAMES = tuple(sorted(FOLDERS))
 
 
 def only(*names: str) -> dict[str, str]:

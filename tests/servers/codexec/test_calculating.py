@@ -28,7 +28,7 @@ pytestmark = pytest.mark.req("SRV-EXE")
 async def test_it_calculates(call: CallTool, code: str, value: str, kind: str) -> None:
     result = await call("calculate", code=code)
     assert (result.value, result.type) == (value, kind)
-    assert result.text() == value
+    assert result.to_text() == value
 
 
 async def test_what_is_printed_comes_along(call: CallTool) -> None:

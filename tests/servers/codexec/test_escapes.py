@@ -277,7 +277,7 @@ time.sleep(20)
     server = make_server(memory_mb=200)
     result = await server.tools["execute_code"].call({"language": "python", "code": code})
     assert result.killed == "memory"
-    assert "more memory than it may" in result.text()
+    assert "more memory than it may" in result.to_text()
 
 
 async def test_files_in_memory_count_too(call: CallTool) -> None:

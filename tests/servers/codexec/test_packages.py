@@ -47,7 +47,7 @@ async def test_a_python_package_is_there_for_the_agent_that_installed_it(call_as
     code = "import greeting\nprint(greeting.WORD)"
     mine = await call_as("one", "execute_code", language="python", code=code)
     other = await call_as("two", "execute_code", language="python", code=code)
-    assert installed.text() == "greeting==1.0 is installed for all later runs."
+    assert installed.to_text() == "greeting==1.0 is installed for all later runs."
     assert mine.stdout == "hello\n"
     assert "ModuleNotFoundError" in other.stderr
 

@@ -32,7 +32,7 @@ async def test_output_errors_and_exit_code_come_back(call: CallTool, language: s
     assert (result.stdout, result.stderr, result.exit_code) == ("grüße 42\n", "err\n", 3)
     assert not result.timed_out
     assert result.killed is None
-    assert "[exit code 3]" in result.text()
+    assert "[exit code 3]" in result.to_text()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_code_that_takes_too_long_is_ended(call: CallTool) -> None:
     result = await call("execute_code", language="bash", code="echo begun; sleep 31.4159", timeout_ms=1000)
     assert (result.timed_out, result.killed, result.exit_code) == (True, "time", None)
     assert result.stdout == "begun\n"
-    assert "longer than it may" in result.text()
+    assert "longer than it may" in result.to_text()
     assert gone("31.4159")
 
 
@@ -155,7 +155,7 @@ async def test_long_output_is_shown_at_both_ends_and_kept_whole(call: CallTool, 
     assert result.stdout.endswith("last\n")
     assert "left out" in result.stdout
     assert len((workspace / result.rest[0]).read_text().splitlines()) == 5002
-    assert result.rest[0] in result.text()
+    assert result.rest[0] in result.to_text()
 
 
 async def test_bytes_that_are_no_text_and_null_bytes_are_shown(call: CallTool) -> None:

@@ -135,7 +135,7 @@ async def test_a_deleted_script_can_be_brought_back(call: CallTool, workspace: P
     fields = ("name", "description", "language", "code", "tags")
     await call("save_script", **{field: kept[field] for field in fields})
     assert (await call("run_script", name="a")).stdout == "back\n"
-    assert deleted.backup in deleted.text()
+    assert deleted.backup in deleted.to_text()
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ async def test_a_session_remembers(call: CallTool, language: str, pieces: list[s
         assert (await call("send_to_session", session_id=session, code=piece)).error is None
     result = await call("send_to_session", session_id=session, code=pieces[-1])
     assert (result.value, result.exit_code) == (value, 0)
-    assert result.text() == f"=> {value}"
+    assert result.to_text() == f"=> {value}"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_code_that_takes_too_long_is_stopped_and_the_session_kept(
     stopped = await call("send_to_session", language=language, code=endless, timeout_ms=800)
     after = await call("send_to_session", session_id=stopped.session_id, code="x")
     assert (stopped.interrupted, stopped.timed_out, stopped.session_gone) == (True, True, False)
-    assert "still open" in stopped.text()
+    assert "still open" in stopped.to_text()
     assert after.value == "7"
 
 
@@ -122,7 +122,7 @@ async def test_code_that_does_not_stop_takes_its_session_along(call: CallTool) -
     code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     result = await call("send_to_session", language="python", code=code, timeout_ms=800)
     assert (result.session_gone, result.killed) == (True, "time")
-    assert "start a new one" in result.text()
+    assert "start a new one" in result.to_text()
     assert (await call("list_sessions")).sessions == []
 
 

@@ -114,7 +114,7 @@ async def test_a_secret_is_read_as_a_handle_that_says_what_it_is(vault: ToolServ
     result = await vault.tools["read_secret"].call({"reference": "op://Private/Bank/password"})
     answer = result.model_dump()
     assert (answer["item"], answer["field"]) == ("Bank", "password")
-    assert PASSWORD not in str(answer) + result.text()  # type: ignore[attr-defined]
+    assert PASSWORD not in str(answer) + result.to_text()  # type: ignore[attr-defined]
     assert op.calls == [
         ["item", "get", "Bank", "--vault=Private", "--format=json"],
         ["read", "--no-newline", "op://Private/Bank/password"],

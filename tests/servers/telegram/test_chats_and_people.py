@@ -24,7 +24,7 @@ async def test_chats_are_listed_by_their_newest_message(telegram: TelegramDouble
         ("-21", "group", 1),
     ]
     assert listed.chats[1].last_message == "mine"
-    assert "Ada Lovelace [11] private" in listed.text()
+    assert "Ada Lovelace [11] private" in listed.to_text()
     assert len((await tool("list_chats", limit=1)).chats) == 1
 
 
@@ -58,7 +58,7 @@ async def test_contacts_are_listed_and_added(telegram: TelegramDouble, tool: Cal
     assert telegram.contacts == {11, 12}
     listed = await tool("list_contacts")
     assert [one.name for one in listed.people] == ["Ada Lovelace", "Bo Svensson"]
-    assert "@ada +441234567 [11]" in listed.text()
+    assert "@ada +441234567 [11]" in listed.to_text()
     with pytest.raises(NotFound, match="Nobody at Telegram has the number"):
         await tool("add_contact", phone="+4900000", first_name="Nobody")
     with pytest.raises(InvalidArguments, match="not a phone number"):
@@ -71,7 +71,7 @@ async def test_people_are_searched_and_can_be_written_to_by_id(telegram: Telegra
     assert [one.chat_id for one in found.people] == ["11", str(2**40 + 7)]
     await tool("send_message", chat_id=str(2**40 + 7), message="Hello, Ms Byron")
     assert telegram.texts(2**40 + 7) == ["Hello, Ms Byron"]
-    assert (await tool("search_users", query="zzz")).text() == "Nobody was found."
+    assert (await tool("search_users", query="zzz")).to_text() == "Nobody was found."
 
 
 async def test_get_me_tells_whose_account_it_is(tool: CallTool) -> None:

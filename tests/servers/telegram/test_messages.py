@@ -31,7 +31,7 @@ async def test_a_reply_names_what_it_answers_and_a_group_gets_its_id(telegram: T
     sent = await tool("send_message", chat_id=str(SUMMER), message="Ich 🚗 – gern", reply_to=asked.id)
     last = telegram.messages[SUMMER][-1]
     assert (last.id, last.message, last.reply_to.reply_to_msg_id) == (sent.message_ids[0], "Ich 🚗 – gern", asked.id)
-    assert sent.text() == f"Sent as message {last.id}."
+    assert sent.to_text() == f"Sent as message {last.id}."
 
 
 async def test_a_long_text_goes_in_parts_that_lose_nothing(telegram: TelegramDouble, tool: CallTool) -> None:
@@ -55,7 +55,7 @@ async def test_the_same_call_sends_once_however_often_it_is_made(telegram: Teleg
     enter_call(Call(call_id="msg_1:1"))
     await tool("send_message", chat_id="@ada", message="once")
     again = await tool("send_message", chat_id="@ada", message="once")
-    assert (telegram.texts(11), again.message_ids, again.text()) == (["once"], [], "It had been sent already.")
+    assert (telegram.texts(11), again.message_ids, again.to_text()) == (["once"], [], "It had been sent already.")
     enter_call(Call(call_id="msg_1:2"))
     await tool("send_message", chat_id="@ada", message="once")
     assert telegram.texts(11) == ["once", "once"]
@@ -70,7 +70,7 @@ async def test_messages_are_read_page_by_page_newest_first(telegram: TelegramDou
     rest = await tool("get_messages", chat_id="11", limit=3, offset_id=page.next_offset_id)
     assert [entry.content for entry in rest.messages] == ["number 1", "number 0"]
     assert rest.next_offset_id is None
-    assert "me: number 1" in rest.text()
+    assert "me: number 1" in rest.to_text()
 
 
 async def test_search_finds_words_in_one_chat_or_in_all(telegram: TelegramDouble, tool: CallTool) -> None:
@@ -79,7 +79,7 @@ async def test_search_finds_words_in_one_chat_or_in_all(telegram: TelegramDouble
     telegram.write(12, "nothing")
     everywhere = await tool("search_messages", query="käsekuchen")
     assert [entry.chat_id for entry in everywhere.messages] == [str(SUMMER), "11"]
-    assert f"[{SUMMER}]" in everywhere.text()
+    assert f"[{SUMMER}]" in everywhere.to_text()
     here = await tool("search_messages", query="käsekuchen", chat_id="@ada", limit=1)
     assert [entry.content for entry in here.messages] == ["the Käsekuchen recipe"]
 
@@ -106,8 +106,8 @@ async def test_sign_in_codes_that_telegram_sends_are_shown_to_nobody(telegram: T
         await tool("get_new_messages"),
     ]
     for result in shown:
-        assert "12345" not in result.model_dump_json() + result.text()
-    assert "may hold a sign-in code" in shown[0].text()
+        assert "12345" not in result.model_dump_json() + result.to_text()
+    assert "may hold a sign-in code" in shown[0].to_text()
 
 
 async def test_a_chat_is_marked_read_up_to_a_message_or_to_the_end(telegram: TelegramDouble, tool: CallTool) -> None:

@@ -38,7 +38,7 @@ async def test_private_chats_are_told_once_and_peeking_keeps_them(telegram: Tele
         assert told(await tool("get_new_messages", peek=True)) == {"13": ["from a bot"], "11": ["one", "two"]}
     assert told(await tool("get_new_messages")) == {"13": ["from a bot"], "11": ["one", "two"]}
     empty = await tool("get_new_messages")
-    assert (told(empty), empty.text()) == ({}, "Nothing new.")
+    assert (told(empty), empty.to_text()) == ({}, "Nothing new.")
     later = telegram.write(11, "three")
     telegram.read_up_to[11] = later.id  # read elsewhere meanwhile: it is new here all the same
     assert told(await tool("get_new_messages")) == {"11": ["three"]}
@@ -62,7 +62,7 @@ async def test_own_messages_are_never_news(telegram: TelegramDouble, tool: CallT
 async def test_subscribed_chats_are_told_from_the_subscription_on(telegram: TelegramDouble, tool: CallTool) -> None:
     telegram.write(SUMMER, "before", sender=12)
     listed = await tool("subscribe_chat", action="subscribe", chat_id=str(SUMMER))
-    assert listed.text() == f"Summer [{SUMMER}]"
+    assert listed.to_text() == f"Summer [{SUMMER}]"
     telegram.write(SUMMER, "after", sender=12)
     telegram.write(11, "private, and not subscribed")
     assert told(await tool("get_new_messages")) == {str(SUMMER): ["after"]}
@@ -73,7 +73,7 @@ async def test_subscribed_chats_are_told_from_the_subscription_on(telegram: Tele
     with pytest.raises(NotFound, match="not subscribed"):
         await tool("subscribe_chat", action="unsubscribe", chat_id="@daily")
     cleared = await tool("subscribe_chat", action="clear")
-    assert (cleared.subscriptions, "all private chats" in cleared.text()) == ([], True)
+    assert (cleared.subscriptions, "all private chats" in cleared.to_text()) == ([], True)
     with pytest.raises(InvalidArguments, match="which chat"):
         await tool("subscribe_chat", action="subscribe")
 

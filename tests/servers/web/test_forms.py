@@ -128,7 +128,7 @@ async def test_a_dialog_is_held_until_it_is_answered(web: Web, site: Site) -> No
     confirm, prompt = await web.ref('button "Confirm"'), await web.ref('button "Prompt"')
     done = await web("click", ref=confirm)
     assert done.dialog == 'A dialog is open (confirm): "Sure?".'
-    assert "browser_handle_dialog" in done.text()
+    assert "browser_handle_dialog" in done.to_text()
     for name, arguments in (("snapshot", {}), ("click", {"ref": confirm}), ("take_screenshot", {})):
         with pytest.raises(RetryByModel, match="dialog is open"):
             await web(name, **arguments)

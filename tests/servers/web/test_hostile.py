@@ -138,7 +138,7 @@ async def test_names_from_a_page_carry_nothing_invisible(web: Web, site: Site) -
     await web("navigate", url=f"{site.url}/")
     shown = await web("snapshot")
     console = await web("console_messages")
-    for text in (shown.title, shown.content, console.content, shown.url, shown.text()):
+    for text in (shown.title, shown.content, console.content, shown.url, shown.to_text()):
         assert all(char.isprintable() or char == "\n" for char in text)
         assert "\u202e" not in text
         assert "\U000e0041" not in text

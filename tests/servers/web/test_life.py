@@ -200,7 +200,7 @@ async def test_without_a_browser_every_tool_says_how_to_get_one(make_web: MakeWe
 @pytest.mark.req("SRV-BRW")
 async def test_the_browser_in_use_is_named_and_nothing_is_installed(make_web: MakeWeb, tmp_path: Path) -> None:
     web = make_web()
-    assert (await web("install")).text().startswith("The browser is installed: chrom")
+    assert (await web("install")).to_text().startswith("The browser is installed: chrom")
     assert (await web.server.tools["readiness"].call({})).missing is None  # pyright: ignore
     assert not web.house.config.profiles.exists(), "nothing was started for that"
     wrong = make_web(path=tmp_path / "nothing")

@@ -22,7 +22,7 @@ async def test_a_snapshot_names_what_a_person_sees(web: Web, site: Site) -> None
     for part in ('link "Cart"', "/url: /cart", 'heading "Tea" [level=1]', 'textbox "Amount"', '"Gift" [checked]'):
         assert part in shown.content
     assert "hidden" not in shown.content
-    assert shown.text().startswith(f"Page: Shop ({site.url}/)\n")
+    assert shown.to_text().startswith(f"Page: Shop ({site.url}/)\n")
 
 
 @pytest.mark.req("SRV-BRW", "SRV-ALL")
@@ -161,7 +161,7 @@ async def test_tabs_are_opened_chosen_and_closed(web: Web, site: Site) -> None:
     await web("navigate", url=f"{site.url}/2")
     listed = await web("tabs", action="list")
     assert [(tab.title, tab.current) for tab in listed.tabs] == [("One", False), ("Two", True)]
-    assert listed.text().splitlines()[1] == f"1 (current): Two ({site.url}/2)"
+    assert listed.to_text().splitlines()[1] == f"1 (current): Two ({site.url}/2)"
     await web("tabs", action="select", index=0)
     assert (await web("snapshot")).title == "One"
     left = await web("tabs", action="close")

@@ -18,7 +18,7 @@ async def test_a_page_is_opened_and_told_by_title_and_address(web: Web, site: Si
     done = await web("navigate", url=f"{site.url}/")
     assert (done.title, done.url) == ("Hello there", f"{site.url}/")
     assert "/" in site.asked
-    assert done.text().splitlines()[0] == "Opened the page."
+    assert done.to_text().splitlines()[0] == "Opened the page."
 
 
 @pytest.mark.req("SRV-BRW")
