@@ -133,7 +133,9 @@ def servers() -> Json:
     """What each server's manifest says, but for its label."""
     found: Json = {}
     for name in server_docs.names():
-        manifest = tomllib.loads((PACKAGE / "servers" / name / "manifest.toml").read_text(encoding="utf-8"))
+        manifest = tomllib.loads(
+            (PACKAGE / "servers" / server_docs.folders()[name] / "manifest.toml").read_text(encoding="utf-8")
+        )
         found[name] = {key: value for key, value in manifest.items() if key != "label"}
     return found
 
