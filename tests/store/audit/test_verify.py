@@ -16,6 +16,7 @@ from annabelle.store.audit.chain import AuditLimits, AuditNote, timestamp_now
 from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
 from annabelle.store.audit.verification import AuditVerification, verify_audit
 from store.audit.conftest import chain_at, write
+from support.timing import seconds
 
 Lines = list[bytes]
 
@@ -235,7 +236,7 @@ def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPaths) -
     assert other.stdout.readline() == b"held\n"
     with pytest.raises(AlreadyRunning):
         chain_at(places)
-    other.communicate(timeout=20)
+    other.communicate(timeout=seconds(20))
     chain_at(places).close()
 
 
