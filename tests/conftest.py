@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import psutil
@@ -16,6 +16,7 @@ from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
 from support import network
 from support.few_servers import FEW_SERVERS
+from support.timing import seconds
 
 GRACE_SECONDS = 10.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
@@ -41,6 +42,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> str:
     return f"network: loopback only, kept by a {os.environ[NETWORK_VARIABLE]}"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The bound on a test, its own or the common one, is scaled when the test begins."""
+    mark = item.get_closest_marker("timeout")
+    bound = mark.args[0] if mark else float(item.config.getini("timeout"))
+    item.add_marker(pytest.mark.timeout(seconds(bound)), append=False)
+    return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,7 +106,9 @@ def _descends_from(process: psutil.Process, elders: set[psutil.Process]) -> bool
 
 def _expect_gone(processes: list[psutil.Process], complaint: str) -> None:
     """Give them a moment to end by themselves; what stays is killed, named, and fails the test."""
-    _gone, alive = psutil.wait_procs([process for process in processes if _alive(process)], timeout=GRACE_SECONDS)
+    _gone, alive = psutil.wait_procs(
+        [process for process in processes if _alive(process)], timeout=seconds(GRACE_SECONDS)
+    )
     named = []
     for process in alive:
         if _alive(process):

@@ -19,6 +19,8 @@ import httpx
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
+from support.timing import seconds
+
 CODE = "code-of-the-consent"
 REFRESH = "refresh-token-nobody-may-see"
 ACCESS = "access-token-nobody-may-see"
@@ -36,7 +38,7 @@ def serving(
         thread.start()
         yield server.server_address[1]
         server.shutdown()
-        thread.join(10)
+        thread.join(seconds(10))
 
 
 @dataclass
@@ -124,13 +126,13 @@ class Browser:
 
     def _visit(self, url: str) -> None:
         back = parse_qs(urlsplit(url).query)["redirect_uri"][0]
-        with httpx.Client(trust_env=False, timeout=10, follow_redirects=True) as http:
+        with httpx.Client(trust_env=False, timeout=seconds(10), follow_redirects=True) as http:
             self.pages += [http.get(f"{back}{more}") for more in self._before]
             self.pages.append(http.get(url))
 
     def close(self) -> None:
         for thread in self._threads:
-            thread.join(10)
+            thread.join(seconds(10))
 
 
 @dataclass

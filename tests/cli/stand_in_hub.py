@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.home import Home
+from support.timing import seconds
 
 
 def asked(number: int, state: str = "pending", **fields: Any) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class StandInHub:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + seconds(10)
         while not self._server.started and time.monotonic() < deadline:
             time.sleep(0.005)
         return self
@@ -101,5 +102,5 @@ class StandInHub:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=seconds(10))
         self._socket.close()

@@ -23,6 +23,7 @@ import psutil
 
 from annabelle.core.home import Home
 from support.few_servers import FEW_SERVERS
+from support.timing import product_bounds, seconds
 
 ANNABELLE = Path(sys.executable).parent / "annabelle"
 PATIENCE = 60.0
@@ -44,6 +45,7 @@ def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: st
         "RETRY_IMMEDIATE_SECONDS": "0.05",
         "RETRY_BASE_SECONDS": "0.1",
         **FEW_SERVERS,
+        **product_bounds(),
     }
     if "PYTHONPATH" in os.environ:
         known["PYTHONPATH"] = os.environ["PYTHONPATH"]
@@ -53,7 +55,7 @@ def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: st
 def run(known: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """One command to its end."""
     return subprocess.run(
-        [ANNABELLE, *arguments], env=known, input=stdin, capture_output=True, text=True, timeout=2 * PATIENCE
+        [ANNABELLE, *arguments], env=known, input=stdin, capture_output=True, text=True, timeout=seconds(2 * PATIENCE)
     )
 
 
@@ -65,7 +67,7 @@ def json_only(text: str) -> Any:
 
 
 def wait_until(look: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + seconds(PATIENCE)
     while not look():
         assert time.monotonic() < deadline, f"{what} did not happen within {PATIENCE:g} s"
         time.sleep(0.02)
@@ -99,7 +101,7 @@ class Terminal:
 
     def expect(self, pattern: str) -> str:
         """Wait until the screen has shown this, behind everything expected before; what came up to its end."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + seconds(PATIENCE)
         while not (found := re.search(pattern, self.seen)):
             assert time.monotonic() < deadline, f"{pattern!r} was not shown, but: {self.seen!r}"
             assert self._read(), f"the command ended without {pattern!r}: {self.seen!r}"
@@ -119,7 +121,7 @@ class Terminal:
 
     def wait(self) -> int:
         """Read the rest, and the exit code."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + seconds(PATIENCE)
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"the command did not end: {self.seen!r}"
             self._read()
@@ -132,7 +134,7 @@ class Terminal:
             if self.process.poll() is None:
                 os.kill(self.process.pid, signal.SIGTERM)
                 try:
-                    self.process.wait(PATIENCE)
+                    self.process.wait(seconds(PATIENCE))
                 except subprocess.TimeoutExpired:
                     self.process.kill()
         self.process.wait()

@@ -15,6 +15,7 @@ from annabelle.core.home import Home
 from cli.typed import Keyboard
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 SERVER = Path(__file__).parents[1] / "support" / "witness_server.py"
 
@@ -58,7 +59,7 @@ def kill_thinkers(hub: HubProcess) -> int:
     found = hub.thinkers()
     for child in found:
         child.kill()
-    psutil.wait_procs(found, timeout=10)
+    psutil.wait_procs(found, timeout=seconds(10))
     return len(found)
 
 

@@ -26,6 +26,7 @@ from annabelle.core.home import Home
 from cli.sign_ins import ACCESS, REFRESH, Browser, Google, GoogleHandler, serving
 from cli.terminal import Terminal, json_only
 from cli.typed import Keyboard, Typed
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-MAI")
 BrowserOf = Callable[..., Browser]
@@ -116,7 +117,7 @@ def test_an_answer_with_another_state_is_turned_away_and_the_right_one_still_cou
 
 
 async def test_an_answer_that_comes_before_a_sign_in_waits_is_turned_away() -> None:
-    async with asyncio.timeout(10), open_redirect_server() as redirect:
+    async with asyncio.timeout(seconds(10)), open_redirect_server() as redirect:
         reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(redirect.address).port)
         writer.write(b"GET /?code=stolen HTTP/1.1\r\n\r\n")
         answer = await reader.read()

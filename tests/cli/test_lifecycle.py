@@ -18,6 +18,7 @@ from annabelle.cli.app import main
 from annabelle.core.home import Home
 from cli.terminal import ANNABELLE, run, wait_until
 from support.scripted_model import plan_text
+from support.timing import seconds
 
 
 def hub_pid(known: dict[str, str]) -> int:
@@ -50,7 +51,7 @@ def test_two_starts_at_once_make_one_hub(known: dict[str, str]):
         subprocess.Popen([ANNABELLE, "up", "--json"], env=known, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         for _ in range(2)
     ]
-    told = [json.loads(start.communicate(timeout=120)[0]) for start in starts]
+    told = [json.loads(start.communicate(timeout=seconds(120))[0]) for start in starts]
     assert told[0]["pid"] == told[1]["pid"]
     assert sorted(one["started"] for one in told) == [False, True]
     run(known, "down")
@@ -104,7 +105,7 @@ def test_without_a_terminal_and_without_input_it_serves_until_it_is_stopped(
     assert run(known, "status").returncode == 0
     pid = hub_pid(known)
     serving.send_signal(sign)
-    _, shown = serving.communicate(timeout=60)
+    _, shown = serving.communicate(timeout=seconds(60))
     assert serving.returncode in (0, 130)
     assert "serves at http://127.0.0.1:" in shown
     assert "The hub is ready" in shown

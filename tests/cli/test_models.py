@@ -14,6 +14,7 @@ import pytest
 
 from annabelle.core.home import Home
 from cli.terminal import environment, run
+from support.timing import seconds
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40
 
@@ -43,7 +44,7 @@ def shelf(tmp_path: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}/tiny.gguf"
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(seconds(10))
 
 
 @pytest.mark.req("LLM-03")

@@ -12,6 +12,7 @@ import pytest
 from annabelle.core.ids import is_id, new_id
 from annabelle.core.secrets.redactor import MASK, Redactor
 from annabelle.core.trace import TraceFile, accept_trace, current_trace, read_trace, use_trace
+from support.timing import seconds
 
 
 @pytest.mark.req("TRC-01")
@@ -117,7 +118,7 @@ def test_lines_of_several_processes_stay_whole(tmp_path: Path):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(30)
+        process.join(seconds(30))
     records = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(records) == 800
 

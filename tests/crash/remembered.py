@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from crash.verdict import Verdict
+from support.timing import seconds
 
 _WAITING = "SELECT count(*) FROM to_remember"
 _STORED = "SELECT user_id, agent_id, session_id, message_id, user_message FROM conversations ORDER BY id"
@@ -18,7 +19,7 @@ _STORED = "SELECT user_id, agent_id, session_id, message_id, user_message FROM c
 
 def wait_until_stored(home: Path, database: str | None, timeout: float) -> int:
     """Until the hub has handed everything over; how many turns it has not, when the time is over."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + seconds(timeout)
     while True:
         ((waiting,),) = _rows(home / "data" / "annabelle.db", database, _WAITING)
         if not waiting or time.monotonic() > deadline:
@@ -43,7 +44,7 @@ def judge_memory(
 
 def _rows(file: Path, database: str | None, query: str) -> Sequence[tuple]:
     if database is None:
-        with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30)) as connection:
+        with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=seconds(30))) as connection:
             return connection.execute(query).fetchall()
     with psycopg.connect(database.replace("postgresql+psycopg://", "postgresql://")) as connection:
         return connection.execute(query).fetchall()  # type: ignore[arg-type]

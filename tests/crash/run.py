@@ -28,6 +28,7 @@ from crash.system import System
 from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
 from support.postgres import postgres_database
 from support.scripted_model import ScriptedServer
+from support.timing import seconds
 
 
 class Run:
@@ -89,19 +90,19 @@ class Run:
 
     def _settle(self, condition, timeout: float, nudge: bool = False) -> bool:
         """Wait for a condition; a failpoint may need one more turn to be reached, so one is sent now and then."""
-        deadline, next_nudge = time.monotonic() + timeout, time.monotonic() + 4
+        deadline, next_nudge = time.monotonic() + seconds(timeout), time.monotonic() + seconds(4)
         while time.monotonic() < deadline:
             if condition():
                 return True
             if nudge and time.monotonic() > next_nudge:
                 self._send(1)
-                next_nudge = time.monotonic() + 4
+                next_nudge = time.monotonic() + seconds(4)
             time.sleep(0.02)
         return False
 
     def wait_answered(self, timeout: float) -> list[str]:
         """Until every sent message has its answer; the ids of those that have none in time."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds(timeout)
         open_ids = list(self._messages.values())
         while open_ids and time.monotonic() < deadline:
             answer = self._system.insist("GET", f"/messages/{open_ids[0]}?wait=5")
@@ -171,7 +172,7 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
         verdict.bad_memory.append(f"{waiting} turns were not handed to the memory in time")
     judge_memory(verdict, system.home, database, run.threads, messages)
     exit_code = system.stop()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + seconds(5)
     while system.orphans() and time.monotonic() < deadline:
         time.sleep(0.05)
     verdict.orphans = system.orphans()

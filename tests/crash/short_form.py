@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.timing import seconds
+
 TESTS = Path(__file__).resolve().parent.parent
 
 
@@ -19,7 +21,7 @@ def kill_everything(engine: str, folder: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(TESTS)},
         capture_output=True,
         text=True,
-        timeout=580,
+        timeout=seconds(580),
         check=False,
     )
     assert finished.stdout, finished.stderr[-3000:]

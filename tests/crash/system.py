@@ -20,6 +20,7 @@ import psutil
 
 from support.few_servers import FEW_SERVERS
 from support.standing_yes import let_pass
+from support.timing import product_bounds, seconds
 
 TESTS = Path(__file__).resolve().parent.parent
 PR_SET_CHILD_SUBREAPER = 36
@@ -54,6 +55,7 @@ class System:
             "RETRY_IMMEDIATE_SECONDS": "0.1",
             "RETRY_BASE_SECONDS": "0.2",
             **FEW_SERVERS,
+            **product_bounds(),
         }
         if database_url is not None:
             self._environment["DATABASE_URL"] = database_url
@@ -90,7 +92,7 @@ class System:
             time.sleep(0.05)
 
     def wait_ready(self, timeout: float = 60) -> None:
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds(timeout)
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, ValueError, KeyError):
                 if any(tool["name"] == "witness_mark" for tool in self.request("GET", "/tools/list")["tools"]):
@@ -113,7 +115,7 @@ class System:
 
     def insist(self, method: str, path: str, body: dict[str, object] | None = None, timeout: float = 120) -> dict:
         """The same, repeated until a hub answers: what a client does that wants its message through."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds(timeout)
         while True:
             try:
                 return self.request(method, path, body)
@@ -150,7 +152,7 @@ class System:
 
     def kill_one(self, target: str, chance: random.Random, timeout: float = 60) -> bool:
         """Kill a living process of this kind; one that has just died is waited for."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + seconds(timeout)
         while time.monotonic() < deadline:
             with contextlib.suppress(psutil.NoSuchProcess, IndexError):
                 chance.choice(self.processes(target)).send_signal(signal.SIGKILL)
@@ -186,5 +188,5 @@ class System:
         process = self._process
         assert process is not None
         process.terminate()
-        self._guard.join(60)
-        return process.wait(5)
+        self._guard.join(seconds(60))
+        return process.wait(seconds(5))

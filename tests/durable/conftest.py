@@ -15,6 +15,7 @@ import pytest
 
 from annabelle.durable.engine import Durable
 from annabelle.store.database import sqlite_url
+from support import timing
 from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
 
 WORKER = Path(__file__).parent / "worker.py"
@@ -75,7 +76,7 @@ class Worker:
                 env={**os.environ, "ANNABELLE_FAILPOINTS": str(self._failpoints)},
                 stdout=log,
                 stderr=log,
-                timeout=timeout,
+                timeout=timing.seconds(timeout),
             ).returncode
 
     def run_and_kill(self, *command: str, after_effects: int, timeout: float = 60) -> None:
@@ -90,7 +91,7 @@ class Worker:
                 os.sched_yield()
         finally:
             process.send_signal(signal.SIGKILL)
-            process.wait(10)
+            process.wait(timing.seconds(10))
 
     def effects(self) -> list[dict[str, object]]:
         if not self._witness.exists():
@@ -105,7 +106,7 @@ class Worker:
 
 
 def _deadline(seconds: float) -> Callable[[], bool]:
-    end = time.monotonic() + seconds
+    end = time.monotonic() + timing.seconds(seconds)
     return lambda: time.monotonic() > end
 
 

@@ -27,6 +27,7 @@ from annabelle.durable import engine as module
 from annabelle.durable.engine import Durable, PendingWorkflow
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
+from support.timing import seconds
 
 
 class Story:
@@ -100,7 +101,7 @@ async def test_closing_interrupts_what_runs_and_the_next_launch_goes_on_with_it(
     before = Story(durable)
     await durable.launch()
     await durable.start("story", "w1", {"name": "ada"})
-    await asyncio.wait_for(before.waiting.wait(), 10)
+    await asyncio.wait_for(before.waiting.wait(), seconds(10))
     await durable.close()
     await durable.close()
     again = make_durable()
@@ -117,7 +118,7 @@ async def test_recovered_workflows_run_on_the_main_loop(make_durable) -> None:
     story = Story(durable)
     await durable.launch()
     await durable.start("story", "w1", {"name": "ada"})
-    await asyncio.wait_for(story.waiting.wait(), 10)
+    await asyncio.wait_for(story.waiting.wait(), seconds(10))
     await durable.close()
     again = make_durable()
 
@@ -176,7 +177,7 @@ async def test_a_cancelled_workflow_stops_at_once_and_stays_stopped(make_durable
     story = Story(durable)
     await durable.launch()
     await durable.start("story", "w1", {"name": "ada"})
-    await asyncio.wait_for(story.waiting.wait(), 10)
+    await asyncio.wait_for(story.waiting.wait(), seconds(10))
     await durable.cancel("w1")
     with pytest.raises(TurnCancelled):
         await durable.result("w1", 10)
@@ -400,7 +401,7 @@ class FullDisk:
 
 
 async def wait_for_log(caplog: pytest.LogCaptureFixture, words: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(seconds(20)):
         while words not in caplog.text:  # noqa: ASYNC110  a log has no event
             await asyncio.sleep(0.01)
 
@@ -456,7 +457,7 @@ async def test_workflows_that_ended_long_ago_are_forgotten(make_durable, monkeyp
     story = Story(durable)
     await durable.launch()
     await durable.start("story", "pending", {"name": "x"})
-    await asyncio.wait_for(story.waiting.wait(), 10)
+    await asyncio.wait_for(story.waiting.wait(), seconds(10))
     await durable.start("story", "ended", {"name": "x"})
     await durable.cancel("ended")
     await durable.close()
@@ -464,7 +465,7 @@ async def test_workflows_that_ended_long_ago_are_forgotten(make_durable, monkeyp
     again = make_durable()
     Story(again)
     await again.launch()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(seconds(20)):
         while await again.status("ended") is not None:  # noqa: ASYNC110  it ends in the database
             await asyncio.sleep(0.01)
     assert await again.status("pending") == "running"
@@ -491,5 +492,5 @@ async def test_a_start_whose_caller_leaves_is_not_left_half_way(make_durable) ->
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    await asyncio.wait_for(story.waiting.wait(), 10)
+    await asyncio.wait_for(story.waiting.wait(), seconds(10))
     assert await durable.result("w", 10) == {"told": "x"}

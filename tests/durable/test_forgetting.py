@@ -14,6 +14,7 @@ from annabelle.durable import text_removal
 from annabelle.durable.engine import Durable
 from annabelle.store.text_removal import TextRemoval
 from durable.conftest import MakeDurable
+from support.timing import seconds
 
 SECRET = "Zürich Vault 4711"
 NEEDLE = ForgetMatcher([SECRET])
@@ -58,7 +59,7 @@ async def test_what_ended_and_what_runs_lose_the_text_and_what_runs_goes_on_with
     await durable.start("ended", "one", {"text": SECRET, "type": "text"})
     assert await durable.result("one", 20) == {"answer": SECRET}
     await durable.start("long", "two", {"id": "two"})
-    await asyncio.wait_for(reached.wait(), 20)
+    await asyncio.wait_for(reached.wait(), seconds(20))
     assert NEEDLE.found_in(await durable.with_database(written))
 
     async with durable.suspended():

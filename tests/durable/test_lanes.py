@@ -16,6 +16,7 @@ from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.store import messages, threads
 from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
+from support.timing import seconds
 
 
 class House:
@@ -51,7 +52,7 @@ class House:
         if len(self.running) == self.bound:
             self.full.set()
         if self.together:
-            await asyncio.wait_for(self.full.wait(), 10)
+            await asyncio.wait_for(self.full.wait(), seconds(10))
         if not self.let_all_go:
             await self.gates.setdefault(message.content, asyncio.Event()).wait()
         del self.running[message_id]
@@ -82,12 +83,12 @@ class House:
         def held(c) -> int:
             return len(messages.list_claims(c, "hub"))
 
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(seconds(30)):
             while await self.db.read(done) < count or await self.db.read(held):  # noqa: ASYNC110  it is in the database
                 await asyncio.sleep(0.01)
 
     async def begun(self, text: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds(10)):
             while text not in self.order:  # noqa: ASYNC110  one turn of the loop
                 await asyncio.sleep(0.005)
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 
 from hub.hubs import HubProcess, wait_for
+from support.timing import seconds
 from support.toolbox import TESTS
 
 MakeHub = Callable[..., HubProcess]
@@ -62,7 +63,7 @@ def refused(hub: HubProcess) -> tuple[int, str]:
     """The exit code and words of a hub that does not start."""
     process = hub.spawn()
     try:
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=seconds(60))
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

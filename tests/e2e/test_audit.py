@@ -15,6 +15,7 @@ from annabelle.store.audit.records import AuditPaths
 from cli.terminal import ANNABELLE, environment
 from e2e.days import plan
 from hub.hubs import HubProcess, wait_for
+from support.timing import seconds
 
 
 def records(hub: HubProcess, **wanted: str | int) -> list[dict[str, object]]:
@@ -23,7 +24,7 @@ def records(hub: HubProcess, **wanted: str | int) -> list[dict[str, object]]:
 
 def audit(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [ANNABELLE, "audit", *words], env=environment(home), capture_output=True, text=True, timeout=60
+        [ANNABELLE, "audit", *words], env=environment(home), capture_output=True, text=True, timeout=seconds(60)
     )
 
 

@@ -13,6 +13,7 @@ from cli.terminal import ANNABELLE, environment
 from e2e.days import MakeHub, plan, reply
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 
 @pytest.mark.req("API-04", "RTR-03")
@@ -82,7 +83,12 @@ def test_bytes_that_are_not_text_at_the_terminal_are_answered_all_the_same(house
     known = environment(house.home, PYTHONIOENCODING=encoding)
     for arguments, given in (([b"ask", b"caf\xe9?"], b""), ([b"ask", b"-"], b"caf\xe9?\n"), ([], b"caf\xe9?\nbye\n")):
         done = subprocess.run(
-            [os.fsencode(ANNABELLE), *arguments], env=known, input=given, capture_output=True, timeout=120, check=False
+            [os.fsencode(ANNABELLE), *arguments],
+            env=known,
+            input=given,
+            capture_output=True,
+            timeout=seconds(120),
+            check=False,
         )
         assert done.returncode == 0, (arguments, done.stderr)
         assert b"You said" in done.stdout

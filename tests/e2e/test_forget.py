@@ -18,6 +18,7 @@ from hub.hubs import HubProcess, wait_for
 from support.canary import Canary
 from support.postgres import early, postgres, postgres_url  # noqa: F401  fixtures
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 PLAIN = Canary("Quorvalenting Tessaracts 9917", "quorval", "tessaract")
 FOREIGN = Canary("Ünnabär Façadé 東京塔 8842", "unnabar", "ünnabär")
@@ -34,7 +35,9 @@ def call(hub: HubProcess, tool: str, **arguments: object) -> dict[str, object]:
 
 
 def forget(hub: HubProcess, canary: Canary, *, preview: bool) -> dict[str, object]:
-    answer = hub.http.post("/memory/forget", json={"text": canary.text.upper(), "preview": preview}, timeout=120)
+    answer = hub.http.post(
+        "/memory/forget", json={"text": canary.text.upper(), "preview": preview}, timeout=seconds(120)
+    )
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -155,7 +158,7 @@ def test_a_hub_killed_at_every_moment_of_forgetting_finishes_in_the_end(make_hub
     for point in FORGETTING_FAILPOINTS[1:]:
         # Each start goes on from what the last one left, and dies one moment later.
         process = hub.spawn()
-        process.communicate(timeout=60)
+        process.communicate(timeout=seconds(60))
         assert process.returncode == -signal.SIGKILL, point
         assert hub.home.forgetting_file.exists()
     assert [path.name for path in armed.iterdir() if ".hit-" not in path.name] == []
@@ -178,8 +181,10 @@ def test_a_turn_is_waited_for_and_what_comes_meanwhile_is_answered_afterwards(hu
     with ThreadPoolExecutor(1) as beside:
         forgetting = beside.submit(forget, hub, PLAIN, preview=False)
         said.append(hub.http.post("/message", json={"text": plan("Here."), "chatId": "other"}).json()["messageId"])
-        assert forgetting.result(120)["total"]
-    answers = [hub.http.get(f"/messages/{message_id}", params={"wait": 60}, timeout=70).json() for message_id in said]
+        assert forgetting.result(seconds(120))["total"]
+    answers = [
+        hub.http.get(f"/messages/{message_id}", params={"wait": 60}, timeout=seconds(70)).json() for message_id in said
+    ]
     assert [answer["state"] for answer in answers] == ["done", "done"]
     assert [reply(answer) for answer in answers] == [FORGOTTEN_MASK, "Here."]
     assert PLAIN.files(hub.home.root) == set()
@@ -188,7 +193,7 @@ def test_a_turn_is_waited_for_and_what_comes_meanwhile_is_answered_afterwards(hu
 def test_words_the_house_itself_is_made_of_can_be_forgotten_and_it_still_stands(hub: HubProcess):
     hub.say(plan("Noted.", ("memory_store_fact", {"fact": "Ada says turn to me", "category": "pattern"})))
     for word in ("turn", "annabelle", "memory", "text"):
-        answer = hub.http.post("/memory/forget", json={"text": word, "preview": False}, timeout=120)
+        answer = hub.http.post("/memory/forget", json={"text": word, "preview": False}, timeout=seconds(120))
         assert answer.status_code == 200, answer.text
     assert hub.stop() == 0
     hub.start()

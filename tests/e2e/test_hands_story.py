@@ -23,6 +23,7 @@ from support.caldav_server import CalDavServer, caldav_server
 from support.few_servers import only
 from support.mail_servers import MailServers, start_mail_servers
 from support.scripted_model import ScriptedServer, plan_text
+from support.timing import seconds
 
 HANDS = ("codexec", "documents", "filer", "gmail", "memory", "searcher")
 AGENDA = """<html><head><title>Agenda of the garden meeting</title></head><body><article><h1>Agenda</h1>
@@ -78,7 +79,7 @@ def site() -> Iterator[str]:
     yield f"127.0.0.1:{server.server_address[1]}"
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(seconds(10))
 
 
 def spreadsheet() -> bytes:

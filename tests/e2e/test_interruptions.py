@@ -19,6 +19,7 @@ from e2e.days import MakeHub, bad_server, one_sentence, plan, ready, reply, writ
 from hub.hubs import sse, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
 from support.standing_yes import let_pass
+from support.timing import seconds
 
 WORDS = "one two three four five six seven eight"
 
@@ -53,7 +54,7 @@ def test_a_reader_of_a_hub_that_is_killed_goes_on_after_its_restart(make_hub: Ma
     with pytest.raises(httpx.TransportError):
         read_and_kill()
     assert hub.wait() == -signal.SIGKILL
-    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert psutil.wait_procs(family, timeout=seconds(10))[1] == []
     hub.start()
     again = hub.http.post("/message", json={"text": "slowly", "externalId": "once"}).json()
     assert (again["messageId"], again["duplicate"]) == (begun["messageId"], True)
@@ -115,7 +116,7 @@ def test_of_two_homes_that_want_one_port_at_once_one_is_told(make_hub: MakeHub, 
         wait_for(lambda: any(process.poll() is not None for process in starting), "one of them to give way")
         told = next(process for process in starting if process.poll() is not None)
         other = next(hub for hub, process in zip(hubs, starting, strict=True) if process is not told)
-        _, words = told.communicate(timeout=10)
+        _, words = told.communicate(timeout=seconds(10))
         assert (told.returncode, one_sentence(words)) == (2, True), words
         assert f"Port {port}" in words
         wait_for(other.home.hub_file.exists, "the other to be ready")
@@ -124,7 +125,7 @@ def test_of_two_homes_that_want_one_port_at_once_one_is_told(make_hub: MakeHub, 
     finally:
         for process in starting:
             process.terminate()
-            process.communicate(timeout=30)
+            process.communicate(timeout=seconds(30))
 
 
 @pytest.mark.req("UX-04", "DUR-01")
@@ -144,5 +145,5 @@ def test_a_question_at_the_terminal_outlives_a_hub_that_is_killed_and_started_ag
     wait_for(lambda: rules.requests, "the model to be asked")
     hub.kill()
     hub.start()
-    answer, words = asking.communicate(timeout=60)
+    answer, words = asking.communicate(timeout=seconds(60))
     assert (asking.returncode, answer.strip(), words) == (0, WORDS, "")

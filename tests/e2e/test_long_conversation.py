@@ -15,6 +15,7 @@ from annabelle.core.home import Home
 from e2e.days import MakeHub, plan, reply
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Recorded, Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 TURNS = 300
 TOOL = "memory_list_contacts"
@@ -71,7 +72,7 @@ def kill_thinker(hub: HubProcess) -> None:
     assert thinkers
     for process in thinkers:
         process.kill()
-    psutil.wait_procs(thinkers, timeout=30)
+    psutil.wait_procs(thinkers, timeout=seconds(30))
 
 
 def asked_for_a_summary(request: Recorded) -> bool:

@@ -13,6 +13,7 @@ from annabelle.policy.costs import count_tries_per_step
 from e2e.days import MakeHub, reply
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 INPUT, OUTPUT = 1000, 4000
 PRICE = INPUT * 0.59e-6 + OUTPUT * 0.79e-6  # llama-3.3-70b-versatile at Groq
@@ -123,7 +124,7 @@ def test_a_call_that_a_crash_cut_off_stays_held_back_until_it_is_booked(
     assert held > PRICE
     hub.kill()
     hub.start()
-    answer = hub.http.get(f"/messages/{asked['messageId']}", params={"wait": 60}, timeout=70).json()
+    answer = hub.http.get(f"/messages/{asked['messageId']}", params={"wait": 60}, timeout=seconds(70)).json()
     assert answer["state"] == "done"
     day = budget(hub)
     assert nano(day["spentUsd"]) == nano(PRICE)

@@ -19,6 +19,7 @@ from support.canary import Canary
 from support.few_servers import only
 from support.op_stand_in import StandIn
 from support.scripted_model import ScriptedServer, plan_text
+from support.timing import seconds
 
 SECRET = Canary("Ostrander-4482-Wimple!")
 FORM = """<!doctype html><title>Sign in</title><form method="post" action="/in">
@@ -62,7 +63,7 @@ def site() -> Iterator[Site]:
     yield site
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(seconds(10))
 
 
 @pytest.mark.req("POL-06", "SRV-BRW", "SRV-OPW")

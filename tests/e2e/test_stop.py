@@ -23,6 +23,7 @@ from annabelle.store.audit.verification import verify_audit
 from cli.terminal import ANNABELLE
 from e2e.days import plan, reply
 from hub.hubs import HubProcess, fresh_home, wait_for
+from support import timing
 from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
 
@@ -45,7 +46,9 @@ def hub(one_hub: HubProcess) -> HubProcess:
 
 
 def annabelle(hub: HubProcess, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([ANNABELLE, *words], env=hub.environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [ANNABELLE, *words], env=hub.environment, capture_output=True, text=True, timeout=timing.seconds(60)
+    )
 
 
 def thinker(hub: HubProcess) -> int:
@@ -169,7 +172,7 @@ def test_a_call_at_the_terminal_ends_with_ctrl_c(hub: HubProcess) -> None:
     )
     wait_for(lambda: sleeping("71.25"), "the code to run", 30)
     calling.send_signal(signal.SIGINT)
-    assert calling.wait(30) == 130
+    assert calling.wait(timing.seconds(30)) == 130
     calling.communicate()
     wait_for(lambda: not sleeping("71.25"), "the end of the code", 15)
 

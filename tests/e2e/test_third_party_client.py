@@ -14,6 +14,7 @@ from annabelle.core.home import Home
 from servers.every_server import NAMES, build
 from support.cheap_calls import CHEAP
 from support.few_servers import FOLDERS
+from support.timing import seconds
 
 CLIENT = Path(__file__).parent.parent / "support" / "third_party_client.py"
 ASKING = {"annabelle": {"agent_id": "annabelle", "user_id": "owner", "caller": "hub", "trust": "trusted"}}
@@ -43,7 +44,7 @@ def test_a_client_of_other_people_lists_and_calls_every_server(home: Home, pytho
     ]
     done = subprocess.run(
         [python, "-W", "ignore", CLIENT],
-        input=json.dumps(wanted), capture_output=True, text=True, timeout=110, cwd=tmp_path, env=environment,
+        input=json.dumps(wanted), capture_output=True, text=True, timeout=seconds(110), cwd=tmp_path, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
     answers = {answer["name"]: answer for answer in map(json.loads, done.stdout.splitlines())}

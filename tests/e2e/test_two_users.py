@@ -14,6 +14,7 @@ from annabelle.hub.security.users_file import add_user
 from e2e.days import plan, reply
 from hub.hubs import HubProcess, fresh_home, sse, wait_for
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 WORDS = {"owner": "Zephyrine lanterns", "ada": "Marzipan telescopes"}
 SHOWING: dict[str, dict[str, object]] = {
@@ -89,7 +90,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, model: ScriptedServer) -> Iter
 def people(hub: HubProcess) -> Iterator[tuple[Person, Person]]:
     """The owner and ada, each with the same kinds of things."""
     token = add_user(hub.home.users_file, "ada")
-    with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}, timeout=90) as http:
+    with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": token}, timeout=seconds(90)) as http:
         both = Person("owner", hub.http, {}, []), Person("ada", http, {}, [])
         for one in both:
             one.settle()

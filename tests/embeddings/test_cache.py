@@ -26,6 +26,7 @@ from annabelle.embeddings.cache import (
     make_cache_key,
     read_header,
 )
+from support.timing import seconds
 from support.vector_server import VectorServer
 
 MODEL = ModelName("ollama", "some-model")
@@ -348,7 +349,7 @@ def test_two_processes_write_at_once_and_nothing_is_lost(disk: OnDisk) -> None:
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
-        writer.communicate(timeout=60)
+        writer.communicate(timeout=seconds(60))
         assert writer.returncode == 0
     texts = [f"{name} {number}" for name in ("shared", "first", "second") for number in range(150)]
     known = VectorCacheFile(disk.path, MODEL).read(keys(texts))

@@ -12,6 +12,7 @@ from annabelle.core.home import Home
 from annabelle.core.settings import load_settings
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, make_embedder
 from annabelle.embeddings.config import VARIABLES
+from support.timing import seconds
 
 KEY = "sk-proj-abcdefghijklmnop"
 
@@ -140,5 +141,7 @@ print(sorted(heavy & set(sys.modules)))
 make_embedder(EmbeddingConfig(), None)
 print(sorted(heavy & set(sys.modules)))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds(60), check=True
+    )
     assert done.stdout.splitlines() == ["[]", "[]", "['numpy', 'tokenizers']"]

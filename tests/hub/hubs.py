@@ -16,21 +16,23 @@ import httpx
 import psutil
 
 from annabelle.core.home import Home
+from support import timing
 from support.few_servers import FEW_SERVERS
 
 T = TypeVar("T")
 START_SECONDS = 60.0
+MAX_WAIT_SECONDS = 600.0  # the most that the API takes
 
 
 def wait_for(look: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
     """Look until there is something to see."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + timing.seconds(seconds)
     while True:
         found = look()
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"{what} did not happen within {seconds:g} s")
+            raise AssertionError(f"{what} did not happen within {timing.seconds(seconds):g} s")
         time.sleep(0.02)
 
 
@@ -55,6 +57,7 @@ class HubProcess:
             "RETRY_IMMEDIATE_SECONDS": "0.05",
             "RETRY_BASE_SECONDS": "0.1",
             **FEW_SERVERS,
+            **timing.product_bounds(),
             **settings,
         }
         if "PYTHONPATH" in os.environ:
@@ -72,7 +75,9 @@ class HubProcess:
     def start(self) -> HubProcess:
         self._process = self.spawn()
         wait_for(self._ready, "a ready hub", START_SECONDS)
-        self._client = httpx.Client(base_url=self.url, headers={"X-Annabelle-Token": self.token}, timeout=60)
+        self._client = httpx.Client(
+            base_url=self.url, headers={"X-Annabelle-Token": self.token}, timeout=timing.seconds(60)
+        )
         return self
 
     def _ready(self) -> bool:
@@ -116,7 +121,7 @@ class HubProcess:
     def wait(self, seconds: float = 30) -> int:
         """Wait for the end; the exit code."""
         assert self._process is not None
-        code = self._process.wait(seconds)
+        code = self._process.wait(timing.seconds(seconds))
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
@@ -140,12 +145,13 @@ class HubProcess:
             if self._process.poll() is None:
                 self._process.terminate()
                 try:
-                    self._process.wait(20)
+                    self._process.wait(timing.seconds(20))
                 except subprocess.TimeoutExpired:
                     self._process.kill()
             self.wait()
 
     def say(self, text: str, wait: float = 60, **more: object) -> dict[str, object]:
+        wait = min(timing.seconds(wait), MAX_WAIT_SECONDS)
         answer = self.http.post("/message", params={"wait": wait}, json={"text": text, **more}, timeout=wait + 10)
         assert answer.status_code in (200, 202), answer.text
         return answer.json()

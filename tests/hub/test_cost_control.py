@@ -18,6 +18,7 @@ from annabelle.store.database import Database, sqlite_url
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
 from hub.cost_house import House, house, record, request
+from support import timing
 
 
 @pytest.fixture
@@ -212,7 +213,7 @@ async def test_the_notice_of_a_budget_goes_with_its_day(
     await hub.ledger.start()
     assert len(hub.notices.all()) == 2
     monkeypatch.setattr("annabelle.hub.costs.ledger.now", tomorrow)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(timing.seconds(30)):
         await looked.wait()
     await hub.ledger.stop()
     assert hub.notices.all() == []

@@ -23,6 +23,7 @@ from annabelle.hub.conversations.event_log import (
 from annabelle.store import threads
 from annabelle.store import threads as stored
 from annabelle.store.database import Database, sqlite_url
+from support.timing import seconds
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def event(key: str, message_id: str = "msg_1") -> TurnEvent:
 async def read(lines: AsyncIterator[bytes], count: int) -> list[tuple[int, str]]:
     """The next events of a stream: their numbers and keys."""
     found: list[tuple[int, str]] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         while len(found) < count:
             text = (await anext(lines)).decode()
             if text.startswith("id: "):
@@ -203,7 +204,7 @@ async def test_a_mistake_in_one_batch_does_not_keep_the_next_from_being_written(
     monkeypatch.setattr(database, "write", broken)
     with pytest.raises(ValueError, match="mistake"):
         await log.add(thread, OWNER, event("k"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await waiting[0]
         await log.add(thread, OWNER, event("last"))
     kept = await database.read(lambda conn: stored.list_message_events(conn, "msg_1", OWNER))

@@ -25,6 +25,7 @@ from annabelle.hub.tools import contacts
 from annabelle.hub.tools.contacts import Sighting, merge_sightings, parse_addresses
 from annabelle.toolbox.catalogue import AgentPolicy, ToolOffer
 from hub.hubs import HubProcess
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-ALL", "RTR-05")
 
@@ -234,7 +235,7 @@ async def test_a_server_that_hangs_does_not_hold_up_the_others(
     result = await find(hub, "ann smith")
     assert result.structured is not None
     assert result.structured["not_asked"] == [{"server": "telegram", "why": "It did not answer in time."}]
-    await asyncio.wait_for(gone.wait(), 5)
+    await asyncio.wait_for(gone.wait(), seconds(5))
 
 
 @pytest.mark.parametrize("rows", [[None, 5, "x"], {"a": 1}, [{"name": 5, "email": ["x"]}], None])

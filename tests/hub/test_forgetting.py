@@ -24,6 +24,7 @@ from annabelle.hub.forgetting.memory_client import MemoryMatches
 from annabelle.hub.notices import Notices
 from annabelle.store.audit.records import get_or_create_key, keyed_hash
 from annabelle.store.database import Database, sqlite_url
+from support.timing import seconds
 
 ASKED = ForgetRequest(texts=("Zürich Vault 4711",), user_id="owner", agent_id="annabelle")
 
@@ -133,7 +134,7 @@ async def test_what_is_handed_on_beside_turns_is_waited_for_and_waits_itself(hou
         with pytest.raises(Unavailable):
             await house.forgetting.forget(ASKED)
     forgetting = asyncio.create_task(house.forgetting.forget(ASKED))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         while not house.asked:  # noqa: ASYNC110  one turn of the loop
             await asyncio.sleep(0.01)
     handing = asyncio.create_task(hand_on())
@@ -141,8 +142,8 @@ async def test_what_is_handed_on_beside_turns_is_waited_for_and_waits_itself(hou
         await house.forgetting.forget(ASKED)
     assert not begun.is_set()
     house.door.set()
-    await asyncio.wait_for(forgetting, 10)
-    await asyncio.wait_for(handing, 10)
+    await asyncio.wait_for(forgetting, seconds(10))
+    await asyncio.wait_for(handing, seconds(10))
 
 
 async def test_what_failed_half_way_is_kept_and_finished_with_the_next(house: House):

@@ -22,6 +22,7 @@ from annabelle.hub.conversations.turns import ActiveTurns
 from annabelle.store.database import Database, sqlite_url
 from annabelle.toolbox.process.kernel import kill_tree
 from hub.hubs import wait_for
+from support.timing import seconds
 
 CONTEXT = CallContext(caller="agent", agent_id="annabelle", user_id="owner", message_id="msg_1", thread_id="thr_1")
 
@@ -138,7 +139,7 @@ async def test_a_turn_that_is_abandoned_ends_at_once_whatever_hangs_below(home: 
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
-                await asyncio.wait_for(let_go.wait(), 10)  # as a process that can not be killed yet
+                await asyncio.wait_for(let_go.wait(), seconds(10))  # as a process that can not be killed yet
                 raise
 
     let_go = asyncio.Event()
@@ -147,12 +148,12 @@ async def test_a_turn_that_is_abandoned_ends_at_once_whatever_hangs_below(home: 
             assert turns.running_for(["annabelle"]) == {"msg_1": "annabelle"}
             assert turns.running_for(["other"]) == {}
             working = asyncio.create_task(turns.run_unless_abandoned("msg_1", hangs()))
-            await asyncio.wait_for(entered.wait(), 10)
+            await asyncio.wait_for(entered.wait(), seconds(10))
             turns.cancel("msg_1")
             with pytest.raises(NotAllowed, match="stopped"):
                 await turns.context("msg_1", "annabelle")
             turns.abandon("msg_1")
-            assert await asyncio.wait_for(working, 10) is None
+            assert await asyncio.wait_for(working, seconds(10)) is None
         turns.abandon("msg_1")  # it is over: nothing happens
         let_go.set()
     finally:
@@ -167,7 +168,7 @@ def test_a_stopped_process_is_killed_with_a_grandchild_that_left_its_group() -> 
     below = wait_for(lambda: psutil.Process(parent.pid).children(), "the grandchild")
     os.kill(parent.pid, signal.SIGSTOP)
     kill_tree(parent.pid)
-    assert parent.wait(10) == -signal.SIGKILL
-    _, alive = psutil.wait_procs(below, timeout=10)
+    assert parent.wait(seconds(10)) == -signal.SIGKILL
+    _, alive = psutil.wait_procs(below, timeout=seconds(10))
     assert not alive
     kill_tree(parent.pid)  # one that is gone is no trouble

@@ -30,6 +30,7 @@ from annabelle.hub.memory.fact_tidier import FactTidier
 from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner
 from annabelle.store.database import sqlite_url
 from hub.stand_in_memory import StandInMemory
+from support.timing import seconds
 
 FACT = "Ada lives in Lisbon."
 
@@ -270,7 +271,7 @@ async def test_a_hub_that_dies_between_asking_and_storing_asks_no_second_time(
     thinking = StandInThinking([ExtractResult(facts=(learnt(), learnt("Ada has a cat.")))])
     flow, durable = await open_flow(thinking)
     await flow.begin(of_ada())
-    await asyncio.wait_for(reached.wait(), 10)
+    await asyncio.wait_for(reached.wait(), seconds(10))
     await durable.close()
     monkeypatch.undo()
     assert memory.facts == {}

@@ -22,6 +22,7 @@ from annabelle.hub.failpoints import FAILPOINTS
 from hub.hubs import HubProcess, wait_for
 from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 MakeHub = Callable[..., HubProcess]
 SLOW = "take your time"
@@ -40,7 +41,7 @@ def refused(hub: HubProcess) -> tuple[int, str]:
     """The exit code and words of a hub that does not start."""
     process = hub.spawn()
     try:
-        _, words = process.communicate(timeout=60)
+        _, words = process.communicate(timeout=seconds(60))
     except subprocess.TimeoutExpired:
         process.kill()
         raise
@@ -141,12 +142,12 @@ def test_a_stop_leaves_no_process_and_a_kill_neither(make_hub: MakeHub) -> None:
     family = hub.children()
     assert sorted(one.name() for one in hub.thinkers()) == ["thinker-annabel", "thinker-spare"]
     assert hub.stop() == 0
-    assert psutil.wait_procs(family, timeout=5)[1] == []
+    assert psutil.wait_procs(family, timeout=seconds(5))[1] == []
     hub.start()
     hub.say("hello")
     family = hub.children()
     hub.kill()
-    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert psutil.wait_procs(family, timeout=seconds(10))[1] == []
 
 
 @pytest.mark.req("HUB-05", "DUR-01")

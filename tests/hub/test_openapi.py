@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hub.hubs import HubProcess
+from support.timing import seconds
 
 
 @pytest.mark.req("API-03")
@@ -71,7 +72,7 @@ def test_a_schema_driven_fuzzer_finds_nothing(make_hub: Callable[..., HubProcess
             "--max-examples", "15", "--seed", "1", "--workers", "1", "--request-timeout", "20",
             "--phases", "examples,coverage,fuzzing", "--suppress-health-check", "all", "--no-color",
         ],
-        capture_output=True, text=True, cwd=tmp_path, timeout=280,
+        capture_output=True, text=True, cwd=tmp_path, timeout=seconds(280),
     )  # fmt: skip
     assert run.returncode == 0, run.stdout[-6000:] + run.stderr[-2000:]
     assert hub.http.get("/health").json()["phase"] == "ready"

@@ -20,6 +20,7 @@ from annabelle.store import memory_queue, messages, threads
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory_queue import IdleThread
 from annabelle.store.messages import QueueLimits, StoredMessage
+from support import timing
 
 LONG = 3600.0
 
@@ -55,7 +56,7 @@ class Learner:
         self.again.set()
 
     async def wait(self) -> str:
-        await asyncio.wait_for(self.again.wait(), 10)
+        await asyncio.wait_for(self.again.wait(), timing.seconds(10))
         self.again.clear()
         return self.learnt[-1].last_message_id
 
@@ -164,7 +165,7 @@ async def test_a_message_in_work_keeps_the_thread_from_resting(
 
     monkeypatch.setattr(database, "read", read)
     resting(0.01).restart_timer(message.thread_id)
-    await asyncio.wait_for(looked.wait(), 10)
+    await asyncio.wait_for(looked.wait(), timing.seconds(10))
     assert learner.learnt == []
     await database.write(lambda conn: messages.set_message_state(conn, message.id, "failed"))
     assert await learner.wait() == message.id

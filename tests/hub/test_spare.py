@@ -18,6 +18,7 @@ from annabelle.hub.agents.process import ThinkerFailed, ThinkerProcess
 from annabelle.toolbox.process.child_config import ChildConfig
 from annabelle.toolbox.process.fork_launcher import ForkLauncher, choose_launcher
 from annabelle.toolbox.process.launcher import LaunchRequest, ProcessLauncher
+from support.timing import seconds
 
 PROGRAM = "annabelle.thinker.boot"
 BOOT = ThinkerBoot(agent=AgentProfile(agent_id="tess"), hub_url="http://127.0.0.1:1", secret="s" * 32, port=0)
@@ -45,7 +46,7 @@ def test_adopting_a_dead_spare_fails_as_a_dead_agent_does(loop_factory: object, 
         async with launching(fork, tmp_path) as launcher:
             spare = await ThinkerProcess.spawn(launcher, order(tmp_path), Redactor())
             os.kill(spare.pid, signal.SIGKILL)
-            await asyncio.wait_for(spare.exited(), 30)
+            await asyncio.wait_for(spare.exited(), seconds(30))
             with pytest.raises(ThinkerFailed, match="ended with code -9") as failed:
                 await spare.assign_agent(BOOT, 30)
             assert failed.value.killed
@@ -63,7 +64,7 @@ async def test_agents_die_with_what_they_were_forked_from_and_the_next_comes_fro
         nursery = launcher.pid
         assert nursery is not None
         os.kill(nursery, signal.SIGKILL)
-        assert await asyncio.wait_for(first.exited(), 30) == -signal.SIGKILL
+        assert await asyncio.wait_for(first.exited(), seconds(30)) == -signal.SIGKILL
         await first.kill()
         second = await ThinkerProcess.spawn(launcher, order(tmp_path), Redactor())
         assert second.alive
@@ -78,7 +79,7 @@ async def test_what_an_agent_prints_reaches_its_log_without_the_secrets_of_the_h
     (tmp_path / "babbler.py").write_text(f"def main():\n    raise SystemError('it said {KEY} aloud')\n")
     async with launching(fork, tmp_path) as launcher:
         process = await ThinkerProcess.spawn(launcher, order(tmp_path, "babbler"), Redactor([KEY]))
-        assert await asyncio.wait_for(process.exited(), 30) == 1
+        assert await asyncio.wait_for(process.exited(), seconds(30)) == 1
         await process.kill()
     said = (tmp_path / "spare.log").read_text()
     assert "SystemError: it said" in said

@@ -19,6 +19,7 @@ from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
 from annabelle.store.tasks import StoredTask
 from annabelle.toolbox.catalogue import NativeTool
 from hub.task_hubs import ANY, Work, a_hub, turn
+from support.timing import seconds
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ async def test_a_call_in_the_background_ends_with_its_agent_and_is_not_made_agai
     work.go_on.clear()
     context = await turn(machine)
     await queue(machine, context, tool)
-    await asyncio.wait_for(work.begun.wait(), 30)
+    await asyncio.wait_for(work.begun.wait(), seconds(30))
     await machine.hub.stopper.stop("annabelle", "owner")
     task = await ended(machine, context)
     assert (task.state, len(work.calls)) == (state, 1)

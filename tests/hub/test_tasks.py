@@ -21,6 +21,7 @@ from annabelle.store import messages, tables, tasks, threads
 from annabelle.store.messages import StoredMessage
 from annabelle.store.tasks import NewTask, StoredTask
 from hub.task_hubs import Work, a_hub, turn
+from support.timing import seconds
 
 
 @pytest.fixture
@@ -135,7 +136,7 @@ async def test_a_hub_that_stops_takes_the_call_up_again_and_makes_none_twice_tha
     async with a_hub(home, work) as first:
         context = await turn(first)
         await queue(first, context, tool)
-        await asyncio.wait_for(work.begun.wait(), 30)
+        await asyncio.wait_for(work.begun.wait(), seconds(30))
     work.go_on.set()
     async with a_hub(home, work) as second:
         task = await ended(second, make_task_id(context))
@@ -161,12 +162,12 @@ async def test_a_subagents_result_is_told_in_the_thread_once_exactly_when_nobody
     monkeypatch.setitem(works, "subagent", run)
     context = await turn(machine)
     waiting = asyncio.create_task(call(machine, "spawn_subagent", context, task="look"))
-    await asyncio.wait_for(begun.wait(), 30)
+    await asyncio.wait_for(begun.wait(), seconds(30))
     if over:
         lost = TurnResult(message_id=context.message_id or "", success=False)
         await machine.hub.database.write(lambda conn: deliver(conn, lost.message_id, lost))
     go_on.set()
-    result = await asyncio.wait_for(waiting, 30)
+    result = await asyncio.wait_for(waiting, seconds(30))
     assert (result.text, result.trust) == ("found it", "trusted")
     told = [message.content for message in await said(machine, context)]
     assert told == (["The task “look” is done. found it"] if over else [])

@@ -14,6 +14,7 @@ import pytest
 from annabelle.core.trace import read_trace
 from hub.hubs import HubProcess, sse, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 LIST = {"name": "filer_list_grants", "arguments": {}}
 
@@ -86,7 +87,7 @@ def test_the_same_external_id_is_one_message_however_often_it_comes(hub: HubProc
     answers: list[dict[str, object]] = []
 
     def send() -> None:
-        with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": hub.token}, timeout=60) as http:
+        with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": hub.token}, timeout=seconds(60)) as http:
             answers.append(http.post("/message", params={"wait": 30}, json=body).json())
 
     senders = [threading.Thread(target=send) for _ in range(5)]

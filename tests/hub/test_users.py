@@ -26,6 +26,7 @@ from annabelle.hub.security.users_file import add_user, hash_token, read_users, 
 from annabelle.store import messages, threads
 from annabelle.store.messages import QueueLimits
 from annabelle.toolbox.catalogue import NativeTool
+from support.timing import seconds
 
 
 async def _echo(_arguments: JsonObject, context: CallContext) -> ToolResult:
@@ -97,10 +98,10 @@ async def test_a_stream_ends_when_its_token_is_taken_back(hub: HubContext, home:
     waiting = {name: asyncio.ensure_future(anext(one, None)) for name, one in streams.items()}
     remove_user(home.users_file, "ada")
     hub.people.reload_if_changed()
-    assert await asyncio.wait_for(waiting["ada"], 10) is None
+    assert await asyncio.wait_for(waiting["ada"], seconds(10)) is None
     assert not waiting["bob"].done()
     hub.fanout.close()
-    assert await asyncio.wait_for(waiting["bob"], 10) is None
+    assert await asyncio.wait_for(waiting["bob"], seconds(10)) is None
 
 
 @pytest.mark.incident("I-30")

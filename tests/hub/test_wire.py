@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from annabelle.hub.agents.client import ThinkerHttpClient
+from support.timing import seconds
 
 Peer = Callable[[list[bytes]], Awaitable[ThinkerHttpClient]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -49,7 +50,7 @@ async def peer() -> AsyncIterator[Peer]:
     for server in servers:
         server.close()
     if talks:
-        await asyncio.wait(talks, timeout=5)
+        await asyncio.wait(talks, timeout=seconds(5))
 
 
 async def test_answers_are_read_whole_and_the_connection_is_used_again(peer: Peer) -> None:

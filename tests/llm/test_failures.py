@@ -19,6 +19,7 @@ from annabelle.llm.service import ModelService
 from annabelle.llm.types import ModelRequest, TextDelta
 from support.scripted_model import Failure, Reply, Rule, ScriptedServer
 from support.scripted_model.service_under_test import KEY, Book, ask, settings_for, talk
+from support.timing import seconds
 
 MakeService = Callable[..., ModelService]
 both_protocols = pytest.mark.parametrize("provider", ["groq", "anthropic"])
@@ -181,7 +182,7 @@ async def test_a_cancelled_turn_ends_the_call_and_books_what_it_used(
                 heard.set()
 
     task = asyncio.create_task(turn())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await heard.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -15,6 +15,7 @@ import pytest
 from support.scripted_model import Call, Reply, Rule, ScriptedServer, plan_text
 from support.scripted_model.conversation import from_openai
 from support.scripted_model.script import follow_plan
+from support.timing import seconds
 
 TESTS = Path(__file__).parents[1]
 TOOLS = [{"type": "function", "function": {"name": "a_tool", "parameters": {}}}]
@@ -29,13 +30,13 @@ def own_process(*arguments: str) -> Iterator[str]:
         yield f"http://127.0.0.1:{process.stdout.readline().strip().removeprefix('LISTENING_PORT=')}"
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=seconds(10))
         process.stdout.close()
 
 
 def ask(url: str, messages: list[dict[str, Any]]) -> dict[str, Any]:
     body = {"model": "m", "messages": messages, "tools": TOOLS}
-    return httpx.post(f"{url}/v1/chat/completions", json=body, timeout=20).json()["choices"][0]["message"]
+    return httpx.post(f"{url}/v1/chat/completions", json=body, timeout=seconds(20)).json()["choices"][0]["message"]
 
 
 def result(message: dict[str, Any], text: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from annabelle.llm.call import CallSpacing, spacing_seconds
 from annabelle.llm.providers import PROVIDERS, make_endpoint
 from annabelle.llm.service import ModelService
+from support import timing
 from support.scripted_model import ScriptedServer
 from support.scripted_model.service_under_test import Book, ask, settings_for
 
@@ -75,7 +76,7 @@ async def test_a_wait_that_is_cancelled_lets_the_next_one_start() -> None:
     await never.wait()
     second = asyncio.create_task(spacing.wait(1.0))
     first.cancel()
-    await asyncio.wait_for(second, 5)
+    await asyncio.wait_for(second, timing.seconds(5))
     assert (first.cancelled() or first.cancelling() > 0, time.now) == (True, 101.0)
 
 
@@ -92,9 +93,9 @@ async def test_a_call_without_a_gap_never_waits_for_one_that_does() -> None:
     await spacing.wait(1.0)
     waiting = asyncio.create_task(spacing.wait(1.0))
     await asyncio.sleep(0)
-    await asyncio.wait_for(spacing.wait(0), 5)
+    await asyncio.wait_for(spacing.wait(0), timing.seconds(5))
     blocked.set()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, timing.seconds(5))
 
 
 @pytest.mark.req("CST-07")

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from support.timing import seconds
+
 
 def measured(root: Path, data: Path, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(root / "bench" / "compress.py"), "--data", str(data), *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100)
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds(100))
 
 
 def talk() -> list[dict[str, object]]:

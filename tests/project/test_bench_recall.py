@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.timing import seconds
+
 DOCS = [
     {"id": "D1:1", "speaker": "Nora", "date": "1:56 pm on 8 May, 2023", "text": "I adopted a greyhound called Baron."},
     {"id": "D1:2", "speaker": "Tom", "date": "1:56 pm on 8 May, 2023", "text": "How old is he?"},
@@ -34,7 +36,10 @@ def test_every_file_of_the_right_shape_is_measured_whatever_its_dates_look_like(
     (tmp_path / "tools.jsonl").write_text(json.dumps({"tools": [], "queries": [{"text": "no docs"}]}) + "\n")
     (tmp_path / "notes.txt").write_text("not data")
     done = subprocess.run(
-        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path], capture_output=True, text=True, timeout=100
+        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=seconds(100),
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout.splitlines()[-1])
@@ -59,7 +64,10 @@ def test_a_search_that_finds_less_than_its_goal_is_told_as_over_the_budget(root:
     line = {"docs": [DOCS[0], DOCS[4], *others], "queries": [query]}
     (tmp_path / "bfcl_memory.jsonl").write_text(json.dumps(line) + "\n")
     done = subprocess.run(
-        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path], capture_output=True, text=True, timeout=100
+        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=seconds(100),
     )
     assert done.returncode == 0, done.stderr
     (entry,) = json.loads(done.stdout.splitlines()[-1])["budget"]
@@ -70,7 +78,10 @@ def test_a_search_that_finds_less_than_its_goal_is_told_as_over_the_budget(root:
 
 def test_a_folder_without_conversations_is_named(root: Path, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path], capture_output=True, text=True, timeout=100
+        [sys.executable, root / "bench" / "recall.py", "--data", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=seconds(100),
     )
     assert done.returncode != 0
     assert "docs and queries" in done.stderr

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.timing import seconds
+
 # Stands in for uv: makes the environment it is asked for, and writes down what it did.
 FAKE_UV = """#!/bin/sh
 echo "$*" >> "$CALLS"
@@ -100,7 +102,7 @@ def test_two_installs_at_once_do_the_work_once(checkout: Path):
         subprocess.Popen(["/bin/sh", checkout / "scripts" / "install", "run"], env=environment(checkout))
         for _ in range(3)
     ]
-    assert [process.wait(60) for process in started] == [0, 0, 0]
+    assert [process.wait(seconds(60)) for process in started] == [0, 0, 0]
     assert syncs(checkout) == ["run.txt"]
 
 

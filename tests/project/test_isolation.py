@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support import network
+from support.timing import seconds
 
 # An address that is routed nowhere, so that a hole in the isolation would hang or time out, not reach anyone.
 OUTSIDE = ("192.0.2.1", 9)
@@ -28,7 +29,7 @@ print("loopback works")
 
 
 def probe(*argv: str | Path) -> list[str]:
-    done = subprocess.run([*argv, sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*argv, sys.executable, "-c", PROBE], capture_output=True, text=True, timeout=seconds(60))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

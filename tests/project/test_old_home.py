@@ -25,6 +25,7 @@ from annabelle.core.messages import now
 from hub.hubs import HubProcess, wait_for
 from support.few_servers import only
 from support.scripted_model import Recorded, ScriptedServer, plan_text
+from support.timing import seconds
 from support.toolbox import TESTS
 
 HOMES = Path(__file__).with_name("homes")
@@ -53,12 +54,12 @@ class OldHome:
     token: str
 
     def get(self, path: str, **query: object) -> Json:
-        answer = self.hub.http.get(path, params=query, timeout=WAIT + 10)  # type: ignore[arg-type]
+        answer = self.hub.http.get(path, params=query, timeout=seconds(WAIT + 10))  # type: ignore[arg-type]
         return answer.raise_for_status().json()
 
     def tool(self, name: str, **arguments: object) -> Json:
         body = {"name": name, "arguments": arguments}
-        answer: Json = self.hub.http.post("/tools/call", json=body, timeout=WAIT).raise_for_status().json()
+        answer: Json = self.hub.http.post("/tools/call", json=body, timeout=seconds(WAIT)).raise_for_status().json()
         assert not answer["is_error"], answer
         return answer["structured"]
 
@@ -77,7 +78,7 @@ class OldHome:
     def run(self, *arguments: str) -> str:
         """What a command prints."""
         made = subprocess.run(
-            [ANNABELLE, *arguments], env=self.hub.environment, capture_output=True, text=True, timeout=WAIT
+            [ANNABELLE, *arguments], env=self.hub.environment, capture_output=True, text=True, timeout=seconds(WAIT)
         )
         assert made.returncode == 0, made.stderr
         return made.stdout
@@ -207,7 +208,7 @@ def test_rules_are_listed_and_held(old: OldHome):
 def test_a_server_that_was_accepted_runs_without_another_yes(old: OldHome):
     wait_for(lambda: old.get("/servers/unchanging")["held"] is None, "the server to be let in", WAIT)
     body = {"name": "unchanging_greet", "arguments": {"name": "Ada"}}
-    assert "Hello, Ada." in old.hub.http.post("/tools/call", json=body, timeout=WAIT).raise_for_status().text
+    assert "Hello, Ada." in old.hub.http.post("/tools/call", json=body, timeout=seconds(WAIT)).raise_for_status().text
 
 
 def test_an_agent_that_was_stopped_stays_stopped(old: OldHome):

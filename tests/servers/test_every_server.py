@@ -18,6 +18,7 @@ from annabelle.toolbox.config import builtin_servers
 from annabelle.toolbox.manifest import find_builtins
 from servers.every_server import NAMES, build, manifest, package_of
 from support.cheap_calls import CHEAP
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-ALL")
 
@@ -84,7 +85,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=seconds(100),
         check=True,
     )
     return dict(json.loads(line) for line in done.stdout.splitlines())

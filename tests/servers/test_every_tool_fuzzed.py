@@ -16,6 +16,7 @@ from annabelle.servers.kit.server import MAX_RESULT_BYTES
 from annabelle.servers.kit.tools import success
 from servers.every_server import NAMES, build
 from servers.hostile_arguments import cases
+from support.timing import seconds
 
 SECONDS = 30.0
 """The bound of one call; all of them together take less than that."""
@@ -78,7 +79,7 @@ async def test_no_tool_crashes_leaks_or_strays_whatever_it_is_given(server: Tool
         for arguments in cases(tool.input_schema(), str(person / "secret.txt")):
             told = f"{tool.name}({str(arguments)[:200]})"
             try:
-                async with asyncio.timeout(SECONDS):
+                async with asyncio.timeout(seconds(SECONDS)):
                     text = success(await tool.call(arguments), MAX_RESULT_BYTES).model_dump_json()
             except AnnabelleError as error:
                 text = f"{error.message} {error.hint or ''}"

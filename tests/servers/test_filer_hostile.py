@@ -24,6 +24,7 @@ from annabelle.servers.kit import ToolServer
 from annabelle.servers.kit.files.config import FilesConfig
 from annabelle.servers.kit.files.paths import ResolvedPath, split_path
 from annabelle.servers.kit.files.walker import PathWalker
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-FIL")
 
@@ -269,7 +270,7 @@ def test_a_link_swapped_in_meanwhile_is_never_followed(root: str) -> None:
                 made.call("create_file", path="sub/a", content="inside")
         finally:
             stop.set()
-            swapper.join(10)
+            swapper.join(seconds(10))
         assert not any(SECRET in answer for answer in seen)
         assert made.outside_state() == before
 

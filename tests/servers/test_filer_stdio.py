@@ -20,6 +20,7 @@ from annabelle.core.home import Home
 from annabelle.core.ids import new_id
 from annabelle.servers.filer.__main__ import main
 from servers.speaking import Connect
+from support.timing import seconds
 
 FILER = ("-m", "annabelle.servers.filer")
 
@@ -157,7 +158,7 @@ def test_a_kill_in_the_middle_of_a_write_leaves_the_old_or_the_new_file(home: Ho
                 process.stdin.write(rpc(number, "a.txt", str(number) * size))
             process.stdin.flush()
             # The kill comes while a part is being written, as soon as there is one.
-            ends = time.monotonic() + 30
+            ends = time.monotonic() + seconds(30)
             while not any((home.workspace / "temp").glob(".part-*")) and time.monotonic() < ends:
                 pass
             os.kill(process.pid, signal.SIGKILL)
@@ -195,7 +196,7 @@ def test_the_manifest_says_what_the_toolbox_needs() -> None:
 def test_a_wrong_setting_is_one_sentence_and_an_exit_code(home: Home) -> None:
     environment = {**os.environ, "WORKSPACE_PATH": "/etc/workspace"}
     done = subprocess.run(
-        [sys.executable, *FILER], env=environment, capture_output=True, text=True, timeout=60, input=""
+        [sys.executable, *FILER], env=environment, capture_output=True, text=True, timeout=seconds(60), input=""
     )
     assert done.returncode == 2
     assert "WORKSPACE_PATH may not be /etc/workspace" in done.stderr

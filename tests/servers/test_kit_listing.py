@@ -23,6 +23,7 @@ from annabelle.servers.kit.tool_list_cache import ToolListing, listing_file, rea
 from servers.every_server import NAMES, build, manifest, package_of
 from servers.sample_server import Sample, sample
 from servers.speaking import Connect
+from support import timing
 
 pytestmark = pytest.mark.req("SRV-ALL")
 
@@ -208,7 +209,7 @@ for _ in range(200):
 def test_two_that_write_at_once_never_leave_half_a_listing(made: Path) -> None:
     command = [sys.executable, "-c", WRITING]
     writers = [subprocess.Popen(command, env=process_environment(made)) for _ in range(2)]
-    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert [writer.wait(timing.seconds(60)) for writer in writers] == [0, 0]
     assert read_listing("made") is not None
     assert [path.name for path in listing_file("made").parent.glob(".*")] == []
 
@@ -256,7 +257,7 @@ async def test_a_process_loads_its_tools_with_the_first_call_and_again_after_a_c
 
 def test_every_server_is_listed_ahead_where_bytecode_is_made_ahead() -> None:
     command = [sys.executable, "-m", "annabelle.servers.kit.prepare"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timing.seconds(60), check=True)
     assert (done.stdout, done.stderr) == ("", "")
     assert [name for name in NAMES if read_listing(package_of(name)) is None] == []
 
@@ -299,7 +300,7 @@ async def test_a_server_of_every_message_is_put_together_without_a_call(in_memor
     async with in_memory(LazyToolServer(SAMPLE, put, None, soon_seconds=0)) as client:
         assert not built.is_set()
         await client.list_tools()
-        await asyncio.wait_for(built.wait(), 30)
+        await asyncio.wait_for(built.wait(), timing.seconds(30))
         assert not (await client.call_tool("echo", {"text": "it"})).is_error, "what failed before is tried again"
 
 

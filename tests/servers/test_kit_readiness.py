@@ -18,6 +18,7 @@ from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.supervisor.server import has_readiness_tool
 from servers.needy_servers.needy.__main__ import SENTENCE
+from support.timing import seconds
 from support.toolbox import QUICK, TESTS, MemoryJournal, eventually
 
 pytestmark = pytest.mark.req("SRV-ALL")
@@ -41,7 +42,7 @@ async def start(home: Home) -> AsyncIterator[Start]:
             )
             toolbox = Toolbox(config, MemoryJournal())
             stack.push_async_callback(toolbox.stop)
-            await asyncio.wait_for(toolbox.start(), 60)
+            await asyncio.wait_for(toolbox.start(), seconds(60))
             return toolbox
 
         yield started

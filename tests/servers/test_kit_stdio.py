@@ -18,6 +18,7 @@ from annabelle.core.failpoints import VARIABLE
 from annabelle.core.home import Home
 from annabelle.servers.kit.server import FAILPOINTS
 from servers.speaking import SAMPLE, Connect
+from support.timing import seconds
 
 INITIALIZE = {
     "jsonrpc": "2.0",
@@ -167,5 +168,7 @@ def test_a_server_loads_no_web_framework_and_no_client(home: Home) -> None:
         "print(sorted(unwanted & sys.modules.keys()));"
         "from mcp import Client; import mcp; print(mcp.server.Server.__name__, Client.__name__)"
     )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=seconds(60)
+    ).stdout
     assert output.splitlines() == ["[]", "Server Client"]

@@ -9,6 +9,7 @@ import pytest
 
 from annabelle.store import messages
 from annabelle.store.database import Database
+from support.timing import seconds
 
 
 async def claim(db: Database, owner: str = "hub", max_running: int = 10, thread_id: str | None = None) -> list[str]:
@@ -84,7 +85,7 @@ async def test_owners_racing_on_one_database_never_share_a_thread(db: Database, 
 
                 await db.write(done)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds(60)):
         await asyncio.gather(*(work(f"hub{n}") for n in range(4)))
     assert len(order) == chats
     for positions in order.values():

@@ -24,6 +24,7 @@ from annabelle.store.engine import make_engine, parse_url
 from annabelle.store.file_lock import FileLock
 from annabelle.store.portable_sql import JsonText, SafeText, UtcTimestamp
 from annabelle.store.tables import sessions
+from support.timing import seconds
 
 
 def add(connection: Connection, number: int) -> None:
@@ -76,7 +77,7 @@ async def test_reads_go_on_while_a_write_is_open(db: Database) -> None:
     def slow(connection: Connection) -> None:
         add(connection, 1)
         inside.set()
-        assert leave.wait(10)
+        assert leave.wait(seconds(10))
 
     writing = asyncio.create_task(db.write(slow))
     assert await asyncio.to_thread(inside.wait, 10)
@@ -100,7 +101,7 @@ async def test_a_deadlock_on_postgresql_is_tried_again(postgres_url: str) -> Non
             for number in (first, second):
                 connection.execute(text("UPDATE sessions SET user_id = 'x' WHERE position = :n"), {"n": number})
                 if number == first and len(tries) == 1:
-                    meet.wait(10)
+                    meet.wait(seconds(10))
             return len(tries)
 
         return change
@@ -153,7 +154,7 @@ def write_until_killed(database_url: str) -> int:
         last = int(line)
         if last == 50:
             child.send_signal(signal.SIGKILL)
-    child.wait(10)
+    child.wait(seconds(10))
     child.stdout.close()
     return last
 

@@ -11,6 +11,7 @@ from annabelle.core.messages import TurnEvent
 from annabelle.store import threads
 from annabelle.store.database import Database
 from annabelle.store.threads import Thread
+from support.timing import seconds
 
 
 def event(key: str, message_id: str = "msg_1", **fields: object) -> TurnEvent:
@@ -72,7 +73,7 @@ async def test_a_reader_that_follows_many_writers_misses_nothing(db: Database, t
                 last = one.seq
                 seen.append(one.seq)
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(seconds(60)), asyncio.TaskGroup() as group:
         group.create_task(follow(60))
         for n in range(30):
             pair = [event(f"{n}:a"), event(f"{n}:b")]

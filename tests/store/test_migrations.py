@@ -22,6 +22,7 @@ from annabelle.store.engine import make_engine
 from annabelle.store.migrations import FOLDER, NEWEST
 from annabelle.store.schema_migration import MigrationPlan
 from annabelle.store.tables import metadata
+from support.timing import seconds
 
 HEAD = 'revision = "{revision}"\ndown_revision = {parent}\nimport sqlalchemy as sa\nfrom alembic import op\n\n'
 OLD = HEAD + "def upgrade():\n    op.create_table('threads', sa.Column('id', sa.Text, primary_key=True))\n"
@@ -257,6 +258,6 @@ def test_a_start_with_nothing_to_do_does_not_load_alembic(tmp_path: Path) -> Non
         "print('alembic' in sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, sqlite_url(tmp_path / "a.db")], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, sqlite_url(tmp_path / "a.db")], capture_output=True, text=True, timeout=seconds(60)
     )
     assert done.stdout == "False\n", done.stderr

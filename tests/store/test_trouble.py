@@ -16,6 +16,7 @@ from annabelle.core.errors import StorageTrouble
 from annabelle.store import backup, schema_migration
 from annabelle.store.database import Database, sqlite_url
 from annabelle.store.tables import sessions
+from support.timing import seconds
 
 
 def add(connection: Connection, size: int = 1) -> None:
@@ -124,7 +125,7 @@ def open_as_nobody(file: Path, folder_mode: int, warm: Path) -> subprocess.Compl
         [sys.executable, "-c", AS_NOBODY, sqlite_url(file), sqlite_url(warm)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds(60),
     )
 
 

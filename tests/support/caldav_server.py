@@ -18,6 +18,7 @@ from radicale import config as radicale_config
 from radicale.app import Application
 
 from annabelle.core.connections import MailAccount, MailServerAddress
+from support.timing import seconds
 
 USER = "ada"
 PASSWORD = "caldav-password-1"
@@ -85,10 +86,10 @@ class CalDavServer:
 
     def ask(self, method: str, path: str, body: str = "") -> tuple[int, str]:
         connection = (
-            http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds(10))
             if self._scheme == "http"
             else http.client.HTTPSConnection(
-                "127.0.0.1", self.port, timeout=10, context=ssl._create_unverified_context()
+                "127.0.0.1", self.port, timeout=seconds(10), context=ssl._create_unverified_context()
             )
         )
         token = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -130,4 +131,4 @@ def caldav_server(folder: Path, tls: ssl.SSLContext | None = None) -> Generator[
             yield CalDavServer(server.server_address[1], folder / "storage", "http" if tls is None else "https")
         finally:
             server.shutdown()
-            thread.join(timeout=10)
+            thread.join(timeout=seconds(10))

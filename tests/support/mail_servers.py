@@ -27,6 +27,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from pydantic import SecretStr
 
 from annabelle.core.connections import MailAccount, MailServerAddress
+from support.timing import seconds
 
 PASSWORD = "mail-password-1"
 DOMAIN = "example.com"
@@ -164,7 +165,7 @@ class MailServers:
             with suppress(psutil.Error):
                 if process.name() == "imap":
                     process.kill()
-                    process.wait(10)
+                    process.wait(seconds(10))
 
 
 class _Handler:
@@ -250,7 +251,7 @@ def start_mail_servers(certificate: Path | None = None) -> Iterator[MailServers]
             yield servers
     finally:
         dovecot.terminate()
-        dovecot.wait(20)
+        dovecot.wait(seconds(20))
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -274,7 +275,7 @@ def _free_port() -> int:
 
 
 def _wait_for(port: int, log: Path) -> None:
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + seconds(20)
     while time.monotonic() < ends:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5) as connection:
             if connection.recv(100):

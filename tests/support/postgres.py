@@ -26,6 +26,8 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from support.timing import seconds
+
 START_SECONDS = 60
 STOP_SECONDS = 20
 # Speed over safety: the data lives as long as the tests. Few connections, small memory: two cores are shared.
@@ -71,7 +73,7 @@ class Postgres:
                 preexec_fn=_die_with_parent,
                 **self._identity(),
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + seconds(START_SECONDS)
         while True:
             try:
                 self._execute("SELECT 1")
@@ -85,10 +87,10 @@ class Postgres:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)  # a fast shutdown, which does not wait for clients
             try:
-                self._process.wait(STOP_SECONDS)
+                self._process.wait(seconds(STOP_SECONDS))
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait(STOP_SECONDS)
+                self._process.wait(seconds(STOP_SECONDS))
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def create(self) -> str:
@@ -110,7 +112,9 @@ class Postgres:
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
 
     def _run(self, command: list[str]) -> None:
-        done = subprocess.run(command, cwd=self._folder, capture_output=True, timeout=START_SECONDS, **self._identity())
+        done = subprocess.run(
+            command, cwd=self._folder, capture_output=True, timeout=seconds(START_SECONDS), **self._identity()
+        )
         if done.returncode != 0:
             raise RuntimeError(f"{command[0]} failed: {done.stderr.decode(errors='replace')}")
 

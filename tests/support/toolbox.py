@@ -14,18 +14,19 @@ from annabelle.core.errors import Conflict
 from annabelle.core.tools import ToolResult
 from annabelle.toolbox.call_hooks import JournalledCall, JournalState
 from annabelle.toolbox.config import ToolboxConfig, ToolboxLimits
+from support import timing
 
 SERVERS = Path(support.servers.__file__).parent
 TESTS = SERVERS.parent.parent
 BOUND = 20.0
 
 QUICK = ToolboxLimits(
-    call_seconds=10,
-    start_seconds=15,
+    call_seconds=timing.seconds(10),
+    start_seconds=timing.seconds(15),
     restart_base_seconds=0.05,
     restart_cap_seconds=0.2,
     max_restarts=4,
-    wait_for_restart_seconds=8,
+    wait_for_restart_seconds=timing.seconds(8),
     stop_grace_seconds=2,
     reload_quiet_ms=100,
 )
@@ -65,7 +66,7 @@ class MemoryJournal:
 
 async def eventually(condition: Callable[[], object], seconds: float = BOUND) -> None:
     """Return as soon as the condition holds; fail when it never does."""
-    deadline = asyncio.get_running_loop().time() + seconds
+    deadline = asyncio.get_running_loop().time() + timing.seconds(seconds)
     while not condition():
         assert asyncio.get_running_loop().time() < deadline, f"{condition} never came true"
         await asyncio.sleep(0.01)

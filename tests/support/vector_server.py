@@ -13,6 +13,8 @@ from typing import Self
 
 import numpy as np
 
+from support import timing
+
 Answer = tuple[int, object]
 
 
@@ -56,7 +58,7 @@ class VectorServer:
                 with server.arrival:
                     server.asked.append(asked)
                     server.arrival.notify_all()
-                server.gate.wait(30)
+                server.gate.wait(timing.seconds(30))
                 answer = server.behave(asked)
                 if isinstance(answer, bytes):
                     self.wfile.write(answer)
@@ -93,7 +95,7 @@ class VectorServer:
         self.gate.set()
         self._http.shutdown()
         self._http.server_close()
-        self._thread.join(10)
+        self._thread.join(timing.seconds(10))
 
     @property
     def port(self) -> int:
@@ -111,7 +113,7 @@ class VectorServer:
     def wait_for(self, text: str, seconds: float = 30) -> bool:
         """Block until it is asked for a text."""
         with self.arrival:
-            return self.arrival.wait_for(lambda: text in self.texts, seconds)
+            return self.arrival.wait_for(lambda: text in self.texts, timing.seconds(seconds))
 
     def vector(self, text: str) -> list[float]:
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

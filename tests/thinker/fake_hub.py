@@ -19,6 +19,7 @@ from starlette.routing import Route
 from annabelle.core.contract import TOKEN_HEADER, TRACE_HEADER, ToolCall, ToolList
 from annabelle.core.errors import ErrorBody
 from annabelle.core.tools import ToolAnnotations, ToolResult, ToolSpec
+from support.timing import seconds
 
 Handler = Callable[[dict[str, Any]], ToolResult]
 
@@ -129,7 +130,7 @@ class FakeHub:
 
     def __enter__(self) -> FakeHub:
         self._thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + seconds(10)
         while not self._server.started and time.monotonic() < deadline:
             time.sleep(0.005)
         return self
@@ -137,5 +138,5 @@ class FakeHub:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=seconds(10))
         self._socket.close()

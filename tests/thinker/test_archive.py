@@ -18,6 +18,7 @@ from annabelle.thinker.session import file_store as session_files
 from annabelle.thinker.session.archive_search import NAME
 from annabelle.thinker.session.file_store import FileSessionStore
 from annabelle.thinker.session.session_store import ConversationEnd, SessionStore, SessionView
+from support.timing import seconds
 from thinker.fakes import ListedModel
 from thinker.talks import THREAD, MakeStore, Talk, make_store, turn
 from thinker.thinkers import brief
@@ -135,8 +136,8 @@ async def test_a_slow_model_does_not_keep_a_message_waiting(tmp_path: Path, monk
     talk = Talk(FileSessionStore(tmp_path / "sessions", "tess"), ListedModel(lambda _request: never()), tmp_path)
     await talk.store.append(THREAD, turn(0, said="Book a hotel", at=ago(hours=1)))
     scanning = asyncio.create_task(talk.sessions._archivist.scan())  # pyright: ignore[reportPrivateUsage]
-    await asyncio.wait_for(asked.wait(), 10)
-    view = await asyncio.wait_for(viewed(talk), 10)
+    await asyncio.wait_for(asked.wait(), seconds(10))
+    view = await asyncio.wait_for(viewed(talk), seconds(10))
     assert [text.partition(": ")[2] for text in view.summaries] == ["The user wrote: Book a hotel"]
     assert view.turns == []
     scanning.cancel()

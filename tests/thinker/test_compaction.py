@@ -15,6 +15,7 @@ from annabelle.thinker.session import file_store as session_files
 from annabelle.thinker.session.file_store import FileSessionStore
 from annabelle.thinker.session.records import Compaction, count_chars
 from annabelle.thinker.session.session_store import ConversationEnd
+from support.timing import seconds
 from thinker.fakes import ListedModel
 from thinker.talks import THREAD, MakeStore, Talk, make_store, turn
 from thinker.thinkers import brief
@@ -170,7 +171,7 @@ async def test_a_turn_that_comes_while_the_model_sums_up_is_not_lost(make_store:
     for number in range(8):
         await talk.sessions.append(THREAD, turn(number, said=LONG))
     talk.sessions.answered(THREAD)
-    await asyncio.wait_for(asked.wait(), 10)
+    await asyncio.wait_for(asked.wait(), seconds(10))
     await talk.sessions.append(THREAD, turn(8))
     go.set()
     await talk.settled()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from annabelle.thinker.live_turn import DeltaBuffer, TurnStream
+from support.timing import seconds
 
 
 async def read(stream: TurnStream, after: int = 0, known: str | None = None) -> list[dict[str, Any]]:
@@ -26,7 +27,7 @@ async def test_a_follower_reads_what_was_and_what_comes_until_the_end() -> None:
     await asyncio.sleep(0)
     stream.add_fact("notice", "n", {"text": "later"})
     stream.close()
-    assert [(line["n"], line["event"]["key"]) for line in await asyncio.wait_for(reader, 5)] == [
+    assert [(line["n"], line["event"]["key"]) for line in await asyncio.wait_for(reader, seconds(5))] == [
         (1, "1:usage"),
         (2, "n"),
     ]
@@ -92,7 +93,7 @@ async def test_joined_deltas_go_out_by_themselves_after_a_moment() -> None:
     buffer.add("text", "a")
     buffer.add("text", "b")
     seen = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(seconds(5)):
         async for chunk in stream.lines(0, None):
             seen += [json.loads(line)["event"]["data"]["text"] for line in chunk.splitlines()]
             if seen == ["a", "b"]:

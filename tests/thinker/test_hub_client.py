@@ -13,6 +13,7 @@ from annabelle.core.errors import ErrorBody, HubUnreachable, OperatorMistake, Un
 from annabelle.core.tools import ToolResult
 from annabelle.core.trace import use_trace
 from annabelle.thinker.hub_client import HubRetryPolicy, HubTransport, ThinkerHubClient
+from support.timing import seconds
 from thinker.fake_hub import FakeHub, tool
 from thinker.thinkers import wait_for
 
@@ -93,10 +94,10 @@ async def test_a_hub_that_comes_back_is_found_again_and_the_wait_was_told_once(h
     client = ThinkerHubClient(HubTransport(hub.url, {}), HubRetryPolicy(0.01, 0.02, 0.05, 30))
     client.notify = tell
     waiting = asyncio.create_task(client.call(call(), "owner"))
-    await asyncio.wait_for(spoken.wait(), 10)
+    await asyncio.wait_for(spoken.wait(), seconds(10))
     await asyncio.to_thread(wait_for, lambda: len(hub.calls) > 8)  # it keeps trying, and does not keep telling
     hub.refusals.clear()
-    result = await asyncio.wait_for(waiting, 10)
+    result = await asyncio.wait_for(waiting, seconds(10))
     client.close()
     assert not result.is_error
     assert told == ["The hub has a bad moment. The turn waits for it and goes on by itself."]

@@ -15,6 +15,7 @@ from annabelle.core.contract import ExtractResult, TidyFactsResult
 from annabelle.core.home import Home
 from annabelle.core.trace import read_trace
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 from thinker.fake_hub import FakeHub
 from thinker.test_learn import CHAT, LISBON, MERGE, answer, brief, tidy_brief
 from thinker.thinkers import Thinker, wait_for
@@ -164,7 +165,7 @@ def test_two_posts_at_once_share_one_model_call(start: Start, model: ScriptedSer
     for one in threads:
         one.start()
     for one in threads:
-        one.join(30)
+        one.join(seconds(30))
     wait_for(lambda: len(replies) == 3)
     assert [len(reply.json()["facts"]) for reply in replies] == [1, 1, 1]
     assert len(model.requests) == 1

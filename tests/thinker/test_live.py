@@ -8,6 +8,7 @@ import pytest
 
 from annabelle.core.errors import TurnCancelled
 from annabelle.thinker.live_turn import LiveTurn, TurnStream
+from support.timing import seconds
 
 
 @pytest.mark.req("LOOP-09")
@@ -38,8 +39,8 @@ async def test_what_runs_has_tidied_up_when_the_stop_is_told() -> None:
             done.append("tidied")
 
     working = asyncio.create_task(live.run_cancellable(job()))
-    await asyncio.wait_for(begun.wait(), 10)
+    await asyncio.wait_for(begun.wait(), seconds(10))
     live.cancel()
     with pytest.raises(TurnCancelled):
-        await asyncio.wait_for(working, 10)
+        await asyncio.wait_for(working, seconds(10))
     assert done == ["tidied"]

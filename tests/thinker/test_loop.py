@@ -12,6 +12,7 @@ from annabelle.core.contract import TurnLimits
 from annabelle.core.errors import HubUnreachable, InvalidArguments, NotAllowed, OutcomeUnknown
 from annabelle.thinker.loop.turn_progress import LimitStop, TurnProgress, format_stop
 from annabelle.thinker.prompt.prompt import NO_TOOLS
+from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 
 
@@ -36,7 +37,7 @@ async def test_read_only_calls_of_one_step_run_at_the_same_time(tmp_path: Path) 
     met = asyncio.Barrier(3)
 
     async def meet(arguments: dict[str, object]) -> str:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(seconds(5)):
             await met.wait()  # passes only when all three are running
         return str(arguments["text"])
 

@@ -18,6 +18,7 @@ from annabelle.llm.types import ModelRequest as ModelAsk
 from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
 from annabelle.thinker.loop.turn_progress import MAX_PARALLEL_CALLS
 from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
+from support.timing import seconds
 from thinker.fake_hub import tool
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.plain_parts import WholeHistory
@@ -199,10 +200,10 @@ async def test_a_stop_does_not_wait_for_what_does_not_listen(tmp_path: Path) -> 
 
     bench = Bench(tmp_path, ListedModel([("deaf", {})], "never"), DictTools(deaf=deaf))
     turn = asyncio.create_task(bench.run("go"))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), seconds(5))
     bench.live.cancel()
     try:
-        result = await asyncio.wait_for(turn, 5)
+        result = await asyncio.wait_for(turn, seconds(5))
     finally:
         release.set()
     assert result.error is not None
@@ -225,9 +226,9 @@ async def test_a_stop_ends_the_thinking_before_a_request(tmp_path: Path) -> None
     bench, thinking = Bench(tmp_path, ListedModel("never"), DictTools()), Endless()
     object.__setattr__(bench.parts, "thinking", thinking)
     turn = asyncio.create_task(bench.run("go"))
-    await asyncio.wait_for(thinking.begun.wait(), 5)
+    await asyncio.wait_for(thinking.begun.wait(), seconds(5))
     bench.live.cancel()
-    result = await asyncio.wait_for(turn, 5)
+    result = await asyncio.wait_for(turn, seconds(5))
     assert result.error is not None
     assert result.error.code == "cancelled"
     object.__setattr__(bench.parts, "thinking", WholeHistory())
@@ -268,8 +269,8 @@ async def test_a_stop_ends_the_choice_of_tools(tmp_path: Path) -> None:
     bench, stuck = Bench(tmp_path, ListedModel("never"), DictTools()), Stuck()
     object.__setattr__(bench.parts, "selector", stuck)
     turn = asyncio.create_task(bench.run("go"))
-    await asyncio.wait_for(stuck.begun.wait(), 5)
+    await asyncio.wait_for(stuck.begun.wait(), seconds(5))
     bench.live.cancel()
-    result = await asyncio.wait_for(turn, 5)
+    result = await asyncio.wait_for(turn, seconds(5))
     assert result.error is not None
     assert result.error.code == "cancelled"

@@ -10,6 +10,7 @@ import pytest
 
 from annabelle.core.contract import AgentProfile
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
+from support.timing import seconds
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import Thinker, brief, wait_for
 
@@ -48,7 +49,7 @@ def test_a_stop_ends_the_turn_wherever_it_is_and_the_conversation_goes_on(
     wait_for(lambda: BUSY.get(place, lambda model, hub: bool(model.requests))(model, hub))
     if place == "the wait for the next try":
         wait_for(lambda: any(line["event"]["type"] == "notice" for line in told(thinker, asked.message_id)))
-    stopped = thinker.client.post(f"/turns/{asked.message_id}/cancel", timeout=WITHIN_SECONDS).json()
+    stopped = thinker.client.post(f"/turns/{asked.message_id}/cancel", timeout=seconds(WITHIN_SECONDS)).json()
     assert (stopped["state"], stopped["result"]["error"]["code"]) == ("failed", "cancelled")
     assert stopped["result"]["text"] == ""
     after = thinker.ask(brief("and now?"))

@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelResponse, TextPart
 
 from annabelle.core.errors import StorageTrouble
 from annabelle.core.tools import ToolResult
+from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.questions import Person, parked, resumed
 from thinker.test_context_repair import assert_valid
@@ -164,7 +165,7 @@ async def test_a_stop_beside_a_call_that_waits_leaves_nothing_unknown_about_it(t
     tools = DictTools(read_only=("fetch", "look"), fetch=fetch, look=hang)
     calls: list[tuple[str, Any]] = [("fetch", {"url": "a"}), ("look", {})]
     bench = Bench(tmp_path, ListedModel(calls, "ok"), tools)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         result = await bench.run("Look at both")
     assert [fact["data"]["status"] for fact in bench.facts("tool_complete")] == ["waiting"]
     assert (result.success, result.parked) == (False, None)

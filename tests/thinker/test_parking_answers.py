@@ -14,6 +14,7 @@ from annabelle.core.contract import AnsweredApproval, TurnLimits
 from annabelle.core.errors import InvalidArguments
 from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
 from annabelle.thinker.session.records import SessionTurn
+from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.questions import Person, parked, resumed
 from thinker.test_context_repair import assert_valid
@@ -302,7 +303,7 @@ async def test_a_stop_while_the_approved_call_runs_leaves_its_outcome_open_and_t
     bench = Bench(tmp_path, ListedModel([SEND, ("note", {})], "ok"), DictTools(send=hang, note=lambda a: "noted"))
     first = await bench.run("Send it", message_id=ROOT)
     going = asyncio.create_task(resumed(bench, ROOT, first, person.yes("apr_0")))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await running.wait()
         bench.live.cancel()
         second = await going

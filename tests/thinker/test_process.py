@@ -19,6 +19,7 @@ from annabelle.core.home import Home
 from annabelle.core.trace import read_trace
 from annabelle.thinker.boot import replace_environment
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
+from support.timing import seconds
 from thinker.fake_hub import FakeHub
 from thinker.thinkers import SECRET, Thinker, brief, wait_for
 
@@ -171,14 +172,19 @@ def test_a_bad_setting_is_named_with_its_range_and_nothing_starts(
 @pytest.mark.req("THK-04")
 def test_the_exit_code_of_a_bad_boot_is_that_of_an_operators_mistake(home: Home) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "annabelle.thinker"], input=b'{"port": 99999}\n', capture_output=True, timeout=60
+        [sys.executable, "-m", "annabelle.thinker"],
+        input=b'{"port": 99999}\n',
+        capture_output=True,
+        timeout=seconds(60),
     )
     assert run.returncode == 2
     assert json.loads(run.stdout)["error"]["code"] == "bad_config"
 
 
 def test_a_spare_that_is_never_adopted_ends_quietly_when_its_input_does(home: Home) -> None:
-    run = subprocess.run([sys.executable, "-m", "annabelle.thinker"], input=b"", capture_output=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-m", "annabelle.thinker"], input=b"", capture_output=True, timeout=seconds(60)
+    )
     assert (run.returncode, run.stdout, run.stderr) == (0, b"", b"")
 
 

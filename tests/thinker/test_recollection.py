@@ -52,6 +52,7 @@ from annabelle.thinker.prompt.token_budget import MEMORIES_TOKENS, PROFILE_TOKEN
 from annabelle.thinker.session.records import SessionTurn
 from annabelle.thinker.session.session_store import SessionView
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 from thinker.fake_hub import FakeHub, tool
 from thinker.thinkers import Thinker, brief
 
@@ -393,7 +394,7 @@ async def test_a_memory_that_opens_is_given_more_time_once() -> None:
     opened = asyncio.Event()
 
     async def opening() -> dict[str, Any]:
-        await asyncio.wait_for(opened.wait(), 30)
+        await asyncio.wait_for(opened.wait(), seconds(30))
         return PROFILE
 
     hub = MemoryHub(get_profile=opening())

@@ -23,6 +23,7 @@ from annabelle.core.errors import (
 from annabelle.thinker.session.records import SessionTurn
 from annabelle.thinker.session.session_store import SessionView
 from annabelle.thinker.turn_registry import TurnRegistry
+from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import brief
 
@@ -172,9 +173,9 @@ async def test_a_stop_ends_a_running_model_call_and_the_history_stays_valid(tmp_
 
     bench = Bench(tmp_path, ListedModel([("look", {})], lambda r: never()), DictTools(look=lambda a: "seen"))
     turn = asyncio.create_task(bench.run("go"))
-    await asyncio.wait_for(asked.wait(), 5)
+    await asyncio.wait_for(asked.wait(), seconds(5))
     bench.live.cancel()
-    result = await asyncio.wait_for(turn, 1)
+    result = await asyncio.wait_for(turn, seconds(1))
     assert result.error is not None
     assert result.error.code == "cancelled"
     bench.model._replies = ["fine"]
@@ -195,9 +196,9 @@ async def test_a_stop_in_the_middle_of_two_calls_leaves_none_without_a_result(tm
     tools = DictTools(slow=slow, write=lambda a: "written")
     bench = Bench(tmp_path, ListedModel([("write", {}), ("slow", {}), ("write", {"n": 2})], "fine"), tools)
     turn = asyncio.create_task(bench.run("go"))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), seconds(5))
     bench.live.cancel()
-    result = await asyncio.wait_for(turn, 1)
+    result = await asyncio.wait_for(turn, seconds(1))
     assert not result.success
     assert result.unknown_outcomes == (tools.calls[1].call_id,)
     assert [call.name for call in tools.calls] == ["write", "slow"]

@@ -27,6 +27,7 @@ from annabelle.thinker.compression.workspace import (
     apply_change,
 )
 from annabelle.thinker.prompt.token_budget import count_tokens
+from support.timing import seconds
 from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import brief
 
@@ -196,8 +197,8 @@ async def test_a_stop_ends_the_reading_of_open_files(tmp_path: Path):
     bench = Bench(tmp_path, ListedModel([("update_workspace", {"open_files": ["plan.md"]})], "never"), tools)
     bench.parts = replace(bench.parts, workspaces=Workspaces(tmp_path, ThinkingSettings(), tools))
     turn = asyncio.create_task(bench.run("go", conversational=False))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), seconds(5))
     bench.live.cancel()
-    result = await asyncio.wait_for(turn, 5)
+    result = await asyncio.wait_for(turn, seconds(5))
     assert result.error is not None
     assert result.error.code == "cancelled"

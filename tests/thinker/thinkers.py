@@ -18,9 +18,11 @@ import httpx
 
 from annabelle.core.contract import TOKEN_HEADER, AgentProfile, ThinkerBoot, TurnBrief, TurnState
 from annabelle.core.ids import new_id
+from support import timing
 
 SECRET = "the-secret-of-this-process"
 PATIENCE = 60.0
+MAX_WAIT_SECONDS = 600.0  # the most that a thinker takes
 
 
 class Incubator:
@@ -34,7 +36,7 @@ class Incubator:
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
-        self._ours.settimeout(PATIENCE)
+        self._ours.settimeout(timing.seconds(PATIENCE))
         if self._ours.recv(100) != b"ready":
             self.close()
             raise RuntimeError("The thinker can not be imported; its error is on standard error.")
@@ -45,7 +47,7 @@ class Incubator:
 
     def close(self) -> None:
         self._ours.close()
-        self._process.wait(timeout=PATIENCE)
+        self._process.wait(timeout=timing.seconds(PATIENCE))
 
 
 class Thinker:
@@ -70,7 +72,10 @@ class Thinker:
         assert line.startswith("LISTENING_PORT="), line
         self.port = int(line.partition("=")[2])
         self.client = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}", headers={TOKEN_HEADER: SECRET}, timeout=PATIENCE, trust_env=False
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers={TOKEN_HEADER: SECRET},
+            timeout=MAX_WAIT_SECONDS,
+            trust_env=False,
         )
         wait_for(lambda: not self.alive or self.client.get("/health").status_code == 200)
         return self
@@ -89,12 +94,14 @@ class Thinker:
         self._stdin = -1
 
     def ask(self, brief: TurnBrief, wait: float = PATIENCE) -> TurnState:
-        reply = self.client.post(f"/process-message?wait={wait}", content=brief.model_dump_json())
+        reply = self.client.post(
+            f"/process-message?wait={min(timing.seconds(wait), MAX_WAIT_SECONDS)}", content=brief.model_dump_json()
+        )
         reply.raise_for_status()
         return TurnState.model_validate_json(reply.content)
 
     def state(self, message_id: str, wait: float = PATIENCE) -> TurnState:
-        reply = self.client.get(f"/turns/{message_id}?wait={wait}")
+        reply = self.client.get(f"/turns/{message_id}?wait={min(timing.seconds(wait), MAX_WAIT_SECONDS)}")
         reply.raise_for_status()
         return TurnState.model_validate_json(reply.content)
 
@@ -141,7 +148,7 @@ class Thinker:
 
 def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
     """Look again and again until it is so; fail when it takes too long."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + timing.seconds(seconds)
     while True:
         try:
             if condition():

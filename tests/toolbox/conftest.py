@@ -15,6 +15,7 @@ from annabelle.core.home import Home
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import PRELOADED, ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from support.timing import seconds
 from support.toolbox import QUICK, SERVERS, TESTS, MemoryJournal
 
 
@@ -67,7 +68,7 @@ async def start(journal: MemoryJournal) -> AsyncIterator[Callable[[ToolboxConfig
         async def started(config: ToolboxConfig) -> Toolbox:
             toolbox = Toolbox(config, journal)
             stack.push_async_callback(toolbox.stop)
-            await asyncio.wait_for(toolbox.start(), 60)
+            await asyncio.wait_for(toolbox.start(), seconds(60))
             return toolbox
 
         yield started

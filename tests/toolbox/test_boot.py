@@ -10,6 +10,7 @@ import pytest
 
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from support.timing import seconds
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
 
@@ -58,5 +59,7 @@ async def test_servers_start_side_by_side(config: ToolboxConfig, start: Start, t
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(module: str, too_heavy: set[str]) -> None:
     script = f"import sys, {module}; print(sorted({too_heavy!r} & set(sys.modules)))"
-    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    shown = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=seconds(60)
+    )
     assert shown.stdout.strip() == "[]"

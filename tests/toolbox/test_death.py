@@ -14,6 +14,7 @@ import pytest
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from support.timing import seconds
 from support.toolbox import SERVERS, TESTS, alive, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -56,7 +57,7 @@ async def test_a_hub_killed_with_9_leaves_no_process(tmp_path: Path, mode: str) 
         env={**os.environ, "PYTHONPATH": str(TESTS)},
     )
     assert hub.stdout is not None
-    line = await asyncio.wait_for(hub.stdout.readline(), 60)
+    line = await asyncio.wait_for(hub.stdout.readline(), seconds(60))
     told = json.loads(line)
     await eventually(lambda: len(noted(pids)) == 2)
     family = psutil.Process(hub.pid).children(recursive=True)

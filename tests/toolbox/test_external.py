@@ -19,6 +19,7 @@ from annabelle.toolbox.external.servers import FileWatcher
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.mcp import sdk
 from annabelle.toolbox.status import ToolboxNotice
+from support.timing import seconds
 from support.toolbox import QUICK, TESTS, MemoryJournal, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -202,7 +203,7 @@ async def http_server() -> AsyncIterator[tuple[str, Callable[[], None]]]:
         env={**os.environ, "PYTHONPATH": str(TESTS)},
     )
     assert process.stdout is not None
-    port = int(await asyncio.wait_for(process.stdout.readline(), 60))
+    port = int(await asyncio.wait_for(process.stdout.readline(), seconds(60)))
     yield f"http://127.0.0.1:{port}/mcp", process.kill
     if process.returncode is None:
         process.kill()

@@ -18,6 +18,7 @@ from annabelle.toolbox.call_hooks import CallHooks, GuardConfig, GuardRules
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from support import timing
 from support.guarding import MemoryAudit
 from support.toolbox import QUICK, MemoryJournal, eventually
 
@@ -36,7 +37,7 @@ async def guarded(with_servers: WithServers, journal: MemoryJournal) -> AsyncIte
             watch = GuardConfig(lambda agent_id: rules or GuardRules(), seconds, enabled)
             toolbox = Toolbox(config, journal, hooks=CallHooks(audit=MemoryAudit(), guard_config=watch))
             stack.push_async_callback(toolbox.stop)
-            await asyncio.wait_for(toolbox.start(), 60)
+            await asyncio.wait_for(toolbox.start(), timing.seconds(60))
             return toolbox
 
         yield started
@@ -161,7 +162,7 @@ async def test_switched_off_nothing_is_scanned_and_no_guardian_runs(guarded: Sta
 async def test_without_a_guardian_closed_says_so(with_servers: WithServers, journal: MemoryJournal) -> None:
     watch = GuardConfig(lambda agent_id: GuardRules())
     toolbox = Toolbox(with_servers("witness"), journal, hooks=CallHooks(guard_config=watch))
-    await asyncio.wait_for(toolbox.start(), 60)
+    await asyncio.wait_for(toolbox.start(), timing.seconds(60))
     try:
         result = await act(toolbox, "a")
     finally:

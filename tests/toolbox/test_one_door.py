@@ -22,6 +22,7 @@ from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.guard import ContentGuard
 from annabelle.toolbox.router import ToolRouter
+from support.timing import seconds
 from support.toolbox import TESTS, MemoryJournal, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
@@ -160,7 +161,7 @@ async def test_every_way_to_a_tool_is_guarded_also_after_a_restart_and_a_reload(
             assert "EVIL" not in withheld.model_dump_json(), "a tool of the hub's own may pass on foreign words"
 
     try:
-        await asyncio.wait_for(toolbox.start(), 60)
+        await asyncio.wait_for(toolbox.start(), seconds(60))
         toolbox.add_native([NativeTool("speak", "Speak.", TEXT, speak, ToolAnnotations(idempotent=True))])
         await all_ways()
         for status in toolbox.servers():

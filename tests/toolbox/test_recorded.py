@@ -16,6 +16,7 @@ from annabelle.core.errors import (
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.toolbox.call_hooks import JournalledCall, arguments_hash
 from annabelle.toolbox.middleware.record import CallRecorder, RecordCall
+from support.timing import seconds
 from support.toolbox import MemoryJournal, eventually
 
 
@@ -41,7 +42,7 @@ class Effect:
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
         self.count += 1
-        await asyncio.wait_for(self.go.wait(), 20)
+        await asyncio.wait_for(self.go.wait(), seconds(20))
         if self.error is not None:
             raise self.error
         return ToolResult(text=f"effect {self.count}")

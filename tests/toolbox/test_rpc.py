@@ -11,6 +11,7 @@ import pytest
 from annabelle.core.tools import JsonObject
 from annabelle.toolbox.mcp.rpc import AnswerTooLarge, ConnectionLost, ProtocolMismatch, RpcClient, RpcError
 from annabelle.toolbox.mcp.stdio import McpSession
+from support.timing import seconds
 
 LIMIT = 10_000
 
@@ -39,7 +40,7 @@ class Peer:
         self.say({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": "no", "data": data}})
 
     async def hear(self) -> JsonObject:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds(10)):
             while b"\n" not in self._buffer:
                 try:
                     self._buffer += os.read(self.reads, 65536)

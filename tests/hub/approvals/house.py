@@ -33,6 +33,7 @@ from annabelle.hub.context import HubContext
 from annabelle.hub.instance import bind_port
 from annabelle.hub.tasks.background_calls import QueuedCallJudge
 from annabelle.toolbox.catalogue import NativeTool
+from support.timing import seconds
 
 SENDS = ToolAnnotations(read_only=False, destructive=True, idempotent=False, open_world=True)
 READS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -236,4 +237,4 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
 def client(hub: HubContext, token: str) -> httpx.AsyncClient:
     transport = httpx.ASGITransport(make_app(hub))
     headers = {"X-Annabelle-Token": token}
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers, timeout=60)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers, timeout=seconds(60))

@@ -11,6 +11,7 @@ from annabelle.core.messages import OWNER
 from annabelle.hub.memory.memory_outbox import _load_turn
 from annabelle.store import approvals, memory_queue, messages
 from hub.approvals.house import House, a_house
+from support.timing import seconds
 
 
 @pytest.mark.req("POL-03", "POL-07")
@@ -137,7 +138,7 @@ async def test_an_answer_given_before_the_turn_has_ended_carries_it_on_at_once(h
             answered.append(asyncio.ensure_future(approve()))
 
     async def park(message_id: str) -> object:
-        await asyncio.wait_for(answered[0], 10)
+        await asyncio.wait_for(answered[0], seconds(10))
         return await state(message_id)
 
     state = house.thinker.state

@@ -11,6 +11,7 @@ import pytest
 from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 from hub.approvals.house import House, a_house
+from support.timing import seconds
 
 
 def queueing(parameters: JsonObject, tool: str = "post_letter") -> str:
@@ -83,7 +84,7 @@ async def task_of(house: House) -> JsonObject:
 
 async def ended(house: House) -> JsonObject:
     """The newest task, once it is over."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(seconds(20)):
         while (task := await task_of(house))["state"] in ("queued", "running"):  # noqa: ASYNC110  the end is in the database
             await asyncio.sleep(0.02)
     return task

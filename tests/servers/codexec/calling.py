@@ -12,6 +12,7 @@ import psutil
 
 from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer
+from support import timing
 
 MakeServer = Callable[..., ToolServer]
 CallAs = Callable[..., Awaitable[Any]]
@@ -45,7 +46,7 @@ def gone(word: str, home: Home | None = None, seconds: float = 30.0) -> bool:
 
 
 def _becomes(word: str, home: Home | None, there: bool, seconds: float) -> bool:
-    ends = time.monotonic() + seconds
+    ends = time.monotonic() + timing.seconds(seconds)
     while bool(processes_with(word, home)) is not there:
         if time.monotonic() > ends:
             return False
@@ -55,6 +56,6 @@ def _becomes(word: str, home: Home | None, there: bool, seconds: float) -> bool:
 
 async def eventually(ask: Callable[[], bool], seconds: float = 10.0) -> None:
     """Wait, bounded, for something that no event tells of."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(timing.seconds(seconds)):
         while not ask():  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -13,6 +13,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from support.timing import seconds
+
 
 def wheel(name: str, version: str, code: str) -> bytes:
     """A small package of Python, as pip installs it."""
@@ -99,5 +101,5 @@ def serving() -> Generator[Registry]:
         yield registry
     finally:
         registry.shutdown()
-        thread.join(10)
+        thread.join(seconds(10))
         registry.server_close()

@@ -10,6 +10,7 @@ import pytest
 
 from annabelle.core.errors import InvalidArguments, RetryByModel, TooLarge
 from servers.speaking import CallTool
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-EXE")
 
@@ -86,5 +87,5 @@ async def test_calculations_share_nothing(call: CallTool) -> None:
 
 def test_the_interpreter_is_not_loaded_before_it_is_used() -> None:
     code = "import sys, annabelle.servers.codexec.server; print('pydantic_monty' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds(60))
     assert done.stdout == "False\n"

@@ -26,6 +26,7 @@ from annabelle.servers.codexec.isolation.selection import IsolationSelector
 from annabelle.servers.codexec.languages import InterpreterFinder
 from annabelle.servers.codexec.server import build
 from servers.codexec.calling import MakeServer
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-EXE")
 
@@ -52,7 +53,7 @@ def stranger_folder() -> Iterator[Path]:
 def as_ordinary_user(command: list[str]) -> subprocess.CompletedProcess[str]:
     drop = ["setpriv", "--reuid", "1234", "--regid", "1234", "--clear-groups"] if os.geteuid() == 0 else []
     environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    return subprocess.run([*drop, *command], capture_output=True, text=True, timeout=60, env=environment)
+    return subprocess.run([*drop, *command], capture_output=True, text=True, timeout=seconds(60), env=environment)
 
 
 def calls_of(engine: Path) -> list[dict[str, list[str]]]:

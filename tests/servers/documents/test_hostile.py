@@ -16,6 +16,7 @@ from annabelle.servers.documents.answers import kind_of
 from annabelle.servers.documents.document_access import DocumentRunners, ThreadRunner, WorkerRunner
 from annabelle.servers.documents.questions import ListMembers, ReadTables, ReadText, TellFacts, TextAnswer
 from servers.documents import papers
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-ALL")
 
@@ -91,7 +92,7 @@ async def test_a_cancelled_reading_leaves_no_process(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
     reading = asyncio.create_task(WorkerRunner().ask(ReadText(name="a.pdf"), papers.endless_pdf()))
-    process = await asyncio.wait_for(begun.get(), 20)
+    process = await asyncio.wait_for(begun.get(), seconds(20))
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading

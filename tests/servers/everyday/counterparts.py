@@ -10,6 +10,8 @@ from datetime import date, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from support.timing import seconds
+
 PLACES = [
     {"id": 1, "name": "Paris", "latitude": 48.8534, "longitude": 2.3488, "country": "France", "country_code": "FR",
      "admin1": "Île-de-France", "timezone": "Europe/Paris", "population": 2138551},
@@ -73,7 +75,7 @@ class Outside:
     def answer(self, path: str, query: dict[str, str], headers: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         self.asked.append((path, query, headers))
         if path in self._held:
-            self._held[path].wait(20)
+            self._held[path].wait(seconds(20))
         if self.status is not None:
             return self.status, {}, b'{"reason": "Something is wrong"}'
         if path in self.redirects:
@@ -171,4 +173,4 @@ def running(outside: Outside) -> Iterator[Outside]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(seconds(5))

@@ -7,6 +7,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from support.timing import seconds
+
 Reply = str | int | bytes
 """What the model says, a status without words, or a raw body."""
 
@@ -27,7 +29,7 @@ class GuardDouble:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 double.asked.append(body)
                 double.headers.append({name.lower(): value for name, value in self.headers.items()})
-                double.gate.wait(30)
+                double.gate.wait(seconds(30))
                 reply = double.replies.pop(0) if len(double.replies) > 1 else double.replies[0]
                 self.send_response(reply if isinstance(reply, int) else 200)
                 content = reply if isinstance(reply, bytes) else _spoken(reply)
@@ -59,7 +61,7 @@ class GuardDouble:
     def __exit__(self, *_: object) -> None:
         self.gate.set()
         self._server.shutdown()
-        self._thread.join(10)
+        self._thread.join(seconds(10))
         self._server.server_close()
 
 

@@ -19,6 +19,7 @@ from annabelle.servers.guardian.judges import Assessment, ContentJudges, Embedde
 from annabelle.servers.guardian.model_judge import ModelJudge
 from annabelle.servers.guardian.scan import ScanTools
 from servers.guardian.guard_double import GuardDouble
+from support import timing
 
 YES, NO = "<score> yes </score>", "<score> no </score>"
 
@@ -143,7 +144,7 @@ async def test_a_model_that_hangs_is_given_up():
     double = GuardDouble(YES)
     double.gate.clear()
     with judged_by(double, 0.6, seconds=0.2) as tools:
-        assert (await asyncio.wait_for(tools.scan_content("Some text."), 20)).risk == "medium"
+        assert (await asyncio.wait_for(tools.scan_content("Some text."), timing.seconds(20))).risk == "medium"
         double.gate.set()
 
 

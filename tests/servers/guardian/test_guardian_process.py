@@ -19,6 +19,7 @@ from annabelle.core.tools import CallContext, ToolResult
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
+from support.timing import seconds
 from support.toolbox import QUICK, MemoryJournal, eventually
 
 HUB = CallContext(caller="hub", user_id="owner")
@@ -39,7 +40,7 @@ async def toolbox(home: Home, tmp_path: Path) -> AsyncIterator[Toolbox]:
         limits=QUICK,
     )
     toolbox = Toolbox(config, MemoryJournal())
-    await asyncio.wait_for(toolbox.start(), 60)
+    await asyncio.wait_for(toolbox.start(), seconds(60))
     yield toolbox
     await toolbox.stop()
 
@@ -81,5 +82,7 @@ def test_it_is_built_without_numpy_and_without_a_network_client():
         "import sys; from annabelle.servers.guardian.server import build; build();"
         "print(sorted({'numpy', 'httpx2', 'httpx', 'annabelle.llm.providers'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds(60), check=True
+    )
     assert done.stdout.strip() == "[]"

@@ -15,6 +15,7 @@ from annabelle.core.errors import Unavailable
 from annabelle.servers.mail_calendar.config import MailCalendarConfig, ServerAccess
 from annabelle.servers.mail_calendar.server import build
 from support.mail_servers import MailServers
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-MAI", "SRV-ALL")
 
@@ -43,7 +44,7 @@ class Frozen:
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        self._thread.join(10)
+        self._thread.join(seconds(10))
         for connection in self.taken:
             connection.close()
 

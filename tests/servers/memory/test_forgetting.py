@@ -18,6 +18,7 @@ from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import facts as fact_table
 from annabelle.store.memory.tables import import_rows, imports, vectors
 from servers.memory.memories import MakeMemory, Memory
+from support.timing import seconds
 
 SECRET = "Zürich Vault 4711"
 MINE = Owner("owner", "annabelle")
@@ -88,7 +89,7 @@ async def test_a_text_is_gone_from_rows_index_and_vectors_and_the_rest_stays(mem
     for kept in ("Ada likes tea", "Ada lives in Lisbon", "good evening", "Bob", "Garden"):
         assert kept in left
     await asyncio.wait_for(
-        (await memory.library()).upkeep.wait_until_done(), 20
+        (await memory.library()).upkeep.wait_until_done(), seconds(20)
     )  # rows get their vectors in the background
     recalled = await call("retrieve_memories", query="What does Ada drink?", include_conversations=False)
     assert [fact.fact for fact in recalled.facts][:1] == ["Ada likes tea"]

@@ -18,6 +18,7 @@ from annabelle.servers.memory.config import FAILPOINTS, MemoryConfig
 from annabelle.servers.memory.transfer import BATCH
 from annabelle.store.memory.tables import facts, import_rows
 from servers.memory.memories import MakeMemory
+from support.timing import seconds
 
 SCRIPT = Path(__file__).parent / "importing_process.py"
 ROWS = BATCH + 200
@@ -30,7 +31,9 @@ def run(config: MemoryConfig, armed: Path) -> subprocess.CompletedProcess[str]:
     if config.database_url is not None:
         environment["DATABASE_URL"] = config.database_url
     command = [sys.executable, str(SCRIPT), "many.jsonl"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=seconds(PATIENCE), check=False
+    )
 
 
 @pytest.mark.req("MEM-08")

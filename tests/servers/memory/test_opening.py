@@ -19,6 +19,7 @@ from annabelle.servers.memory.config import MemoryConfig
 from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.store.database import Database
 from servers.memory.memories import MakeMemory, Memory
+from support.timing import seconds
 
 HEAVY = ("sqlalchemy", "numpy", "tokenizers", "alembic", "httpx", "annabelle.servers.memory.open_memory")
 
@@ -35,7 +36,7 @@ def test_the_server_is_ready_without_loading_anything_heavy(tmp_path: Path) -> N
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds(60),
         env={**os.environ, "ANNABELLE_HOME": str(tmp_path / "home")},
     )
     assert done.stdout == "True []\n", done.stderr

@@ -14,6 +14,7 @@ import pytest
 from annabelle.core.errors import Conflict, InvalidArguments, NotAllowed, NotFound
 from annabelle.store.memory.owner import Owner
 from servers.memory.memories import MakeMemory, Memory
+from support.timing import seconds
 
 OWNER = Owner("owner", "annabelle")
 
@@ -247,7 +248,11 @@ async def test_a_kill_in_the_middle_of_tidying_leaves_nothing_half_done(
     environment = {**os.environ, "ANNABELLE_FAILPOINTS": str(home / "points")}
     arguments = json.dumps([config.database_url, str(home), ids])
     killed = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", KILLED, arguments], env=environment, capture_output=True, timeout=60
+        subprocess.run,
+        [sys.executable, "-c", KILLED, arguments],
+        env=environment,
+        capture_output=True,
+        timeout=seconds(60),
     )
     assert killed.returncode == -9, killed.stderr
     again = open_memory(config, file=home / "memory.db")

@@ -23,6 +23,7 @@ from annabelle.store.memory.owner import Owner
 from annabelle.store.memory.tables import facts
 from annabelle.store.memory.tables import vectors as vectors_table
 from servers.memory.memories import MakeMemory, Memory
+from support.timing import seconds
 
 ADA, BOB = Owner("owner", "annabelle"), Owner("bob", "annabelle")
 
@@ -116,7 +117,7 @@ async def test_after_a_change_of_model_everything_gets_a_new_vector_in_the_backg
     assert found.hits[0].row_id == ids[-1], "and search works meanwhile"
     assert await library.reembedding.count_missing() == 23
     new.gate.set()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     assert await library.reembedding.count_missing() == 0
     assert await models(library) == {("test/new", 13)}
     found = await library.search.search_facts(ADA, "green tea", 3)
@@ -126,7 +127,7 @@ async def test_after_a_change_of_model_everything_gets_a_new_vector_in_the_backg
     asked = new.asked
     third = open_memory(config)
     library = await third.library()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     assert new.asked == asked, "nothing is done twice"
     assert (await library.search.search_facts(ADA, "green tea", 3)).tier == "hybrid"
 
@@ -138,14 +139,14 @@ async def test_what_was_stored_while_the_model_was_down_is_caught_up_with_later(
     monkeypatch.setattr(upkeep_module, "BATCH", 2)
     model = use(Letters("one"))
     library = await open_memory(config).library()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     await add_facts(library, ADA, "one", "two", "three", "four", "five")
     model.failures_left = 1
     library.upkeep.run_now()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     assert await library.reembedding.count_missing() == 5, "it was down, and nothing else minded"
     library.upkeep.run_now()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     assert await library.reembedding.count_missing() == 0
 
 
@@ -156,7 +157,7 @@ async def test_the_backfill_does_one_batch_of_its_callers_rows_and_says_what_is_
     model = use(Letters("one"))
     memory: Memory = open_memory(config)
     library = await memory.library()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     await add_facts(library, ADA, "one", "two", "three")
     await add_facts(library, BOB, "of bob")
     call = memory.as_()
@@ -177,11 +178,11 @@ async def test_a_row_that_changed_while_its_vector_was_made_keeps_none_of_the_ol
 ) -> None:
     model = use(Letters("one"))
     library = await open_memory(config).library()
-    await asyncio.wait_for(library.upkeep.wait_until_done(), 20)
+    await asyncio.wait_for(library.upkeep.wait_until_done(), seconds(20))
     changed, retired, same = await add_facts(library, ADA, "changed", "retired", "same")
     model.gate = asyncio.Event()
     batch = asyncio.create_task(library.reembedding.embed_batch(10))
-    await asyncio.wait_for(model.waiting.wait(), 20)
+    await asyncio.wait_for(model.waiting.wait(), seconds(20))
     change = update(facts).where(facts.c.id == changed).values(fact="other words")
     retire = update(facts).where(facts.c.id == retired).values(retired_at=now())
     await library.database.write(lambda c: (c.execute(change), c.execute(retire)))
@@ -196,9 +197,9 @@ async def test_a_row_that_changed_while_its_vector_was_made_keeps_none_of_the_ol
 async def test_the_upkeep_ends_also_when_it_was_woken_the_moment_before(memory: Memory) -> None:
     upkeep = (await memory.library()).upkeep
     for steps in range(5):
-        await asyncio.wait_for(upkeep.wait_until_done(), 30)
+        await asyncio.wait_for(upkeep.wait_until_done(), seconds(30))
         upkeep.run_now()
         for _ in range(steps):
             await asyncio.sleep(0)
-        await asyncio.wait_for(upkeep.stop(), 30)
+        await asyncio.wait_for(upkeep.stop(), seconds(30))
         upkeep.start()

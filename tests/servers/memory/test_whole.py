@@ -15,6 +15,7 @@ from annabelle.servers.memory.open_memory import OpenMemory
 from annabelle.servers.memory.vector_backfill import Uncancellable
 from annabelle.store.memory.owner import Owner
 from servers.memory.memories import MakeMemory
+from support.timing import seconds
 
 OWNER = Owner("owner", "annabelle")
 
@@ -42,7 +43,7 @@ class Committed:
         self._reached.clear()
         self._gate.clear()
         task = asyncio.create_task(call)
-        await asyncio.wait_for(self._reached.wait(), 10)
+        await asyncio.wait_for(self._reached.wait(), seconds(10))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -115,5 +116,5 @@ async def test_closing_waits_for_what_is_under_way_and_a_failure_is_told_to_whoe
     closing = asyncio.create_task(whole.close())
     await asyncio.sleep(0)
     gate.set()
-    await asyncio.wait_for(closing, 10)
+    await asyncio.wait_for(closing, seconds(10))
     assert done == ["done"]

@@ -29,6 +29,7 @@ from servers.searcher.conftest import Configure, caller
 from servers.searcher.documents import ARTICLE, pdf
 from servers.searcher.local_web import Asked, LocalWeb, Reply, redirect
 from servers.speaking import CallTool
+from support.timing import seconds
 from support.toolbox import eventually
 
 pytestmark = pytest.mark.req("SRV-SRC", "SRV-ALL")
@@ -256,7 +257,7 @@ async def test_a_cancelled_call_leaves_no_process(fetch: CallTool, site: LocalWe
     attributes = " ".join(f"a{number}=1" for number in range(80_000))
     site.pages["/busy"] = Reply(f"<p {attributes}>x".encode())
     call = asyncio.create_task(fetch("/busy", timeout=30_000))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(seconds(20)):
         while not readers():  # noqa: ASYNC110  a process of the system tells nobody that it has begun
             await asyncio.sleep(0.01)
     call.cancel()

@@ -16,6 +16,7 @@ from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
 from servers.searcher.documents import ARTICLE
 from servers.searcher.local_web import LocalWeb, Reply
+from support.timing import seconds
 from support.toolbox import QUICK, MemoryJournal
 
 pytestmark = pytest.mark.req("SRV-SRC", "SRV-ALL")
@@ -41,7 +42,7 @@ async def toolbox(home: Home, site: LocalWeb, tmp_path: Path) -> AsyncIterator[T
         limits=QUICK,
     )
     toolbox = Toolbox(config, MemoryJournal())
-    await asyncio.wait_for(toolbox.start(), 60)
+    await asyncio.wait_for(toolbox.start(), seconds(60))
     yield toolbox
     await toolbox.stop()
 

@@ -34,6 +34,7 @@ from annabelle.servers.telegram.server import build
 from servers.speaking import CallTool
 from servers.telegram.conftest import SESSION, account
 from support.telegram_double import TelegramDouble
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-TEL", "SRV-ALL")
 
@@ -170,10 +171,10 @@ async def test_a_cancelled_call_ends_at_once_and_the_line_stays_good(telegram: T
     await tool("get_me")
     telegram.gate = asyncio.Event()
     call = asyncio.create_task(tool("send_message", chat_id="@ada", message="never"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await telegram.waiting.wait()
     call.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         with pytest.raises(asyncio.CancelledError):
             await call
     telegram.gate = None
@@ -220,7 +221,7 @@ async def test_a_session_that_ends_late_does_not_end_the_one_that_came_after_it(
     await tool("get_me")
     telegram.gate = asyncio.Event()
     late = asyncio.create_task(tool("list_chats"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await telegram.waiting.wait()
     write_connection(connected_home, "telegram", account("another-session"))
     gate, telegram.gate = telegram.gate, None
@@ -239,7 +240,7 @@ async def test_an_unused_line_is_closed_and_opened_again(
     quick = TelegramConfig(connected_home, telegram_config.files, idle_seconds=0.01)
     server = build(quick, lambda _account: TelethonApi(telegram.client()))
     await server.tools["get_me"].call({})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await telegram.clients[0].left.wait()
     await server.tools["get_me"].call({})
     assert len(telegram.clients) == 2

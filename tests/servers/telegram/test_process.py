@@ -16,6 +16,7 @@ from annabelle.core.home import Home
 from annabelle.servers.telegram.__main__ import main
 from servers.speaking import Connect
 from servers.telegram.conftest import account
+from support.timing import seconds
 
 TELEGRAM = ("-m", "annabelle.servers.telegram")
 DOUBLE = str(Path(__file__).parent / "double_process.py")
@@ -92,7 +93,7 @@ def test_the_library_is_not_loaded_before_it_is_used(home: Home) -> None:
         "asyncio.run(server.tools['readiness'].call({}))\n"
         "print([name for name in ('telethon', 'httpx2', 'sqlalchemy') if name in sys.modules])\n"
     )
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds(60))
     assert (shown.stdout, shown.stderr) == ("[]\n", "")
 
 

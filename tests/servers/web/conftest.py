@@ -18,8 +18,9 @@ from annabelle.servers.web.config import BrowserConfig, BrowserTimeouts
 from annabelle.servers.web.server import assemble
 from servers.web.browsing import Web
 from servers.web.pages import Site
+from support.timing import seconds
 
-PATIENCE = BrowserTimeouts(action=4, navigation=6, settle=2)
+PATIENCE = BrowserTimeouts(action=seconds(4), navigation=seconds(6), settle=2)
 
 Names = dict[str, list[str]]
 MakeConfig = Callable[..., BrowserConfig]

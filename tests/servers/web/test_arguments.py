@@ -11,6 +11,7 @@ from annabelle.servers.kit.tools import success
 from servers.hostile_arguments import cases
 from servers.web.browsing import Web
 from servers.web.pages import Site
+from support.timing import seconds
 
 
 @pytest.mark.req("SRV-ALL", "SRV-BRW")
@@ -25,7 +26,7 @@ async def test_no_argument_breaks_a_tool_or_the_browser(web: Web, site: Site) ->
                 if tool.name in ("browser_close", "browser_wait_for", "readiness"):
                     continue
                 try:
-                    async with asyncio.timeout(30):
+                    async with asyncio.timeout(seconds(30)):
                         success(await tool.call(arguments), 1_000_000)
                 except AnnabelleError as error:
                     if len(error.message) > 1000:

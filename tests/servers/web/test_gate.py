@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
 from annabelle.servers.web.proxy import PROXY_HEADER, BadHttpHead, EgressProxy, connect_target, plain_target
 from servers.web.pages import Site
+from support.timing import seconds
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -27,7 +28,7 @@ async def gate(site: Site) -> AsyncIterator[tuple[EgressProxy, int]]:
 
 
 async def _ask(port: int, request: bytes) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
         answer = await reader.read()
@@ -54,7 +55,7 @@ async def test_no_other_program_of_this_machine_uses_the_gate(gate: tuple[Egress
 async def test_a_request_is_passed_on_without_what_is_the_gates(gate: tuple[EgressProxy, int], site: Site) -> None:
     site.pages["/a"] = "content"
     request = f"POST {site.url}/a?b=c HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nProxy-Connection: keep-alive\r\n"
-    answer = await asyncio.wait_for(_one(gate[1], request.encode() + _key(gate[0]) + b"\r\n\r\nbody"), 10)
+    answer = await asyncio.wait_for(_one(gate[1], request.encode() + _key(gate[0]) + b"\r\n\r\nbody"), seconds(10))
     assert b"Connection: close\r\n" in answer, "the browser must not use this connection for another site"
     assert answer.endswith(b"content")
     assert site.heads[0].startswith("POST /a?b=c HTTP/1.1\r\n")
@@ -90,7 +91,7 @@ async def test_a_name_is_looked_up_once_and_the_very_address_that_was_judged_is_
     assert port is not None
     request = f"GET http://known-to-the-judge-alone.test:{site.port}/ HTTP/1.1\r\nHost: x\r\n".encode()
     try:
-        answer = await asyncio.wait_for(_one(port, request + _key(gate) + b"\r\n\r\n"), 10)
+        answer = await asyncio.wait_for(_one(port, request + _key(gate) + b"\r\n\r\n"), seconds(10))
     finally:
         await gate.close()
     assert answer.endswith(b"content")

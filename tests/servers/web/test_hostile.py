@@ -10,6 +10,7 @@ import pytest
 from annabelle.core.errors import RetryByModel, ToolTimeout, Unavailable
 from servers.web.browsing import Web
 from servers.web.pages import Site
+from support.timing import seconds
 from support.toolbox import eventually
 
 # The page asks for this and waits for the answer, so from the moment the site was asked it does nothing else.
@@ -107,7 +108,7 @@ async def test_a_page_that_crashes_is_replaced_by_an_empty_tab(web: Web, site: S
         tab.page.on("crash", lambda _page: crashed.set())
         channel = await tab.channel()
         killing = asyncio.ensure_future(channel.send("Page.crash"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds(10)):
             await crashed.wait()
         killing.cancel()
     done = await web("navigate", url=f"{site.url}/")

@@ -20,6 +20,7 @@ from annabelle.servers.web import browser_launcher, browser_pool, config
 from annabelle.servers.web.browser_launcher import prepare_profile, profile_folder
 from servers.web.browsing import Web
 from servers.web.pages import Site
+from support.timing import seconds
 
 MakeWeb = Callable[..., Web]
 
@@ -95,7 +96,7 @@ async def test_a_browser_that_is_about_to_start_counts_too(make_web: MakeWeb, mo
     monkeypatch.setattr(browser_launcher.BrowserLauncher, "launch", launch)
     web = make_web()
     first = asyncio.ensure_future(_as("anna", lambda: web("tabs", action="list")))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await begun.wait()
         with pytest.raises(TooManyRequests):
             await _as("bert", lambda: web("tabs", action="list"))
@@ -113,7 +114,7 @@ async def test_a_killed_browser_is_replaced_and_that_is_said(make_web: MakeWeb, 
         ended = asyncio.Event()
         session.context.on("close", lambda _context: ended.set())
         _browser(profile).kill()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds(10)):
             await ended.wait()
     done = await web("navigate", url=f"{own_site.url}/cookie")
     assert done.title in ("True", "False"), "cookies are written now and then"
@@ -149,7 +150,7 @@ async def test_a_cancelled_start_leaves_one_browser_that_the_next_call_uses(make
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(browser_launcher.BrowserLauncher, "launch", watched)
         first = asyncio.ensure_future(web("navigate", url=f"{own_site.url}/"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds(10)):
             await started.wait()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):

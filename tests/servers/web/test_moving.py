@@ -10,6 +10,7 @@ import pytest
 from annabelle.core.errors import InvalidArguments, NotAllowed, RetryByModel, ToolTimeout, Unavailable
 from servers.web.browsing import Web
 from servers.web.pages import Site
+from support.timing import seconds
 
 
 @pytest.mark.req("SRV-BRW")
@@ -96,7 +97,7 @@ async def test_a_site_that_never_answers_is_given_up(web: Web, site: Site) -> No
 async def test_a_cancelled_navigation_leaves_the_tab_usable(web: Web, site: Site) -> None:
     site.pages |= {"/hang": "hang", "/": "<title>After</title>"}
     opening = asyncio.ensure_future(web("navigate", url=f"{site.url}/hang"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(seconds(10)):
         await site.hanging.wait()
     opening.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -16,6 +16,7 @@ from annabelle.core.home import Home
 from annabelle.servers.web.__main__ import main
 from servers.speaking import Connect
 from servers.web.pages import Site
+from support.timing import seconds
 
 SERVER = ("-m", "annabelle.servers.web")
 
@@ -121,7 +122,7 @@ def test_a_killed_server_leaves_no_browser_behind(home: Home) -> None:
         process.kill()
     assert not answers[1]["result"]["isError"]
     assert browsers
-    _gone, alive = psutil.wait_procs(browsers, timeout=20)
+    _gone, alive = psutil.wait_procs(browsers, timeout=seconds(20))
     assert not alive
 
 

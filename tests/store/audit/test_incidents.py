@@ -14,6 +14,7 @@ from annabelle.store.audit.chain import AuditNote
 from annabelle.store.audit.records import AuditPaths
 from annabelle.store.audit.verification import verify_audit
 from store.audit.conftest import chain_at
+from support.timing import seconds
 
 ON_A_SMALL_DISK = """
 import resource, sys
@@ -49,7 +50,11 @@ def test_a_disk_that_was_really_full_leaves_it_whole_and_says_how_many_records_i
     home: Home, places: AuditPaths
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ON_A_SMALL_DISK, str(home.root)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", ON_A_SMALL_DISK, str(home.root)],
+        capture_output=True,
+        text=True,
+        timeout=seconds(60),
+        check=True,
     )
     assert done.stdout.startswith("The audit can not be written: ")
     verdict = verify_audit(places)

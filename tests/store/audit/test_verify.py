@@ -16,6 +16,7 @@ from annabelle.store.audit.chain import AuditLimits, AuditNote, timestamp_now
 from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
 from annabelle.store.audit.verification import AuditVerification, verify_audit
 from store.audit.conftest import chain_at, write
+from support.timing import seconds
 
 Lines = list[bytes]
 
@@ -225,7 +226,8 @@ def test_half_of_a_record_that_was_there_is_missed(ten: AuditPaths) -> None:
 def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPaths) -> None:
     code = (
         "import sys; from annabelle.core.home import Home; from annabelle.core.secrets.redactor import Redactor;"
-        "from annabelle.store.audit.chain import AuditChain, AuditLimits; from annabelle.store.audit.records import AuditPaths;"
+        "from annabelle.store.audit.chain import AuditChain, AuditLimits;"
+        "from annabelle.store.audit.records import AuditPaths;"
         "AuditChain(AuditPaths.from_home(Home.from_environment()), AuditLimits(), Redactor()).open();"
         "print('held', flush=True); sys.stdin.read()"
     )
@@ -235,7 +237,7 @@ def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPaths) -
     assert other.stdout.readline() == b"held\n"
     with pytest.raises(AlreadyRunning):
         chain_at(places)
-    other.communicate(timeout=20)
+    other.communicate(timeout=seconds(20))
     chain_at(places).close()
 
 

@@ -22,6 +22,7 @@ from annabelle.store.audit.records import AuditPaths, AuditQuery, read_latest
 from annabelle.store.audit.verification import verify_audit
 from annabelle.store.audit.writer import AuditWriter
 from store.audit.conftest import SECRET
+from support.timing import seconds
 
 WORKER = """
 import sys
@@ -95,7 +96,7 @@ def test_notes_of_many_threads_make_one_chain(places: AuditPaths) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(seconds(30))
     writer.stop()
     verdict = verify_audit(places)
     assert verdict.is_intact, verdict.problem
@@ -112,7 +113,7 @@ def test_a_killed_process_loses_no_decision_and_tears_nothing(home: Home, places
         worker.stdout.readline()
     os.kill(worker.pid, signal.SIGKILL)
     said = worker.stdout.read().splitlines()
-    worker.wait(20)
+    worker.wait(seconds(20))
     worker.stdout.close()
     decided = [record.facts["id"] for record in read_latest(places, AuditQuery(last=10**6, kind="approval"))]
     least = 300 + len([line for line in said if line])

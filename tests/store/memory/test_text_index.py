@@ -16,6 +16,7 @@ from annabelle.store.database import Database, sqlite_url
 from annabelle.store.memory import text_index
 from annabelle.store.memory.owner import Owner, SearchKind
 from annabelle.store.memory.tables import MEMORY_PLAN
+from support.timing import seconds
 
 HOSTILE = [
     '"NEAR(a b, 3) * OR AND NOT ^ : {text} : x',
@@ -185,7 +186,7 @@ async def test_whatever_is_kept_is_found_by_its_own_words(ada: Owner, tmp_path: 
     @settings(max_examples=60, deadline=None)
     @given(text=st.text(max_size=60))
     def check(text: str) -> None:
-        asyncio.run_coroutine_threadsafe(kept_and_asked(text), loop).result(30)
+        asyncio.run_coroutine_threadsafe(kept_and_asked(text), loop).result(seconds(30))
 
     await asyncio.to_thread(check)
     await db.close()

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 
 from annabelle.core.connections import GoogleAccount
 from support.google_double.app import CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN, GoogleApp, Part
+from support.timing import seconds
 
 
 class GoogleDouble:
@@ -46,5 +47,5 @@ class GoogleDouble:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=seconds(10))
         self._socket.close()

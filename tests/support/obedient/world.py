@@ -24,6 +24,7 @@ from support.google_double.server import GoogleDouble
 from support.obedient.model import ObedientScript
 from support.op_stand_in import StandIn
 from support.scripted_model.server import ScriptedServer
+from support.timing import seconds
 
 SERVERS = (
     "codexec", "documents", "everyday", "filer", "gmail", "memory", "notes", "onepassword", "searcher", "telegram",
@@ -98,7 +99,7 @@ class Site:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(seconds(10))
 
 
 class World:

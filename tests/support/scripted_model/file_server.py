@@ -6,6 +6,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
+from support.timing import seconds
+
 
 class FileServer:
     """Change its attributes while it runs: content, status, ranges, and where it breaks off."""
@@ -64,5 +66,5 @@ class FileServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.shutdown()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=seconds(10))
         self._server.server_close()

@@ -12,6 +12,7 @@ import uvicorn
 
 from support.scripted_model.app import Recorded, ScriptedModel
 from support.scripted_model.script import Rule, Script
+from support.timing import seconds
 
 __all__ = ["Recorded", "ScriptedServer"]
 
@@ -64,5 +65,5 @@ class ScriptedServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.should_exit = True
         self._server.force_exit = True
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=seconds(10))
         self._socket.close()

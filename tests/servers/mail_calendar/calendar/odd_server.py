@@ -10,6 +10,7 @@ from typing import cast
 from xml.sax.saxutils import escape
 
 from annabelle.core.connections import MailAccount, MailServerAddress
+from support.timing import seconds
 
 _PART = """<d:response><d:href>{href}</d:href><d:propstat><d:prop>{props}</d:prop>
 <d:status>HTTP/1.1 200 OK</d:status></d:propstat></d:response>"""
@@ -70,7 +71,7 @@ class OddServer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._server.shutdown()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=seconds(10))
         self._server.server_close()
 
 
@@ -79,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         odd = cast("OddServer", self.server.odd)  # type: ignore[attr-defined]
         self.rfile.read(int(self.headers.get("content-length") or 0))
         odd.reached.set()
-        odd.gate.wait(20)
+        odd.gate.wait(seconds(20))
         if self.command in odd.drops:
             self.close_connection = True
             return

@@ -9,6 +9,7 @@ import pytest
 
 from servers.mail_calendar.calendar.worlds import CalDavWorld
 from servers.speaking import Connect
+from support.timing import seconds
 
 GMAIL = ("-m", "annabelle.servers.mail_calendar")
 CATALOGUE = {
@@ -63,5 +64,7 @@ def test_nothing_heavy_is_loaded_before_a_calendar_is_used() -> None:
         "import sys; from annabelle.servers.mail_calendar.calendar import tools, making, quick; "
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=seconds(60), check=True
+    )
     assert loaded.stdout.strip() == "[]"

@@ -31,6 +31,7 @@ from servers.mail_calendar.calendar.worlds import MAIN, CalDavWorld, GoogleWorld
 from servers.speaking import CallTool
 from support.caldav_server import PASSWORD, CalDavServer
 from support.google_double.app import Fault
+from support.timing import seconds
 
 pytestmark = pytest.mark.req("SRV-MAI", "SRV-ALL")
 
@@ -376,7 +377,7 @@ async def test_a_call_that_is_cancelled_does_not_wait_for_the_server(
     assert await asyncio.to_thread(odd.reached.wait, 10)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(waiting, seconds(5))
     odd.gate.set()
     assert (await call("list_events")).events == []
 
