@@ -10,13 +10,16 @@ from typing import Literal, get_args, get_origin
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
+from server_docs import names as server_names
 from server_docs import pages as server_pages
+from server_docs import read_manifest as server_manifest
 from typer import Context
 from typer.core import TyperCommand, TyperGroup
 
 from annabelle.cli.app import load
 from annabelle.cli.commands import COMMANDS
 from annabelle.core.settings import Settings
+from annabelle.toolbox.manifest import variable_name
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WIDTH = 100
@@ -32,8 +35,7 @@ def settings_page() -> str:
         "",
         "A setting comes from the environment, else from `config/settings.env` in the home, else from its default.",
         "`annabelle config list` shows the values in force and where they come from, `annabelle config set NAME VALUE`",
-        "changes one after checking it. `ANNABELLE_HOME` names the home itself (`~/.annabelle` when unset). A server's",
-        "own time limit is `NAME_MCP_TIMEOUT`, in seconds, with the server's name in capitals.",
+        "changes one after checking it. `ANNABELLE_HOME` names the home itself (`~/.annabelle` when unset).",
     ]
     for title, names in _groups():
         lines += [
@@ -47,7 +49,29 @@ def settings_page() -> str:
             field = Settings.model_fields[name]
             cells = (f"`{name.upper()}`", _default(field), _allowed(field), field.description or "")
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_server_settings()]) + "\n"
+
+
+def _server_settings() -> list[str]:
+    """The two settings every server has, with the time limit each built-in one comes with."""
+    lines = [
+        "",
+        "## Each server",
+        "",
+        "Every server, built-in or external, has two settings that start with its name in capitals.",
+        "`NAME_MCP_ENABLED=false` switches it off. `NAME_MCP_TIMEOUT` is the time one call may take, in",
+        "seconds, and overrides every other limit. Without it the server's own limit holds, and for a server without",
+        "one `TOOL_TIMEOUT_SECONDS`.",
+        "",
+        "| server | on or off | time limit | default |",
+        "|---|---|---|---|",
+    ]
+    for folder in server_names():
+        manifest = server_manifest(folder)
+        prefix, limit = variable_name(str(manifest["name"]), ""), manifest.get("timeout")
+        default = "`TOOL_TIMEOUT_SECONDS`" if limit is None else f"`{limit}`"
+        lines.append(f"| {manifest['name']} | `{prefix}ENABLED` | `{prefix}TIMEOUT` | {default} |")
+    return lines
 
 
 def _groups() -> list[tuple[str, list[str]]]:

@@ -68,14 +68,14 @@ def index_page() -> str:
     for name in names():
         count = len(_offered(build(name)))
         total += count
-        lines.append(f"| [{name}]({name}.md) | {_manifest(name)['label']} | {count} |")
+        lines.append(f"| [{name}]({name}.md) | {read_manifest(name)['label']} | {count} |")
     lines += ["", f"{total} tools in all, and those the hub serves itself (`annabelle tools`)."]
     return "\n".join(lines) + "\n"
 
 
 def server_page(name: str) -> str:
     """One server: what it is, what it needs, and every tool."""
-    server, manifest, examples = build(name), _manifest(name), _examples(name)
+    server, manifest, examples = build(name), read_manifest(name), _examples(name)
     offered = _offered(server)
     hidden = [tool.name for tool in server.tools.values() if tool.audience == "hub"]
     lines = [
@@ -194,7 +194,7 @@ def _offered(server: ToolServer) -> list[DeclaredTool]:
     return [tool for tool in server.tools.values() if tool.audience != "hub"]
 
 
-def _manifest(name: str) -> Json:
+def read_manifest(name: str) -> Json:
     return tomllib.loads((SERVERS / folders()[name] / "manifest.toml").read_text(encoding="utf-8"))
 
 

@@ -101,7 +101,7 @@ def test_the_same_external_id_is_one_message_however_often_it_comes(hub: HubProc
     assert [line["source"] for line in listed] == ["user", "agent"]
 
 
-@pytest.mark.req("DUR-04")
+@pytest.mark.req("DUR-04", "AGT-02")
 def test_messages_of_one_thread_are_answered_in_order_and_threads_side_by_side(hub: HubProcess) -> None:
     sent: dict[str, list[str]] = {"one": [], "two": []}
     for number in range(4):

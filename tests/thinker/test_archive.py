@@ -78,7 +78,7 @@ async def test_who_waits_longer_than_any_date_reaches_never_archives(tmp_path: P
     assert [one.message_id for one in (await viewed(talk)).turns] == ["msg_0"]
 
 
-@pytest.mark.req("SES-03")
+@pytest.mark.req("SES-03", "THK-02")
 async def test_what_rests_is_archived_without_a_message_once_whoever_looks(
     make_store: MakeStore, tmp_path: Path
 ) -> None:
@@ -91,7 +91,8 @@ async def test_what_rests_is_archived_without_a_message_once_whoever_looks(
     await keeper.scan()
     assert [one.summary for one in await make_store().archives(THREAD)] == ["Summed up."]
     assert await make_store().archives("thr_new") == []
-    assert len(model.requests) == 1
+    [request] = model.requests
+    assert (request.purpose, request.tools) == ("summary", []), "the only call nobody asked for: no tool, no turn"
 
 
 @pytest.mark.req("SES-03")

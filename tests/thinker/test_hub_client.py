@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -49,10 +50,13 @@ async def test_the_tool_list_is_fetched_once_and_again_at_once_when_it_changed(
 async def test_the_tool_list_is_fetched_again_after_ten_minutes(
     hub: FakeHub, client: ThinkerHubClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = SimpleNamespace(now=1_000.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("annabelle.thinker.hub_client.time", clock)
     await client.tools()
-    monkeypatch.setattr("annabelle.thinker.hub_client.TOOLS_CACHE_SECONDS", -1.0)
-    await client.tools()
-    assert hub.lists == 2
+    for seconds, lists in ((599, 1), (602, 2), (1_200, 2), (1_203, 3)):
+        clock.now = 1_000.0 + seconds
+        await client.tools()
+        assert hub.lists == lists, f"after {seconds} seconds"
 
 
 @pytest.mark.req("TRC-01")

@@ -275,7 +275,7 @@ class OnlyNotes:
         return ToolSelection(chosen, limit=1, others=others, wanted=("note",))
 
 
-@pytest.mark.req("POL-03", "SEL-01")
+@pytest.mark.req("POL-03")
 async def test_the_tools_that_wait_are_there_when_the_turn_goes_on_whatever_is_selected_then(tmp_path: Path) -> None:
     person = Person()
     bench = Bench(tmp_path, ListedModel([SEND], "Sent."), DictTools(note=lambda a: "noted", send=person.asks("send")))

@@ -9,18 +9,24 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
+import httpx
 import psutil
 import pytest
 
-from annabelle.core.contract import AgentProfile
+from annabelle.core.contract import TOKEN_HEADER, AgentProfile
 from annabelle.core.errors import ErrorBody
 from annabelle.core.home import Home
 from annabelle.core.trace import read_trace
+from annabelle.thinker.app import make_app
+from annabelle.thinker.assembly import Thinker as AgentThinker
 from annabelle.thinker.boot import replace_environment
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
 from support.timing import seconds
 from thinker.fake_hub import FakeHub
+from thinker.fakes import Bench, DictTools, ListedModel
 from thinker.thinkers import SECRET, Thinker, brief, wait_for
 
 Start = Callable[..., Thinker]
@@ -68,6 +74,26 @@ def test_it_acts_only_on_what_the_hub_sends(start: Start, hub: FakeHub, model: S
     assert len(model.requests) == 1
     assert {call["message_id"] for call in hub.reserved} == {asked.message_id}
     assert hub.calls == []
+
+
+@pytest.mark.req("AGT-02")
+async def test_until_it_is_ready_it_answers_503_and_again_once_it_closes(tmp_path: Path) -> None:
+    deps = Bench(tmp_path, ListedModel("hi"), DictTools()).parts
+    model = Mock(close=AsyncMock(), health=list)
+    turns = Mock(stop=AsyncMock(), running_count=0)
+    thinker = AgentThinker(deps, turns, Mock(), model, Mock(close=AsyncMock()))
+    transport = httpx.ASGITransport(make_app(SECRET, thinker))
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://127.0.0.1:1", headers={TOKEN_HEADER: SECRET}
+    ) as client:
+        asked = {"content": brief("hello").model_dump_json()}
+        for health, accepted in ((503, 503), (200, None), (503, 503)):
+            assert (await client.get("/health")).status_code == health
+            if accepted is not None:
+                refused = await client.post("/process-message", **asked)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (accepted, "unavailable")
+                assert not turns.accept.called, "nothing is taken that it cannot work on"
+            await (thinker.close(0) if health == 200 else thinker.open())
 
 
 @pytest.mark.req("THK-01")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelRequest
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 
 from annabelle.core.contract import ThinkingSettings, TokenUsage
 from annabelle.core.errors import ProviderDown
@@ -21,12 +21,13 @@ from annabelle.thinker.compression.context_loss import is_valid_chain
 from annabelle.thinker.compression.message_text import CONTEXT_TOKENS, render_messages
 from annabelle.thinker.compression.model_notes import NoteTaker
 from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
+from annabelle.thinker.compression.rule_notes import ANSWER_THE_USER
 from annabelle.thinker.compression.strategies import CompressionMeasures
 from annabelle.thinker.compression.summary import find_summary
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.prompt.token_budget import count_tokens
 from thinker.fakes import Bench, DictTools, ListedModel, MemoryEngine
-from thinker.histories import called, flights, long_history
+from thinker.histories import answer, called, flights, long_history, user
 from thinker.thinkers import brief
 
 SMALL = ThinkingSettings(threshold_tokens=3_000)
@@ -89,7 +90,50 @@ async def test_above_the_threshold_the_rules_shorten_without_a_call():
     assert metrics["ratio"] == pytest.approx(metrics["tokens_after"] / int(str(metrics["tokens_before"])), abs=1e-3)
     assert isinstance(metrics["duration_ms"], float)
     assert result.summary
-    assert result.next_actions
+    assert (result.insights, result.next_actions) == ((), ANSWER_THE_USER)
+
+
+def failed(name: str, text: str, call_id: str) -> list[ModelMessage]:
+    return [
+        ModelResponse(parts=[ToolCallPart(name, {}, call_id)]),
+        ModelRequest(parts=[ToolReturnPart(name, text, call_id, outcome="failed")]),
+    ]
+
+
+@pytest.mark.req("CMP-02", "CMP-04")
+async def test_the_rules_name_failures_open_calls_unanswered_messages_and_open_tasks():
+    goal = user("Book the second one.")
+    history = [
+        user("Which flights are there?"),
+        answer("Three."),
+        user("And trains?"),
+        goal,
+        *failed("web_fetch", "No such\nhost.", "c1"),
+        *failed("filer_read_file", "Not there.", "c2"),
+        *called("filer_read_file", "found", "c3"),
+        ModelResponse(parts=[ToolCallPart("book", {"flight": "HAT2"}, "c4")]),
+    ]
+    ask = asking(history, goal, open_tasks=("Pay", "Tell Ada"))
+    result = await ContextCompressor(ThinkingSettings(threshold_tokens=100_000)).think(ask)
+    assert result.insights == (
+        "web_fetch failed: No such host.",
+        'book {"flight": "HAT2"} has no result yet.',
+        'Not answered yet: "And trains?"',
+    )
+    assert result.next_actions == (
+        f'Get the result of book {{"flight": "HAT2"}}. Task: Pay. Task: Tell Ada. {ANSWER_THE_USER}'
+    )
+
+
+@pytest.mark.req("CMP-02")
+async def test_failures_of_earlier_turns_and_answered_messages_are_no_insights():
+    goal = user("Thanks. And tomorrow?")
+    history = [user("Weather?"), *failed("web_fetch", "No such host.", "c1"), answer("I could not look."), goal]
+    tasks = tuple(f"Task {number}" for number in range(5))
+    result = await ContextCompressor(SMALL).think(asking(history, goal, open_tasks=tasks))
+    assert result.insights == ()
+    assert result.next_actions == f"Task: Task 0. Task: Task 1. Task: Task 2. 2 more tasks. {ANSWER_THE_USER}"
+    assert "tomorrow" not in result.next_actions
 
 
 @pytest.mark.req("CMP-09")

@@ -15,7 +15,7 @@ from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox
 from support.timing import seconds
-from support.toolbox import SERVERS, TESTS, alive, eventually, write_external
+from support.toolbox import TESTS, alive, eventually, write_external
 
 Start = Callable[[ToolboxConfig], Awaitable[Toolbox]]
 WithServers = Callable[..., ToolboxConfig]
@@ -93,7 +93,7 @@ async def test_a_killed_nursery_takes_its_servers_along_and_all_come_back(
 async def test_a_removed_external_server_takes_its_grandchildren_along(
     with_servers: WithServers, start: Start, tmp_path: Path, mode: str
 ) -> None:
-    config = with_servers(nursery=mode == "nursery")
+    config = with_servers(use_forkserver=mode == "nursery")
     pids = tmp_path / "pids"
     write_external(config, {"family": grandparent(pids)})
     toolbox = await start(config)
@@ -159,4 +159,3 @@ async def test_ctrl_c_in_the_terminal_does_not_reach_the_servers(with_servers: W
     own = os.getpgid(0)
     assert os.getpgid(status.pid) != own
     assert os.getpgid(nursery_of(toolbox).pid) != own
-    assert SERVERS.exists()

@@ -33,7 +33,9 @@ async def guarded(with_servers: WithServers, journal: MemoryJournal) -> AsyncIte
     async with AsyncExitStack() as stack:
 
         async def started(rules: GuardRules | None = None, seconds: float = 10, enabled: bool = True) -> Toolbox:
-            config = with_servers("watchman", "witness", pace=replace(QUICK, ping_seconds=0.3, stop_grace_seconds=0.3))
+            config = with_servers(
+                "watchman", "witness", limits=replace(QUICK, ping_seconds=0.3, stop_grace_seconds=0.3)
+            )
             watch = GuardConfig(lambda agent_id: rules or GuardRules(), seconds, enabled)
             toolbox = Toolbox(config, journal, hooks=CallHooks(audit=MemoryAudit(), guard_config=watch))
             stack.push_async_callback(toolbox.stop)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from annabelle.core.errors import ConfigMistake
-from annabelle.toolbox.config import ManifestFolder
+from annabelle.core.settings import Settings
+from annabelle.toolbox.config import ManifestFolder, ToolboxLimits, builtin_servers
 from annabelle.toolbox.manifest import find_builtins, find_disabled
 
 
@@ -46,6 +47,24 @@ def test_a_variable_sets_the_timeout(folder: ManifestFolder, value: str, seconds
     add(folder, "web", 'name = "web"\nlabel = "Web"\ntimeout = 60')
     [web] = find_builtins([folder], {"WEB_MCP_TIMEOUT": value}, 30)
     assert web.profile.timeout_seconds == seconds
+
+
+@pytest.mark.req("RTR-04")
+def test_the_default_timeout_reaches_every_built_in_server_that_sets_none() -> None:
+    def timeouts(environment: dict[str, str], default: float) -> dict[str, float]:
+        found = find_builtins([builtin_servers()], environment, default)
+        return {server.profile.name: server.profile.timeout_seconds for server in found}
+
+    assert ToolboxLimits().call_seconds == Settings.model_fields["tool_timeout_seconds"].default == 30
+    by_default = timeouts({}, 30)
+    reached = {name for name, seconds in timeouts({}, 12).items() if seconds == 12}
+    assert reached == {name for name, seconds in by_default.items() if seconds == 30} == {"filer", "guardian", "notes"}
+    assert by_default["web"] == 90, "a wait may take 60 seconds, and the browser has to start first"
+    assert timeouts({"WEB_MCP_TIMEOUT": "7", "FILER_MCP_TIMEOUT": "8"}, 12) == {
+        **timeouts({}, 12),
+        "web": 7,
+        "filer": 8,
+    }
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "0", "nan", "inf"])

@@ -47,7 +47,7 @@ def pid_of(toolbox: Toolbox, name: str) -> int:
 @pytest.fixture(params=["nursery", "plain"])
 def both_ways(request: pytest.FixtureRequest, with_servers: WithServers) -> WithServers:
     """Forked from the nursery, and each on its own: behaviour must be the same."""
-    return lambda *names: with_servers(*names, nursery=request.param == "nursery")
+    return lambda *names: with_servers(*names, use_forkserver=request.param == "nursery")
 
 
 @pytest.mark.req("HUB-01", "HUB-03", "RTR-01")

@@ -41,7 +41,7 @@ def repository(tmp_path: Path) -> Path:
 async def test_two_real_servers_are_added_used_and_removed_while_running(
     with_servers: WithServers, start: Start, person: CallContext, programs: Path, repository: Path
 ) -> None:
-    config = with_servers(pace=replace(QUICK, start_seconds=60, call_seconds=60))
+    config = with_servers(limits=replace(QUICK, start_seconds=60, call_seconds=60))
     toolbox = await start(config)
     write_external(
         config,

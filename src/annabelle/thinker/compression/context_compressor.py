@@ -28,6 +28,7 @@ from annabelle.thinker.compression.conversation_draft import split_into_blocks
 from annabelle.thinker.compression.message_text import describe_changes, render_messages
 from annabelle.thinker.compression.model_notes import NotesOutcome, NoteTaker
 from annabelle.thinker.compression.port import CompressionRequest, CompressionResult
+from annabelle.thinker.compression.rule_notes import take_rule_notes
 from annabelle.thinker.compression.strategies import (
     STRATEGIES,
     CompressionMeasures,
@@ -326,14 +327,18 @@ def _insert_before_goal(
 def _make_result(
     ask: CompressionRequest, made: _CompressedMessages, noted: NotesOutcome, told: str, metrics: JsonObject
 ) -> CompressionResult:
-    summary = find_summary(made.messages)
     notes = noted.notes
+    if notes is not None:
+        summary, state, insights, actions = notes.summary, notes.current_state, notes.insights, notes.next_actions
+    else:
+        found, rules = find_summary(made.messages), take_rule_notes(ask.messages, ask.goal, ask.open_tasks)
+        summary, state, insights, actions = found[1] if found else "", told, rules.insights, rules.next_actions
     return CompressionResult(
         compressed_history=made.messages,
-        summary=notes.summary if notes is not None else summary[1] if summary is not None else "",
-        current_state=notes.current_state if notes is not None else told,
-        insights=notes.insights if notes is not None else (),
-        next_actions=notes.next_actions if notes is not None else render_messages([ask.goal])[:200],
+        summary=summary,
+        current_state=state,
+        insights=insights,
+        next_actions=actions,
         thinking_tokens=noted.tokens,
         context=told,
         metrics=metrics,

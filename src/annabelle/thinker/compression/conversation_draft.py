@@ -42,13 +42,13 @@ def split_into_blocks(messages: Sequence[ModelMessage], goal: ModelMessage) -> l
     """
     chain = _ensure_goal(repair_messages(messages), messages, goal)
     grouped = _group_messages(chain)
-    answered = max((place for place, group in enumerate(grouped) if _is_answer(group[-1])), default=-1)
+    answered = max((place for place, group in enumerate(grouped) if is_answer(group[-1])), default=-1)
     goal_at = next(place for place, group in enumerate(grouped) if any(one is goal for one in group))
-    first = next((place for place, group in enumerate(grouped) if _is_user(group[0])), -1)
+    first = next((place for place, group in enumerate(grouped) if is_user(group[0])), -1)
     made: list[MessageBlock] = []
     for place, group in enumerate(grouped):
         frozen = place in (first, goal_at) or _is_system(group[0])
-        asked = _is_user(group[-1]) and place > min(answered, goal_at - 2)
+        asked = is_user(group[-1]) and place > min(answered, goal_at - 2)
         last = place == len(grouped) - 1 or place == goal_at - 1
         made.append(MessageBlock(tuple(group), fixed=frozen or asked or last, frozen=frozen))
     return made
@@ -80,11 +80,11 @@ def _is_system(message: ModelMessage) -> bool:
     return isinstance(message, ModelRequest) and any(isinstance(part, SystemPromptPart) for part in message.parts)
 
 
-def _is_user(message: ModelMessage) -> bool:
+def is_user(message: ModelMessage) -> bool:
     return isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts)
 
 
-def _is_answer(message: ModelMessage) -> bool:
+def is_answer(message: ModelMessage) -> bool:
     """A response that says something and calls nothing: after it nothing is open."""
     if not isinstance(message, ModelResponse) or any(isinstance(part, ToolCallPart) for part in message.parts):
         return False

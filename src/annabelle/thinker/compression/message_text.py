@@ -67,6 +67,12 @@ def dump_arguments(arguments: JsonObject) -> str:
     return json.dumps(arguments, ensure_ascii=False, sort_keys=True, default=str)
 
 
+def shorten(text: str, max_chars: int) -> str:
+    """The text on one line, cut with an ellipsis."""
+    line = " ".join(text.split())
+    return line if len(line) <= max_chars else f"{line[:max_chars]}…"
+
+
 CONTEXT_TOKENS: Final = 150
 _OUTCOME_CHARS: Final = 70
 _LINE_CHARS: Final = 100
@@ -83,8 +89,7 @@ def describe_changes(since: Sequence[ModelMessage], workspace_before: str, works
 
 
 def _describe_result(part: ToolReturnPart) -> str:
-    text = " ".join(result_text(part).split())
-    short = text if len(text) <= _OUTCOME_CHARS else f"{text[:_OUTCOME_CHARS]}…"
+    short = shorten(result_text(part), _OUTCOME_CHARS)
     return f"{part.tool_name} {'worked' if part.outcome == 'success' else 'failed'}: {escape_text(short)}"
 
 

@@ -25,6 +25,8 @@ class CompressionRequest:
     goal: ModelRequest
     """The user's message of this turn, one of `messages`. It is never left out or changed."""
     workspace: str = ""
+    open_tasks: tuple[str, ...] = ()
+    """Tasks of the workspace that are not done."""
     model: str = ""
     """The chat model in force, by whose family tokens are counted."""
 
@@ -63,9 +65,11 @@ class Compressor(Protocol):
 
 
 class WorkspaceView(Protocol):
-    """What the agent is working on: rendered anew for each request, never a part of the history (CMP-01)."""
+    """What the agent is working on: rendered again for each request, never part of the history (CMP-01)."""
 
     async def render(self) -> str: ...
+
+    def open_tasks(self) -> tuple[str, ...]: ...
 
     def observe(self, tool: str, result: ToolResult) -> None:
         """Note what a tool call brought to light."""

@@ -119,6 +119,9 @@ class ThreadWorkspace:
         text = truncate_to_tokens(text, MAX_TOKENS)
         return "\n".join(part for part in (self._render_files(MAX_TOKENS - count_tokens(text)), text) if part)
 
+    def open_tasks(self) -> tuple[str, ...]:
+        return tuple(task.text for task in self.state.tasks if not task.done)
+
     def observe(self, tool: str, result: ToolResult) -> None:
         """Note what a call brought to light. Any call may have changed a file, so they are read again."""
         self._stale = self._stale or bool(self.state.open_files)
@@ -255,7 +258,7 @@ class UpdateWorkspace:
             return ToolResult.failure(InvalidArguments(f"{place}: {first['msg']}.", field=place).body())
         except AnnabelleError as error:
             return ToolResult.failure(error.body())
-        left = sum(not task.done for task in state.tasks)
+        left = len(self._workspace.open_tasks())
         text = (
             f"{len(state.open_files)} files open, {len(state.notes)} notes, {left} of {len(state.tasks)} tasks to do."
         )
