@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from pathlib import Path
 
 import pytest
-from dbos._schemas.system_database import SystemSchema
-from sqlalchemy import Engine, select, text
+from dbos import DBOS
+from sqlalchemy import Engine, text
 
 from annabelle.core.errors import (
     AlreadyRunning,
@@ -22,9 +21,10 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.tools import JsonObject
-from annabelle.durable import dbos_patches, workflow_runs
 from annabelle.durable import engine as module
+from annabelle.durable import workflow_runs
 from annabelle.durable.engine import Durable, PendingWorkflow
+from annabelle.durable.steps import FIRST_NUMBER
 from annabelle.store.database import sqlite_url
 from annabelle.store.engine import make_engine
 from support.timing import seconds
@@ -67,32 +67,6 @@ async def test_a_workflow_runs_by_itself_and_its_result_is_kept(make_durable) ->
     await durable.start("story", "w1", {"name": "bob"})
     assert await durable.result("w1", 10) == {"told": "ada"}
     assert story.done == ["first", "second"]
-
-
-@pytest.mark.req("DUR-02", "DUR-03")
-async def test_what_is_taken_up_while_the_engine_is_launched_waits_for_it(
-    make_durable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = make_durable()
-    story = Story(first)
-    await first.launch()
-    await first.start("story", "s1", {"name": "Ada"})
-    await story.waiting.wait()
-    await first.close()
-
-    ready = dbos_patches.install_patches
-
-    def slowly(system: object) -> None:
-        time.sleep(0.5)  # the machine is busy: what was pending runs by now
-        ready(system)
-
-    monkeypatch.setattr(dbos_patches, "take_shortcuts", slowly)
-    second = make_durable()
-    again = Story(second)
-    again.go.set()
-    await second.launch()
-    assert await second.result("s1", 10) == {"told": "Ada"}
-    assert again.done == ["second"]
 
 
 @pytest.mark.req("DUR-02")
@@ -357,35 +331,33 @@ async def test_values_are_stored_as_json_and_never_as_pickle(
     assert formats == {"annabelle_json", "portable_json"}
 
 
-async def test_our_shortcuts_write_the_same_rows_as_the_engine(
-    make_durable, flows_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows: list[list[dict[str, object]]] = []
-    for shortcuts in (True, False):
-        if not shortcuts:
-            monkeypatch.setattr("annabelle.durable.dbos_patches.install_patches", lambda system: None)
-        durable = make_durable()
-        Story(durable).go.set()
-        await durable.launch()
-        await durable.start("story", f"w{shortcuts}", {"name": "ada"})
-        await durable.result(f"w{shortcuts}", 10)
-        rows.append(await asyncio.to_thread(_rows_of, durable, f"w{shortcuts}"))
-        await durable.close()
-    assert rows[0] == rows[1]
-    assert rows[0][0]["status"] == "SUCCESS"
+async def test_a_step_is_stored_in_the_columns_that_dbos_fills_itself(make_durable) -> None:
+    durable = make_durable()
 
+    async def work() -> object:
+        return {"text": "x"}
 
-def _rows_of(durable: Durable, workflow_id: str) -> list[dict[str, object]]:
-    """What the engine's tables hold of a workflow, without ids and times."""
-    own = {"workflow_uuid", "creator_xid", "owner_xid", "retention_timestamp"}
-    tables = (SystemSchema.workflow_status, SystemSchema.workflow_input, SystemSchema.workflow_output)
-    found: list[dict[str, object]] = []
-    with durable._engine._system_database().engine.begin() as connection:
-        for table in tables:
-            row = connection.execute(select(table).where(table.c.workflow_uuid == workflow_id)).mappings().one()
-            assert all(row[name] for name in ("created_at", "updated_at", "completed_at") if name in row)
-            found.append({k: v for k, v in row.items() if k not in own and not k.endswith("_at")})
-    return found
+    @durable.workflow("both")
+    async def both(argument: JsonObject) -> JsonObject:
+        await durable.step("ours", work)
+        await DBOS.run_step_async({"name": "theirs"}, work)
+        return {}
+
+    def read(database: Engine) -> dict[str, dict[str, object]]:
+        prefix = "" if database.dialect.name == "sqlite" else "flows."
+        with database.begin() as connection:
+            rows = connection.execute(text(f"SELECT * FROM {prefix}operation_outputs")).mappings().all()
+        return {row["function_name"]: {k: v for k, v in row.items() if v is not None} for row in rows}
+
+    await durable.launch()
+    await durable.start("both", "w1", {})
+    await durable.result("w1", 10)
+    rows = await durable.with_database(read)
+    ours, theirs = rows["ours"], rows["theirs"]
+    assert {k: type(v) for k, v in ours.items()} == {k: type(v) for k, v in theirs.items()}
+    same = ("workflow_uuid", "serialization", "application_name")
+    assert [ours[name] for name in same] == [theirs[name] for name in same]
+    assert ours["function_id"] >= FIRST_NUMBER > theirs["function_id"]
 
 
 class FullDisk:

@@ -10,27 +10,23 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final, Literal, ParamSpec, TypeVar
+from datetime import datetime, timedelta
+from typing import Final, Literal, ParamSpec, TypeVar, cast
 
-from sqlalchemy import Engine as SqlEngine
+from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID
+from dbos import error as dbos_error
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from annabelle.core.backoff import RetryPolicy
 from annabelle.core.errors import AnnabelleError, Conflict, NotFound, TurnCancelled, Unavailable
 from annabelle.core.messages import now
 from annabelle.core.tools import JsonObject
-from annabelle.durable.dbos_patches import (
-    AlreadyAnotherWorkflow,
-    DbosEngine,
-    EngineError,
-    EngineIdentity,
-    WorkflowBody,
-    WorkflowExecution,
-)
+from annabelle.durable.dbos_patches import StepLog, WorkflowExecution, current_execution, stop_unused_polls
 from annabelle.durable.steps import (
     ERROR,
     FIRST_NUMBER,
+    JsonSerializer,
     StepFunction,
     WorkflowRun,
     failure_outcome,
@@ -49,19 +45,21 @@ Workflow = Callable[[JsonObject], Awaitable[JsonObject]]
 WorkflowState = Literal["running", "done", "failed", "cancelled"]
 
 DESTROY_SECONDS: Final = 15.0
-RECOVERY_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 0.1
 START_SECONDS: Final = 30.0
 KEEP_DAYS: Final = 7
 FORGET_AT_ONCE: Final = 5000
 FORGET_SECONDS: Final = 6 * 3600.0
+THREAD_EXIT_SECONDS: Final = 0.25
+WORKER_THREADS: Final = 16
 
-_STATES: Final[dict[str, WorkflowState]] = {
-    "PENDING": "running",
-    "ENQUEUED": "running",
-    "DELAYED": "running",
-    "CANCELLED": "cancelled",
-}
+_RUNNING: Final = ["PENDING", "ENQUEUED", "DELAYED"]
+# DBOS logs these for every workflow that is stopped or cancelled, which is what was asked for.
+_EXPECTED_MESSAGES: Final = (
+    "Asyncio task cancelled",
+    "is no longer owned by this execution",
+    "was cancelled during execution",
+)
 
 _run: contextvars.ContextVar[WorkflowRun | None] = contextvars.ContextVar("annabelle_durable_run", default=None)
 _just_started: contextvars.ContextVar[str | None] = contextvars.ContextVar("annabelle_durable_started", default=None)
@@ -89,12 +87,39 @@ class Durable:
         self._location = DatabaseLocation(parse_url(database_url))
         self._lock = FileLock(self._location.file) if self._location.file else None
         self._database = make_engine(database_url, synchronous, pool_size=1 if self._lock else 8)
-        self._engine = DbosEngine(EngineIdentity(name, executor_id, application_version, schema), self._database)
+        _route_dbos_log()
+        serializer = JsonSerializer()
+        # Name, executor and version must stay the same over restarts, or nothing is recovered.
+        self._config: DBOSConfig = {
+            "name": name,
+            "executor_id": executor_id,
+            "application_version": application_version,
+            "system_database_engine": self._database,
+            "dbos_system_schema": schema,
+            "serializer": serializer,
+            "enable_otlp": False,
+            "log_level": "WARNING",
+            "max_executor_threads": WORKER_THREADS,
+            "notification_listener_polling_interval_sec": THREAD_EXIT_SECONDS,
+            "notification_coalesce_sec": THREAD_EXIT_SECONDS,
+        }
+        # A client reports a database in trouble, where DBOS itself would wait for it without end.
+        self._client = DBOSClient(
+            system_database_engine=self._database,
+            dbos_system_schema=schema,
+            serializer=serializer,
+            application_name=name,
+            lazy=True,
+            retry_connection_errors=False,
+        )
+        self._step_log = StepLog(self._database, schema, name, serializer)
+        self._workflows: dict[str, Workflow] = {}
         # SQLite takes one writer at a time, and waiting for a thread is cheaper than for its lock.
         self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
-        self._runs = RunningWorkflows(lambda workflow_id: self._call(self._engine.requeue, workflow_id))
-        self._launched = False
-        self._opened = asyncio.Event()
+        self._runs = RunningWorkflows(lambda workflow_id: self._call(self._restart, workflow_id))
+        self._restarting = threading.Lock()
+        self._created = self._launched = False
+        self._outside_workflows = contextvars.copy_context()
         self._not_suspended = asyncio.Event()
         self._not_suspended.set()
 
@@ -102,25 +127,29 @@ class Durable:
         """Register `async def fn(argument) -> result`, both JSON objects. The name is stored: never change it."""
 
         def register(function: Workflow) -> Workflow:
-            self._engine.register(name, self._body(function))
+            if self._launched:
+                raise RuntimeError(f"The workflow {name} was registered after the launch.")
+            if name in self._workflows:
+                raise RuntimeError(f"The workflow {name} is registered twice.")
+            self._workflows[name] = self._body(function)
             return function
 
         return register
 
-    def _body(self, function: Workflow) -> WorkflowBody:
+    def _body(self, function: Workflow) -> Workflow:
         async def body(argument: JsonObject) -> JsonObject:
-            execution = self._engine.current_execution()
+            if not self._launched:
+                raise asyncio.CancelledError  # dequeued while we close; the next launch runs it
+            execution = current_execution()
             self._runs.register_current(execution.workflow_id)
-            # The engine takes up what was pending while it is still being launched.
-            await self._opened.wait()
             await self._not_suspended.wait()
             _run.set(await self._read_run(execution))
             try:
                 return success_outcome(await function(argument))
             except AnnabelleError as error:
                 return failure_outcome(error)
-            except EngineError:
-                raise
+            except dbos_error.DBOSException:
+                raise  # how DBOS stops a workflow from outside
             except Exception as error:  # noqa: BLE001  the edge of a workflow: whoever waits for it must see an end
                 _log.exception("The workflow %s failed unexpectedly", execution.workflow_id)
                 return failure_outcome(AnnabelleError(f"It failed unexpectedly: {type(error).__name__}: {error}."))
@@ -128,16 +157,18 @@ class Durable:
         return body
 
     async def _read_run(self, execution: WorkflowExecution) -> WorkflowRun:
-        record = StepRecorder(self._engine.step_log, self._threads, execution, self._location, self._runs.interrupt)
+        record = StepRecorder(self._step_log, self._threads, execution, self._location, self._runs.interrupt)
         if _just_started.get() == execution.workflow_id:
             return WorkflowRun(record, {})  # begun this moment: nothing is on record
         try:
-            recorded, highest = await self._call(self._engine.step_log.read_steps, execution.workflow_id)
+            steps = await self._call(self._client.list_workflow_steps, execution.workflow_id)
         except AnnabelleError as error:
             _log.warning("%s can not go on yet: %s", execution.workflow_id, error.message)
             self._runs.interrupt(execution.workflow_id)
             raise asyncio.CancelledError from error
-        return WorkflowRun(record, recorded, max(FIRST_NUMBER, highest + 1))
+        ours = (step for step in steps if step["function_id"] >= FIRST_NUMBER)
+        recorded = {step["function_name"]: cast("JsonObject", step["output"]) for step in ours}
+        return WorkflowRun(record, recorded, max([FIRST_NUMBER, *(step["function_id"] + 1 for step in steps)]))
 
     async def launch(self) -> None:
         """Take ownership of the database and go on with every workflow that had not ended."""
@@ -145,49 +176,66 @@ class Durable:
             self._lock.acquire()
         try:
             await asyncio.to_thread(self._probe)
-            await asyncio.to_thread(self._engine.launch, asyncio.get_running_loop())
-            self._opened.set()
-            recovering = {workflow_id for workflow_id, _name in await self._call(self._engine.step_log.list_pending)}
+            self._launch_dbos()
         except BaseException as error:
-            await asyncio.to_thread(self._release)
+            await asyncio.to_thread(self._release, launched=False)
             if isinstance(error, DBAPIError) and (known := describe_error(error, self._location)):
                 raise known from error
             raise
-        self._launched = True
-        self._runs.run_in_background(self._watch_recovery(recovering))
+        self._runs.run_in_background(self._delete_old())
 
     def _probe(self) -> None:
         """Meet a database in trouble here: the engine would log it at length, or wait for it without end."""
         with self._database.begin() as connection:
             connection.exec_driver_sql("SELECT 1")
 
-    async def _watch_recovery(self, recovering: set[str]) -> None:
-        """Let the engine look for recovered workflows often until all of them run, and seldom from then on.
-
-        From then on also delete what ended long ago, now and again: a process may run for months.
-        """
-        end = asyncio.get_running_loop().time() + RECOVERY_SECONDS
-        while self._runs.missing(recovering) and asyncio.get_running_loop().time() < end:
-            await asyncio.sleep(POLL_SECONDS)
-            recovering &= {workflow_id for workflow_id, _name in await self._call(self._engine.step_log.list_pending)}
-        self._engine.poll_rarely()
-        while True:
-            await self._delete_old()
-            await asyncio.sleep(FORGET_SECONDS)
+    def _launch_dbos(self) -> None:
+        """Launch on the loop's own thread: DBOS runs the workflows it recovers on the loop it was launched from."""
+        dbos = DBOS(config=self._config)
+        self._created = True
+        # Without a limit on recoveries: a turn that many crashes hit is still owed an answer.
+        self._workflows = {
+            name: DBOS.workflow(name=name, max_recovery_attempts=None)(body) for name, body in self._workflows.items()
+        }
+        DBOS.launch()
+        stop_unused_polls(dbos)
+        self._launched = True
 
     async def _delete_old(self) -> None:
-        try:
-            await self._call(self._engine.delete_ended, now() - timedelta(days=KEEP_DAYS), FORGET_AT_ONCE)
-        except AnnabelleError as error:
-            _log.warning("Old workflows were not deleted: %s", error.message)
+        """Delete what ended long ago, now and again: a process may run for months."""
+        while True:
+            try:
+                await self._call(self._delete_ended, now() - timedelta(days=KEEP_DAYS))
+            except AnnabelleError as error:
+                _log.warning("Old workflows were not deleted: %s", error.message)
+            await asyncio.sleep(FORGET_SECONDS)
+
+    def _delete_ended(self, before: datetime) -> None:
+        ended = self._client.list_workflows(
+            completed_before=before.isoformat(), limit=FORGET_AT_ONCE, load_input=False, load_output=False
+        )
+        if ended:
+            self._client.delete_workflows([found.workflow_id for found in ended])
+
+    def _restart(self, workflow_id: str) -> None:
+        """Run a workflow of this process again from its record, unless it was cancelled meanwhile."""
+        with self._restarting:
+            if self._client.list_workflows(
+                workflow_ids=[workflow_id], status="PENDING", load_input=False, load_output=False
+            ):
+                self._client.resume_workflow(workflow_id)
+
+    def _cancel(self, workflow_id: str) -> None:
+        with self._restarting:
+            self._client.cancel_workflow(workflow_id)
 
     async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
         """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
         self._require_launched()
-        context = contextvars.copy_context()
+        # A workflow that starts another does not become its parent: ids alone make starts idempotent.
+        context = contextvars.copy_context() if _run.get() is None else self._outside_workflows.copy()
         context.run(_just_started.set, workflow_id)
-        context.run(_run.set, None)
-        starting = asyncio.create_task(self._engine.start(workflow_name, workflow_id, argument), context=context)
+        starting = asyncio.create_task(self._start(workflow_name, workflow_id, argument), context=context)
         try:
             # Shielded: a start that is left half-way is on record as begun, and nothing runs it before the next launch.
             async with asyncio.timeout(START_SECONDS):
@@ -196,8 +244,12 @@ class Durable:
             raise Unavailable(f"The database {self._location.name} does not answer.", hint="Try again.") from error
         except DBAPIError as error:
             raise describe_error(error, self._location) or error from error
-        except AlreadyAnotherWorkflow as error:
+        except dbos_error.DBOSConflictingWorkflowError as error:
             raise Conflict(f"The id {workflow_id} belongs to another workflow.") from error
+
+    async def _start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
+        with SetWorkflowID(workflow_id):
+            await DBOS.start_workflow_async(self._workflows[workflow_name], argument)  # pyright: ignore[reportArgumentType]
 
     async def step(
         self, name: str, fn: StepFunction, *, retry: RetryPolicy | None = None, timeout: float | None = None
@@ -215,19 +267,21 @@ class Durable:
 
     async def signal(self, workflow_id: str, topic: str, payload: object) -> None:
         """Hand a JSON value to a workflow that waits, or will wait, for this topic."""
-        if await self.status(workflow_id) is None:
-            raise NotFound(f"There is no workflow {workflow_id}.")
-        await self._engine.send(workflow_id, topic, payload)
+        self._require_launched()
+        try:
+            await self._call(self._client.send, workflow_id, payload, topic)
+        except dbos_error.DBOSNonExistentWorkflowError as error:
+            raise NotFound(f"There is no workflow {workflow_id}.") from error
 
     async def wait(self, topic: str, timeout: float) -> object:
         """Wait inside a workflow for a signal; None when none came in time. The clock goes on over a crash."""
         self._current_run()
-        return await self._engine.receive(topic, timeout)
+        return await DBOS.recv_async(topic, timeout)
 
     async def cancel(self, workflow_id: str) -> None:
         """Stop a workflow for good, at once if it runs here. One that has ended stays as it ended."""
         self._require_launched()
-        await self._call(self._engine.cancel, workflow_id)
+        await self._call(self._cancel, workflow_id)
         self._runs.stop(workflow_id)
 
     async def status(self, workflow_id: str) -> WorkflowState | None:
@@ -259,18 +313,22 @@ class Durable:
 
     async def _state(self, workflow_id: str) -> tuple[WorkflowState, JsonObject | None] | None:
         self._require_launched()
-        found = await self._call(self._engine.step_log.read_state, workflow_id)
-        if found is None:
+        found = await self._call(self._client.list_workflows, workflow_ids=[workflow_id], load_input=False)
+        if not found:
             return None
-        word, outcome = found
-        if word == "SUCCESS" and outcome is not None:
-            return ("failed" if ERROR in outcome else "done"), outcome
-        return _STATES.get(word, "failed"), None
+        status, outcome = found[0].status, found[0].output
+        if status == "SUCCESS" and isinstance(outcome, dict):
+            return ("failed" if ERROR in outcome else "done"), cast("JsonObject", outcome)
+        if status in _RUNNING:
+            return "running", None
+        return ("cancelled" if status == "CANCELLED" else "failed"), None
 
     async def pending(self) -> list[PendingWorkflow]:
         """Every workflow that has not ended, oldest first."""
         self._require_launched()
-        return [PendingWorkflow(*row) for row in await self._call(self._engine.step_log.list_pending)]
+        found = await self._call(self._client.list_workflows, status=_RUNNING, load_input=False, load_output=False)
+        found.sort(key=lambda workflow: (workflow.created_at, workflow.workflow_id))
+        return [PendingWorkflow(workflow.workflow_id, workflow.name) for workflow in found]
 
     @contextlib.asynccontextmanager
     async def suspended(self) -> AsyncGenerator[None]:
@@ -284,7 +342,7 @@ class Durable:
             self._not_suspended.set()
             self._runs.restart(stopped)
 
-    async def with_database(self, work: Callable[[SqlEngine], T]) -> T:
+    async def with_database(self, work: Callable[[Engine], T]) -> T:
         """Do something with the engine's database between two of its own writes, launched or not."""
         return await self._call(work, self._database)
 
@@ -293,19 +351,20 @@ class Durable:
         if not self._launched:
             return
         self._launched = False
-        await self._runs.stop_all(self._engine.tasks())
+        await self._runs.stop_all()
         # The engine made its own threads the loop's, and takes them with it.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
-        stopped = threading.Thread(target=self._release, name="durable-stop", daemon=True)
+        stopped = threading.Thread(target=self._release, kwargs={"launched": True}, name="durable-stop", daemon=True)
         stopped.start()
         await asyncio.to_thread(stopped.join, DESTROY_SECONDS)
         if stopped.is_alive():
             _log.warning("The durable engine was still busy after %.0f s and was left behind", DESTROY_SECONDS)
 
-    def _release(self) -> None:
+    def _release(self, *, launched: bool) -> None:
         self._threads.shutdown()
-        ran = self._engine.destroy()
-        if self._lock and ran:
+        if self._created:
+            DBOS.destroy(destroy_registry=True)
+        if self._lock and launched:
             checkpoint(self._database)
         self._database.dispose()
         if self._lock:
@@ -330,3 +389,20 @@ class Durable:
         if run is None:
             raise RuntimeError("Steps, sleeps and waits belong inside a workflow.")
         return run
+
+
+class _ExpectedMessageFilter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not any(expected in record.getMessage() for expected in _EXPECTED_MESSAGES)
+
+
+def _route_dbos_log() -> None:
+    """Send DBOS's warnings through our logging instead of straight to the terminal. Safe to call again."""
+    logger = logging.getLogger("dbos")
+    logger.setLevel(logging.WARNING)
+    if not any(isinstance(known, _ExpectedMessageFilter) for known in logger.filters):
+        logger.addFilter(_ExpectedMessageFilter())
+    if not logger.handlers:
+        # With a handler present, DBOS does not add its own for the console.
+        logger.addHandler(logging.NullHandler())
+    logger.propagate = True

@@ -40,9 +40,6 @@ class RunningWorkflows:
         if self._running.get(workflow_id) is done:
             del self._running[workflow_id]
 
-    def missing(self, workflow_ids: set[str]) -> set[str]:
-        return workflow_ids - self._running.keys()
-
     async def wait_for(self, workflow_id: str, seconds: float) -> bool:
         """Wait until a run ends, or for so long; at once False when it does not run here."""
         task = self._running.get(workflow_id)
@@ -94,9 +91,9 @@ class RunningWorkflows:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def stop_all(self, others: set[asyncio.Task[object]]) -> None:
+    async def stop_all(self) -> None:
         """Interrupt every run where it stands, and wait for them up to a bound."""
-        tasks = others | set(self._running.values()) | self._background
+        tasks = {*self._running.values(), *self._background}
         for task in tasks:
             task.cancel()
         if tasks:
@@ -113,13 +110,13 @@ class StepRecorder:
 
     def __init__(
         self,
-        book: StepLog,
+        step_log: StepLog,
         threads: Executor,
         execution: WorkflowExecution,
         place: DatabaseLocation,
         interrupt: Callable[[str], None],
     ) -> None:
-        self._book, self._threads, self._execution = book, threads, execution
+        self._step_log, self._threads, self._execution = step_log, threads, execution
         self._place, self._interrupt = place, interrupt
 
     async def __call__(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None:
@@ -128,7 +125,7 @@ class StepRecorder:
         while True:
             try:
                 await loop.run_in_executor(
-                    self._threads, self._book.write_step, self._execution, number, key, outcome, started_ms
+                    self._threads, self._step_log.write_step, self._execution, number, key, outcome, started_ms
                 )
                 return
             except DBAPIError as error:
