@@ -53,10 +53,10 @@ async def test_the_tool_list_is_fetched_again_after_ten_minutes(
     clock = SimpleNamespace(now=1_000.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("annabelle.thinker.hub_client.time", clock)
     await client.tools()
-    for seconds, lists in ((599, 1), (602, 2), (1_200, 2), (1_203, 3)):
-        clock.now = 1_000.0 + seconds
+    for elapsed, lists in ((599, 1), (602, 2), (1_200, 2), (1_203, 3)):
+        clock.now = 1_000.0 + elapsed
         await client.tools()
-        assert hub.lists == lists, f"after {seconds} seconds"
+        assert hub.lists == lists, f"after {elapsed} seconds"
 
 
 @pytest.mark.req("TRC-01")
