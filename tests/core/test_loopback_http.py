@@ -92,12 +92,16 @@ async def test_a_peer_that_dies_or_talks_nonsense_is_a_connection_error(peer: Pe
         _ = [line async for line in (await peer([broken])).stream_lines("/", {}, 5)]
 
 
+async def _collect(wire: LoopbackHttpClient, lines: list[bytes]) -> None:
+    async for _, line in wire.stream_lines("/", {}, 5):
+        lines.append(line)
+
+
 async def test_lines_that_came_before_the_peer_died_are_read(peer: Peer) -> None:
     wire = await peer([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n5\r\ntw!"])
     lines: list[bytes] = []
     with pytest.raises(ConnectionError):
-        async for _, line in wire.stream_lines("/", {}, 5):
-            lines.append(line)
+        await _collect(wire, lines)
     assert lines == [b"one"]
 
 

@@ -225,7 +225,8 @@ def test_half_of_a_record_that_was_there_is_missed(ten: AuditPaths) -> None:
 def test_two_processes_can_not_write_one_audit(home: Home, places: AuditPaths) -> None:
     code = (
         "import sys; from annabelle.core.home import Home; from annabelle.core.secrets.redactor import Redactor;"
-        "from annabelle.store.audit.chain import AuditChain, AuditLimits; from annabelle.store.audit.records import AuditPaths;"
+        "from annabelle.store.audit.chain import AuditChain, AuditLimits;"
+        "from annabelle.store.audit.records import AuditPaths;"
         "AuditChain(AuditPaths.from_home(Home.from_environment()), AuditLimits(), Redactor()).open();"
         "print('held', flush=True); sys.stdin.read()"
     )
