@@ -68,6 +68,7 @@ async def test_vectors_cost_what_their_provider_counted(home: Home, database: Da
 
 
 @pytest.mark.req("TRU-01")
+@pytest.mark.incident("I-17")
 async def test_a_budget_that_is_used_up_ends_vectors_too(home: Home, database: Database, vectors: VectorServer) -> None:
     hub = await house(home, database, budget_day_usd=0.0)
     embedder = make_embedder(config(vectors), None, EmbeddingMeter(hub.ledger, "memory"))

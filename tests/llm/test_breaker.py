@@ -155,19 +155,19 @@ class BreakerMachine(RuleBasedStateMachine):
             assert passed is None
 
     @precondition(lambda self: self.model.out)
-    @rule(end=st.sampled_from(["succeeded", "failed", "left"]), data=st.data())
+    @rule(end=st.sampled_from(["succeeded", "failed", "abandoned"]), data=st.data())
     def end_call(self, end: str, data: st.DataObject) -> None:
         model = self.model
         passed = model.out.pop(data.draw(st.integers(0, len(model.out) - 1)))
         getattr(passed, end)()
         if model.opened_at is not None:
             return
-        model.errors = max(0, model.errors + {"succeeded": -1, "failed": 1, "left": 0}[end])
+        model.errors = max(0, model.errors + {"succeeded": -1, "failed": 1, "abandoned": 0}[end])
         if model.errors >= model.limit and end == "failed":
             model.opened_at = self.clock.now
 
     @precondition(lambda self: self.model.probe is not None)
-    @rule(end=st.sampled_from(["succeeded", "failed", "left"]), again=st.booleans())
+    @rule(end=st.sampled_from(["succeeded", "failed", "abandoned"]), again=st.booleans())
     def end_probe(self, end: str, again: bool) -> None:
         model = self.model
         assert model.probe is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 import pytest
@@ -15,6 +15,7 @@ from annabelle.core.errors import (
     ProviderRateLimited,
     ProviderRefused,
 )
+from annabelle.llm import call
 from annabelle.llm.service import ModelService
 from annabelle.llm.types import ModelRequest, TextDelta
 from support.scripted_model import Failure, Reply, Rule, ScriptedServer
@@ -140,6 +141,28 @@ async def test_slow_chunks_do_not_stretch_the_timeout(model: ScriptedServer, mak
     model.rules(Rule(reply=Reply(text="x" * 100, chunks=100, chunk_delay=0.1)))
     with pytest.raises(ProviderDown, match="did not answer within"):
         await ask(service_at(make_service, "groq", model, llm_timeout_seconds=0.6), "hello")
+
+
+@pytest.mark.req("LLM-09")
+async def test_a_model_call_may_take_90_seconds_and_a_summary_30(
+    model: ScriptedServer, make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadlines: list[float] = []
+    stream_until = call.stream_until
+
+    def shortened(
+        deadline: float, source: AsyncGenerator[object], late: Callable[[], Exception]
+    ) -> AsyncGenerator[object]:
+        deadlines.append(deadline - asyncio.get_running_loop().time())
+        return stream_until(0, source, late)
+
+    model.rules(Rule(reply=Reply(hang=True)))
+    service = service_at(make_service, "groq", model)
+    monkeypatch.setattr(call, "stream_until", shortened)
+    for purpose, seconds in (("chat", 90), ("summary", 30)):
+        with pytest.raises(ProviderDown, match=f"within {seconds} s"):
+            await ask(service, "hello", purpose=purpose)
+    assert deadlines == [pytest.approx(90, abs=5), pytest.approx(30, abs=5)]
 
 
 @pytest.mark.req("LLM-09", "LLM-05")

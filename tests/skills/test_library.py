@@ -19,7 +19,7 @@ def write(folder: Path, name: str, *keywords: str, priority: int = 0, body: str 
 
 
 def names(library: PlaybookFolder, text: str) -> list[str]:
-    return [playbook.name for playbook in library.matching(text)]
+    return [playbook.name for playbook in library.matching(text, ())]
 
 
 @pytest.mark.req("PLB-02")

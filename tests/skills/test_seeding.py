@@ -75,9 +75,36 @@ def test_every_default_says_how_when_and_with_what(path: Path) -> None:
 )
 def test_a_message_finds_the_rules_that_hold_for_it(tmp_path: Path, text: str, name: str, said: str) -> None:
     seed_playbooks(tmp_path, ())
-    found = {playbook.name: playbook for playbook in PlaybookFolder(tmp_path).matching(text)}
+    found = {playbook.name: playbook for playbook in PlaybookFolder(tmp_path).matching(text, _tools(tmp_path))}
     assert name in found
     assert said in found[name].instructions
+
+
+def _tools(folder: Path) -> set[str]:
+    """Every tool that some playbook requires."""
+    return {tool for path in folder.glob("*.md") for tool in read_playbook(path).required_tools}
+
+
+@pytest.mark.req("PLB-02")
+@pytest.mark.parametrize(
+    ("text", "name"), [("delete skill backup", "skill-management"), ("remind me at noon", "cron-scheduling")]
+)
+def test_a_playbook_stays_silent_while_nobody_serves_its_tools(tmp_path: Path, text: str, name: str) -> None:
+    seed_playbooks(tmp_path, ())
+    served = {tool for tool in _tools(tmp_path) if not re.fullmatch("memory_[a-z]+_skills?", tool)}
+    folder = PlaybookFolder(tmp_path)
+    assert name not in [playbook.name for playbook in folder.matching(text, served)]
+    assert name in [playbook.name for playbook in folder.matching(text, _tools(tmp_path))]
+
+
+@pytest.mark.req("PLB-02")
+def test_a_playbook_speaks_while_half_of_its_tools_are_there(tmp_path: Path) -> None:
+    for name, missing in (("a", 1), ("b", 2), ("c", 3), ("d", 0)):
+        tools = ["here_1", "here_2", *(f"gone_{n}" for n in range(missing))]
+        listed = "".join(f"\n  - {tool}" for tool in tools)
+        (tmp_path / f"{name}.md").write_text(f"---\nkeywords: [tea]\nrequired_tools:{listed}\n---\nDo it.\n")
+    found = PlaybookFolder(tmp_path).matching("tea", {"here_1", "here_2"})
+    assert [playbook.name for playbook in found] == ["a", "b", "d"]
 
 
 @pytest.mark.req("PLB-01")

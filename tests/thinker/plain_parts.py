@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from annabelle.core.contract import TokenUsage
 from annabelle.core.tools import JsonObject
 from annabelle.llm.types import ModelRequest as ModelAsk
@@ -40,5 +42,5 @@ class WholeHistory:
 class NoPlaybooks:
     """For a thinker that has none."""
 
-    def matching(self, text: str) -> tuple[Playbook, ...]:
+    def matching(self, text: str, tools: Collection[str]) -> tuple[Playbook, ...]:
         return ()

@@ -121,7 +121,7 @@ async def test_a_hub_that_stays_away_is_given_up_with_one_sentence() -> None:
 
 async def test_a_kept_connection_that_the_hub_closed_is_replaced(hub: FakeHub, client: ThinkerHubClient) -> None:
     await client.call(call(0), "owner")
-    for connection in client._transport._idle:  # what a hub does to a connection that was idle for long
+    for connection in client._transport._http._idle:  # what a hub does to a connection that was idle for long
         assert connection._transport is not None
         connection._transport.close()
         connection.reusable = True

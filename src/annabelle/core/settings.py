@@ -168,7 +168,9 @@ class Settings(BaseSettings):
     # models
     llm_timeout_seconds: float = Field(90, gt=0, description="Time one model call may take")
     llm_summary_timeout_seconds: float = Field(30, gt=0, description="Time a summary call may take")
-    llm_summary_model: str = Field("", description="Model for summaries and extraction; by default the chat model")
+    llm_summary_model: str = Field(
+        "", description="Model for summaries and extraction; by default a cheap one of the chat's provider"
+    )
     llm_thinking_model: str = Field(
         "", description="Model that sums up what the thinking phase leaves out; by default rules alone, without a call"
     )

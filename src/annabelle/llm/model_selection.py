@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.resources
+import json
 import ssl
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import cast
 
 import httpx
@@ -97,13 +100,24 @@ class ModelChooser:
         """The model for this purpose; `provider:model` in the setting may even name another provider (LLM-05)."""
         wanted, reason = self._configured_model(purpose)
         if not wanted:
-            return chat
+            return self._select_cheap(chat) if purpose == "summary" else chat
         named = self._select_named(wanted, reason)
         if named is not None:
             return named
         if chat.choice.provider == "embedded":
             return self._select_embedded(reason, wanted)
         return self._select(chat.endpoint.provider, wanted, reason)
+
+    def _select_cheap(self, chat: ModelSelection) -> ModelSelection:
+        """A cheap model of the chat's provider, if one is known there.
+
+        At another address than the provider's own nobody knows which models there are.
+        """
+        provider = chat.endpoint.provider
+        cheap = cheap_models().get(provider.name)
+        if cheap is None or cheap == chat.choice.model or not chat.endpoint.is_official:
+            return chat
+        return self._select(provider, cheap, "the cheap one for summaries, as LLM_SUMMARY_MODEL is not set")
 
     def fallbacks(self) -> list[ModelSelection]:
         """The models that stand in, in order, as LLM_FALLBACKS names them (LLM-06)."""
@@ -224,6 +238,13 @@ class ModelChooser:
     def _tool_mode(self, usual: ToolMode) -> ToolMode:
         configured = self._settings.model_tool_mode
         return usual if configured == "auto" else configured
+
+
+@cache
+def cheap_models() -> dict[str, str]:
+    """The model for summaries by provider, where nothing else is set."""
+    data = importlib.resources.files("annabelle.llm").joinpath("cheap_models.json").read_bytes()
+    return cast("dict[str, str]", json.loads(data))
 
 
 def _find_provider(name: str, origin: str) -> ModelProvider:

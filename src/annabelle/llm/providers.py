@@ -60,6 +60,11 @@ class Endpoint:
     key: SecretStr | None = None
 
     @property
+    def is_official(self) -> bool:
+        """Whether this is the provider's own address and not a proxy."""
+        return self.base_url == self.provider.address
+
+    @property
     def key_text(self) -> str:
         return self.key.get_secret_value() if self.key is not None else ""
 

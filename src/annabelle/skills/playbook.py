@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -21,12 +22,16 @@ class Playbook:
     servers: tuple[str, ...] = ()
     """Servers it is for: a default with some is made when the first of them is there (PLB-01)."""
 
+    def is_usable(self, tools: Collection[str]) -> bool:
+        """Whether at least half of the required tools are there; without them its instructions lead nowhere."""
+        return 2 * sum(name in tools for name in self.required_tools) >= len(self.required_tools)
+
 
 class Playbooks(Protocol):
     """Anything that knows which playbooks a message calls for."""
 
-    def matching(self, text: str) -> tuple[Playbook, ...]:
-        """Those whose words stand in the message, the most important first."""
+    def matching(self, text: str, tools: Collection[str]) -> tuple[Playbook, ...]:
+        """Those whose words stand in the message and that these tools suffice for, the most important first."""
         ...
 
 

@@ -47,14 +47,19 @@ class PlaybookFolder:
         self._files: dict[str, _LoadedPlaybook] = {}
         self._missing = False
 
-    def matching(self, text: str) -> tuple[Playbook, ...]:
-        """Those with a keyword in the message, as whole words in any case; by priority, then by name, at most three."""
+    def matching(self, text: str, tools: Collection[str]) -> tuple[Playbook, ...]:
+        """Those with a keyword in the message, as whole words in any case; by priority, then by name, at most three.
+
+        A playbook that lacks its tools takes no place of another.
+        """
         self._refresh()
         words = _space_words(text[:_LOOKED_AT_CHARS])
         found = [
             kept.playbook
             for kept in self._files.values()
-            if kept.playbook is not None and any(phrase in words for phrase in kept.phrases)
+            if kept.playbook is not None
+            and any(phrase in words for phrase in kept.phrases)
+            and kept.playbook.is_usable(tools)
         ]
         return tuple(sorted(found, key=lambda one: (-one.priority, one.name))[:MOST_MATCHES])
 

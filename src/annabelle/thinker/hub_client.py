@@ -8,11 +8,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
 
-import httptools
 import pydantic_core
 from pydantic import BaseModel, ValidationError
 
@@ -28,6 +27,7 @@ from annabelle.core.contract import (
     ToolList,
 )
 from annabelle.core.errors import ErrorBody, HubUnreachable, OperatorMistake, Unavailable
+from annabelle.core.loopback_http import HttpReply, LoopbackHttpClient, NotConnected
 from annabelle.core.tools import JsonObject, ToolResult
 from annabelle.core.trace import current_trace
 
@@ -65,145 +65,31 @@ async def retry_until_reachable(
             wait = min(wait * 2, policy.longest_seconds)
 
 
-_CONNECT_SECONDS = 5.0
-_KEPT_CONNECTIONS = 16
-
-
-@dataclass(slots=True)
-class HubReply:
-    """A whole response."""
-
-    status: int = 0
-    headers: dict[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
-
-
-class _HubConnection(asyncio.Protocol):
-    """One kept connection; the parser's callbacks are the `on_…` methods."""
-
-    def __init__(self) -> None:
-        self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
-        self._reply = HubReply()
-        self._chunks: list[bytes] = []
-        self._waiter: asyncio.Future[HubReply] | None = None
-        self.reusable = True
-
-    async def exchange(self, request: bytes, timeout: float) -> HubReply:
-        assert self._transport is not None
-        self._waiter = asyncio.get_running_loop().create_future()
-        self._reply, self._chunks = HubReply(), []
-        self._transport.write(request)
-        async with asyncio.timeout(timeout):
-            return await self._waiter
-
-    def close(self) -> None:
-        self.reusable = False
-        if self._transport is not None:
-            self._transport.close()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self._fail(ConnectionError(f"not HTTP: {error}"))
-            self.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.reusable = False
-        self._fail(exc or ConnectionResetError("the hub closed the connection"))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._reply.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
-
-    def on_body(self, body: bytes) -> None:
-        self._chunks.append(body)
-
-    def on_message_complete(self) -> None:
-        self._reply.status = self._parser.get_status_code()
-        self._reply.body = b"".join(self._chunks)
-        if not self._parser.should_keep_alive():
-            self.close()
-        self._parser = httptools.HttpResponseParser(self)
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(self._reply)
-            self._waiter = None
-
-    def _fail(self, error: Exception) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(error)
-        self._waiter = None
-
-
 class HubTransport:
-    """Sends requests to the hub over kept connections; raises `HubUnreachable` when it can not be reached."""
+    """Sends requests to the hub; raises `HubUnreachable` when it cannot be reached."""
 
     def __init__(self, base_url: str, headers: dict[str, str]) -> None:
         parts = urlsplit(base_url)
         if parts.scheme != "http" or parts.hostname is None or parts.port is None:
             raise OperatorMistake(f"The hub's address {base_url!r} is not of the form http://host:port.")
-        self._host, self._port = parts.hostname, parts.port
-        self._common_headers = "".join(
-            f"{name}: {value}\r\n" for name, value in {"Host": parts.netloc, **headers}.items()
-        )
-        self._idle: list[_HubConnection] = []
-        self._closed = False
+        self._netloc = parts.netloc
+        self._http = LoopbackHttpClient(parts.hostname, parts.port, {"Content-Type": "application/json", **headers})
 
     async def request(
         self, method: str, path: str, body: bytes = b"", *, headers: dict[str, str], timeout: float
-    ) -> HubReply:
+    ) -> HttpReply:
         """One exchange. A time-out also counts as unreachable: the hub bounds its own work far below it."""
-        extra = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n" if method == "POST" else ""
-        request = f"{method} {path} HTTP/1.1\r\n{self._common_headers}{extra}{length}\r\n".encode() + body
-        while True:
-            kept = self._pop_idle()
-            connection = kept or await self._connect()
-            try:
-                reply = await connection.exchange(request, timeout)
-            except (OSError, TimeoutError) as error:
-                connection.close()
-                if kept is not None and not isinstance(error, TimeoutError):
-                    continue
-                raise HubUnreachable(f"The hub does not answer: {error or type(error).__name__}.") from error
-            except asyncio.CancelledError:
-                connection.close()
-                raise
-            self._return_idle(connection)
-            return reply
+        try:
+            return await self._http.request(method, path, headers, body, timeout)
+        except NotConnected as error:
+            raise HubUnreachable(
+                f"The hub at {self._netloc} can not be reached.", hint="Is `annabelle up` running?"
+            ) from error
+        except OSError as error:
+            raise HubUnreachable(f"The hub does not answer: {error or type(error).__name__}.") from error
 
     def close(self) -> None:
-        self._closed = True
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
-
-    async def _connect(self) -> _HubConnection:
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                _, connection = await loop.create_connection(_HubConnection, self._host, self._port)
-        except (OSError, TimeoutError) as error:
-            raise HubUnreachable(
-                f"The hub at {self._host}:{self._port} can not be reached.", hint="Is `annabelle up` running?"
-            ) from error
-        return connection
-
-    def _pop_idle(self) -> _HubConnection | None:
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.reusable:
-                return connection
-        return None
-
-    def _return_idle(self, connection: _HubConnection) -> None:
-        if self._closed or len(self._idle) >= _KEPT_CONNECTIONS:
-            connection.close()
-        elif connection.reusable:
-            self._idle.append(connection)
+        self._http.close()
 
 
 TOOLS_CACHE_SECONDS = 600.0
@@ -273,7 +159,7 @@ class ThinkerHubClient:
     def close(self) -> None:
         self._transport.close()
 
-    async def _request_or_fail(self, method: str, path: str, body: BaseModel | None = None) -> HubReply:
+    async def _request_or_fail(self, method: str, path: str, body: BaseModel | None = None) -> HttpReply:
         """For what the hub has no reason to refuse: a refusal means that the two do not understand each other."""
         try:
             return await self._request(method, path, body)
@@ -282,14 +168,14 @@ class ThinkerHubClient:
 
     async def _request(
         self, method: str, path: str, body: BaseModel | None = None, *, user_id: str = "", timeout: float = 0.0
-    ) -> HubReply:
+    ) -> HttpReply:
         trace = current_trace()
         headers = {TRACE_HEADER: trace} if trace else {}
         if user_id:
             headers[USER_HEADER] = user_id
         content = body.model_dump_json().encode() if body is not None else b""
 
-        async def send_once() -> HubReply:
+        async def send_once() -> HttpReply:
             reply = await self._transport.request(
                 method, path, content, headers=headers, timeout=timeout or _SHORT_SECONDS
             )
@@ -300,11 +186,11 @@ class ThinkerHubClient:
 
         return await retry_until_reachable(send_once, self._retry_policy, self.notify)
 
-    def _check_tools_version(self, reply: HubReply) -> None:
+    def _check_tools_version(self, reply: HttpReply) -> None:
         self.expect_tools(reply.headers.get(TOOLS_VERSION_HEADER.lower()))
 
 
-def _parse_refusal(reply: HubReply) -> Exception:
+def _parse_refusal(reply: HttpReply) -> Exception:
     """A hub that starts, stops or has a full disk is as good as unreachable; anything else is its answer."""
     try:
         content = cast("object", pydantic_core.from_json(reply.body))

@@ -111,7 +111,8 @@ class TurnWorkflow:
         recall_task = asyncio.create_task(deps.memory_recall.recall(brief, text))
         try:
             session = self._exclude_own_records(await deps.sessions.load(brief))
-            playbooks = () if brief.required_tools is not None else deps.playbooks.matching(text)
+            tools = {spec.name for spec in (await deps.hub.tools()).tools}
+            playbooks = () if brief.required_tools is not None else deps.playbooks.matching(text, tools)
             workspace = None if deps.workspaces is None else await deps.workspaces.open(brief)
             local = [*session.local_tools, *([] if workspace is None else [UpdateWorkspace(workspace)])]
             selection = await self._select_tools(text, session, playbooks, local)

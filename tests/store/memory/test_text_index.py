@@ -66,7 +66,8 @@ async def test_words_are_found_by_their_stem_the_rarest_first(
     await fill(memory_db, ada, texts, kind)
     ask = asking(ada, kind)
     assert sorted(await memory_db.read(lambda c: ask(c, "run"))) == [1, 2]
-    assert (await memory_db.read(lambda c: ask(c, "running in Paris mornings")))[0] in (1, 3)
+    assert await memory_db.read(lambda c: ask(c, "mornings")) in ([1, 3], [3, 1])
+    assert await memory_db.read(lambda c: ask(c, "morning Paris")) == [3, 1], "Paris is in one row, morning in two"
     assert await memory_db.read(lambda c: ask(c, "nowhere")) == []
 
 

@@ -1,4 +1,4 @@
-"""The lean HTTP client: whole answers, streams, and every way a dying peer can break them."""
+"""The loopback HTTP client: whole answers, streams, and every way a dying peer can break them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from annabelle.hub.agents.client import ThinkerHttpClient
-from support.timing import seconds
+from annabelle.core.loopback_http import LoopbackHttpClient
 
-Peer = Callable[[list[bytes]], Awaitable[ThinkerHttpClient]]
+Peer = Callable[[list[bytes]], Awaitable[LoopbackHttpClient]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
@@ -19,10 +18,10 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 async def peer() -> AsyncIterator[Peer]:
     """A peer that answers each connection's requests with the given bytes, one after the other; b'' hangs up."""
     servers: list[asyncio.Server] = []
-    wires: list[ThinkerHttpClient] = []
+    wires: list[LoopbackHttpClient] = []
     talks: list[asyncio.Task[None]] = []
 
-    async def start(answers: list[bytes]) -> ThinkerHttpClient:
+    async def start(answers: list[bytes]) -> LoopbackHttpClient:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
@@ -41,7 +40,7 @@ async def peer() -> AsyncIterator[Peer]:
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         servers.append(server)
-        wires.append(ThinkerHttpClient(server.sockets[0].getsockname()[1], {"X-Annabelle-Token": "t"}))
+        wires.append(LoopbackHttpClient("127.0.0.1", server.sockets[0].getsockname()[1], {"X-Annabelle-Token": "t"}))
         return wires[-1]
 
     yield start
@@ -91,6 +90,25 @@ async def test_a_peer_that_dies_or_talks_nonsense_is_a_connection_error(peer: Pe
         await (await peer([broken])).request("GET", "/", {})
     with pytest.raises(ConnectionError):
         _ = [line async for line in (await peer([broken])).stream_lines("/", {}, 5)]
+
+
+async def _collect(wire: LoopbackHttpClient, lines: list[bytes]) -> None:
+    async for _, line in wire.stream_lines("/", {}, 5):
+        lines.append(line)
+
+
+async def test_lines_that_came_before_the_peer_died_are_read(peer: Peer) -> None:
+    wire = await peer([b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n5\r\ntw!"])
+    lines: list[bytes] = []
+    with pytest.raises(ConnectionError):
+        await _collect(wire, lines)
+    assert lines == [b"one"]
+
+
+async def test_an_answer_nobody_asked_for_is_not_taken_for_the_next_one(peer: Peer) -> None:
+    wire = await peer([OK + b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", OK])
+    assert (await wire.request("GET", "/", {})).body == b"hello"
+    assert (await wire.request("GET", "/", {})).body == b"hello"
 
 
 async def test_a_silent_peer_is_a_timeout_and_a_missing_one_refuses(peer: Peer) -> None:
