@@ -59,7 +59,7 @@ async def test_an_overwrite_can_be_undone(call: CallTool, workspace: Path) -> No
 async def test_an_update_can_be_undone_with_the_tools_at_hand(call: CallTool, workspace: Path) -> None:
     await call("create_file", path="a.txt", content="one")
     result = await call("update_file", path="a.txt", content="two")
-    assert result.backup in result.text()
+    assert result.backup in result.to_text()
     await call("delete_file", path="a.txt")
     await call("move_file", source=result.backup, destination="a.txt")
     assert (workspace / "a.txt").read_text() == "one"

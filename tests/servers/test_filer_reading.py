@@ -28,7 +28,7 @@ async def test_text_comes_back_as_it_is(call: CallTool, workspace: Path) -> None
     (workspace / "a.txt").write_text("grüße\r\n\tTab", newline="")
     result = await call("read_file", path="a.txt")
     assert (result.content, result.encoding, result.truncated) == ("grüße\r\n\tTab", "utf-8", False)
-    assert result.text() == "grüße\r\n\tTab"
+    assert result.to_text() == "grüße\r\n\tTab"
 
 
 async def test_an_empty_file_is_text(call: CallTool, workspace: Path) -> None:
@@ -61,7 +61,7 @@ async def test_a_long_text_is_cut_with_a_notice_between_characters(
     assert result.truncated
     assert result.content == "ü" * 5
     assert result.encoding == "utf-8"
-    assert "first 11 of 100 bytes" in result.text()
+    assert "first 11 of 100 bytes" in result.to_text()
 
 
 async def test_files_over_the_limits_are_refused(
@@ -84,8 +84,8 @@ async def test_a_binary_file_is_described_and_given_as_base64(call: CallTool, wo
     result = await call("read_file", path="a.png")
     assert (result.kind, result.media_type, result.size) == ("binary", "image/png", len(data))
     assert base64.b64decode(result.content) == data
-    assert "image/png" in result.text()
-    assert len(result.text()) < 300
+    assert "image/png" in result.to_text()
+    assert len(result.to_text()) < 300
 
 
 async def test_a_large_binary_file_is_only_described(call: CallTool, workspace: Path) -> None:
@@ -169,7 +169,7 @@ async def test_a_long_list_is_cut_and_says_so(call: CallTool, workspace: Path, m
     result = await call("list_files", path="Notes")
     assert result.truncated
     assert len(result.entries) == 5
-    assert "first 5" in result.text()
+    assert "first 5" in result.to_text()
 
 
 async def test_a_walk_ends_at_its_limit(call: CallTool, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
