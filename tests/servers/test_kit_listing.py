@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from annabelle.core.errors import AnnabelleError, ConfigMistake
 from annabelle.core.home import Home
 from annabelle.servers.kit import ToolServer, tool_list_cache
-from annabelle.servers.kit.run import LazyToolServer
+from annabelle.servers.kit.server_process import LazyToolServer
 from annabelle.servers.kit.tool_list_cache import ToolListing, listing_file, read_listing, write_listing
 from servers.every_server import NAMES, build, manifest, package_of
 from servers.sample_server import Sample, sample

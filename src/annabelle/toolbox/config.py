@@ -12,7 +12,7 @@ from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.settings import Settings
 
 PRELOADED = (
-    "annabelle.servers.kit",
+    "annabelle.servers.kit.server_process",
     "annabelle.servers.kit.overflow",  # and with it the way to the workspace
     "annabelle.servers.kit.pagination",
     "annabelle.servers.kit.host_access",

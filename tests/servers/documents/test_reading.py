@@ -121,10 +121,10 @@ async def test_words_are_found_with_their_page_and_line(ask: CallTool, put: Put)
     path = put("a.pdf", papers.pdf("Nothing", "The WORD is here", "A word again"))
     result = await ask("search_document", path=path, query="word")
     assert [(hit.where, hit.line) for hit in result.hits] == [("page 2", 1), ("page 3", 1)]
-    assert "page 2, line 1: The WORD is here" in result.text()
+    assert "page 2, line 1: The WORD is here" in result.to_text()
     few = await ask("search_document", path=path, query="word", limit=1)
     assert (len(few.hits), few.more) == (1, True)
-    assert (await ask("search_document", path=path, query="absent")).text() == "Nothing was found."
+    assert (await ask("search_document", path=path, query="absent")).to_text() == "Nothing was found."
 
 
 async def test_an_encrypted_pdf_says_so_and_an_open_lock_is_no_lock(ask: CallTool, put: Put) -> None:

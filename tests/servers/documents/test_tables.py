@@ -102,7 +102,7 @@ async def test_tables_are_taken_out_of_documents(ask: CallTool, put: Put) -> Non
         ("Numbers", 2, True),
     ]
     assert (await ask("extract_tables", path=put("a.xlsx", papers.excel()), limit=1)).more
-    assert (await ask("extract_tables", path=put("a.pdf", papers.pdf("x")))).text() == "There are no tables."
+    assert (await ask("extract_tables", path=put("a.pdf", papers.pdf("x")))).to_text() == "There are no tables."
 
 
 async def test_wide_and_long_cells_are_bounded(ask: CallTool, put: Put) -> None:

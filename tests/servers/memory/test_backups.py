@@ -180,6 +180,6 @@ async def test_an_older_backup_is_restored_by_its_name_and_no_other_file_can_be(
 @pytest.mark.parametrize("engine", ["postgresql"], indirect=True)
 async def test_on_postgresql_the_servers_own_backups_are_used(memory: Memory) -> None:
     call = memory.as_person()
-    assert "PostgreSQL" in (await call("list_backups")).text()
+    assert "PostgreSQL" in (await call("list_backups")).to_text()
     with pytest.raises(OperatorMistake, match="PostgreSQL"):
         await call("restore_backup")

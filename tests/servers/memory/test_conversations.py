@@ -75,7 +75,7 @@ async def test_a_turn_keeps_what_is_known_of_it(memory: Memory) -> None:
     assert (turn.said_at.isoformat(), turn.trust) == ("2023-05-08T13:56:00+00:00", "untrusted")
     found = await memory.as_()("search_conversations", query="hello")
     assert found.trust == found.conversations[0].trust == "untrusted"
-    assert "(untrusted)" in found.text()
+    assert "(untrusted)" in found.to_text()
     unnamed = await row(memory, await store(memory.as_(chat_id="chat"), "And this"))
     assert unnamed.session_id == "chat"
 
@@ -109,8 +109,8 @@ async def test_a_secret_is_masked_and_nothing_else_is_lost(memory: Memory, caplo
     assert turn.user_message == f"My key is {MASK}, please use it for the weather"
     assert turn.agent_response == f"I will use {MASK} for the weather."
     assert stored.masked
-    assert stored.masked[0] in stored.text()
-    assert key not in stored.text() + caplog.text
+    assert stored.masked[0] in stored.to_text()
+    assert key not in stored.to_text() + caplog.text
     assert stored.masked[0] in caplog.text
     found = await memory.as_()("search_conversations", query="weather")
     assert found.conversations[0].id == stored.conversation_id
@@ -120,7 +120,7 @@ async def test_a_very_long_message_is_kept_from_its_beginning_and_that_is_said(m
     long = "The beginning about zebras. " + "and so on " * 100_000
     stored = await memory.as_()("store_conversation", user_message=long, agent_response="Fine.")
     assert stored.shortened
-    assert f"{KEPT_CHARACTERS:,}" in stored.text()
+    assert f"{KEPT_CHARACTERS:,}" in stored.to_text()
     turn = await row(memory, stored.conversation_id)
     assert len(turn.user_message) <= KEPT_CHARACTERS
     found = await memory.as_()("search_conversations", query="zebras")

@@ -30,7 +30,7 @@ async def test_a_fact_tells_from_which_message_thread_and_words_it_was_learnt(me
     assert (why.source.quote, why.source.channel, why.fact.confidence) == ("I moved to Lisbon", "telegram", 0.9)
     assert (why.said.conversation_id, why.said.user_message) == (number, "I moved to Lisbon in May")
     assert why.trust == "untrusted"  # the answer of that turn may repeat a page
-    told = why.text()
+    told = why.to_text()
     for part in (
         "read from a conversation after it",
         f"Learnt in conversation {number}, message msg_7, thread thr_1, channel telegram.",
@@ -64,8 +64,8 @@ async def test_the_whole_chain_of_corrections_is_told_from_every_link(memory: Me
     assert ([one.id for one in first.earlier], [one.id for one in first.later]) == ([], ids[1:])
     assert ([one.id for one in middle.earlier], [one.id for one in middle.later]) == (ids[:1], ids[2:])
     assert ([one.id for one in last.earlier], [one.id for one in last.later]) == ([ids[1], ids[0]], [])
-    assert f"Before: {ids[1]} [background, superseded by {ids[2]}] Lives in Lisbon" in last.text()
-    assert f"After: {ids[2]} [background] Lives in Oslo" in first.text()
+    assert f"Before: {ids[1]} [background, superseded by {ids[2]}] Lives in Lisbon" in last.to_text()
+    assert f"After: {ids[2]} [background] Lives in Oslo" in first.to_text()
 
 
 @pytest.mark.req("MEM-09", "TRU-03")
@@ -75,8 +75,8 @@ async def test_an_untrusted_fact_names_the_tools_it_may_stem_from(memory: Memory
     why = await memory.as_()("explain_fact", fact_id=stored.fact_id)
     assert why.source.tools == ["searcher_web_fetch", "gmail_read_mail"]
     assert why.trust == "untrusted"
-    assert 'untrusted: learnt from searcher_web_fetch, gmail_read_mail] "The museum opens at ten"' in why.text()
-    assert "stored by the agent during a conversation" in why.text()
+    assert 'untrusted: learnt from searcher_web_fetch, gmail_read_mail] "The museum opens at ten"' in why.to_text()
+    assert "stored by the agent during a conversation" in why.to_text()
 
 
 @pytest.mark.req("MEM-09")
@@ -86,4 +86,4 @@ async def test_a_deleted_fact_tells_when_and_by_whom_it_was_deleted(memory: Memo
     await memory.as_person()("delete_fact", fact_id=stored.fact_id)
     why = await call("explain_fact", fact_id=stored.fact_id)
     assert (why.fact.retired_because, why.retired_by) == ("deleted", "cli")
-    assert f"History since {why.fact.retired_at:%Y-%m-%d %H:%M} UTC: deleted by cli." in why.text()
+    assert f"History since {why.fact.retired_at:%Y-%m-%d %H:%M} UTC: deleted by cli." in why.to_text()

@@ -135,7 +135,7 @@ async def test_an_edited_page_corrects_adds_and_removes_only_when_told(memory: M
     assert done.outcome == told.outcome
     assert done.outcome["facts"] == {"corrected": 1, "added": 1, "unchanged": 1, "removed from the page": 1}
     assert [one.fact for one in done.removed] == ["Ada lives in Lisbon."]
-    assert "prune retires them" in done.text()
+    assert "prune retires them" in done.to_text()
     known = await facts(call)
     assert known == {
         "Ada likes green tea.": "trusted",
@@ -145,8 +145,8 @@ async def test_an_edited_page_corrects_adds_and_removes_only_when_told(memory: M
     }
     new = next(fact for fact in (await call("list_facts")).facts if fact.fact == "Ada likes green tea.")
     why = await person("explain_fact", fact_id=new.id)
-    assert TEA in why.text()
-    assert "facts.md" in why.text()
+    assert TEA in why.to_text()
+    assert "facts.md" in why.to_text()
 
     again = await person("import_memory", file_path="facts.md", prune=True)
     assert again.outcome["facts"] == {"known": 2, "unchanged": 1, "retired": 1}
@@ -165,7 +165,7 @@ async def test_lines_that_are_gone_from_a_page_of_another_memory_retire_nothing(
     call = await fill(memory)
     before = await facts(call)
     done = await memory.as_person()("import_memory", file_path="facts.md", prune=True)
-    assert "not exported from this memory" in done.text()
+    assert "not exported from this memory" in done.to_text()
     assert set(before) < set(await facts(call))
     assert len(await facts(call)) == len(before) + 5
 
@@ -263,7 +263,7 @@ async def test_everything_goes_into_another_memory_with_where_it_came_from(
     moved = next(row for row in second["facts"] if row["fact"] == CITY)
     assert moved["superseded_by"] == ids["Ada lives in Lisbon."]
     found = await other.as_()("retrieve_memories", query="tea")
-    assert TEA in found.text()
+    assert TEA in found.to_text()
 
     again = await person("import_memory", file_path=str(source))
     assert again.outcome["facts"] == {"known": 4}
@@ -451,6 +451,6 @@ async def test_a_large_file_comes_in_batch_by_batch_and_all_at_once(memory: Memo
         (1000, 1203, False),
         (1203, 1203, True),
     ]
-    assert "call it again to go on" in seen[0].text()
+    assert "call it again to go on" in seen[0].to_text()
     assert seen[-1].outcome["facts"] == {"added": 1203}
     assert (await person("import_memory", file_path="many.jsonl")).outcome["facts"] == {"known": 1203}

@@ -35,7 +35,7 @@ async def test_a_stored_fact_is_listed_with_category_confidence_and_source(memor
     assert [(fact.fact, fact.confidence, fact.source, fact.trust) for fact in listed.facts] == [
         ("Prefers tea in the morning", 0.8, "telegram", "trusted")
     ]
-    assert listed.text() == f"{stored.fact_id} [preference] Prefers tea in the morning"
+    assert listed.to_text() == f"{stored.fact_id} [preference] Prefers tea in the morning"
     assert (await call("list_facts", category="project")).facts[0].source == "import of notes.md"
 
 
@@ -77,7 +77,9 @@ async def test_a_fact_with_most_of_the_same_words_is_stored_with_a_warning(memor
     first = await _store(call, "Enjoys long mountain hikes with Sam", "preference")
     other = await _store(call, "Long mountain hikes are relaxing", "preference")
     assert (other.status, [one.id for one in other.similar_existing]) == ("stored", [first.fact_id])
-    assert f"Similar facts are there already; update or delete what is outdated:\n{first.fact.line()}" in other.text()
+    assert (
+        f"Similar facts are there already; update or delete what is outdated:\n{first.fact.line()}" in other.to_text()
+    )
     elsewhere = await _store(call, "Project about long mountain hikes", "project")
     assert elsewhere.similar_existing == []
     cyrillic = await _store(call, "Любит долгие прогулки в горах", "preference")
@@ -115,7 +117,9 @@ async def test_a_new_value_takes_the_place_of_the_old_one_and_both_are_kept(memo
     assert [(one.id, one.retired_because, one.superseded_by) for one in new.superseded] == [
         (old.fact_id, "superseded", new.fact_id)
     ]
-    assert f"It took the place of {old.fact_id} [background, superseded by {new.fact_id}] Lives in Berlin" in new.text()
+    assert (
+        f"It took the place of {old.fact_id} [background, superseded by {new.fact_id}] Lives in Berlin" in new.to_text()
+    )
     assert await _current(call) == ["The user has moved to Lisbon"]
     history = await call("list_facts", include_retired=True)
     assert [fact.id for fact in history.facts] == [new.fact_id, old.fact_id]
@@ -151,7 +155,7 @@ async def test_what_others_wrote_never_replaces_what_the_user_said(memory: Memor
     told = await _store(user, "Lives in Berlin")
     read = await _store(web, "Lives in Rome")
     assert (read.superseded, [one.id for one in read.not_replaced]) == ([], [told.fact_id])
-    assert "which stays: what others wrote does not replace what the user said" in read.text()
+    assert "which stays: what others wrote does not replace what the user said" in read.to_text()
     named = await _store(web, "Owns a villa by the sea", replaces=told.fact_id)
     assert [one.id for one in named.not_replaced] == [told.fact_id]
     with pytest.raises(NotAllowed, match="Nothing was changed"):
@@ -169,7 +173,7 @@ async def test_an_untrusted_fact_is_shown_as_quoted_data_with_where_it_was_learn
     )
     listed = await memory.as_()("list_facts")
     assert (listed.trust, stored.trust) == ("untrusted", "untrusted")
-    assert stored.fact.line() in listed.text()
+    assert stored.fact.line() in listed.to_text()
 
 
 @pytest.mark.req("TRU-03", "MEM-09")
@@ -289,7 +293,7 @@ async def test_restoring_a_replaced_fact_makes_its_successor_history_unless_both
     assert both.retired == []
     assert set(await _current(call)) == {"Lives in Berlin", "Lives in Lisbon"}
     again = await person("restore_fact", fact_id=lisbon.fact_id)
-    assert (again.outcome, again.retired, again.text().partition(":")[0]) == ("current", [], "It is current already")
+    assert (again.outcome, again.retired, again.to_text().partition(":")[0]) == ("current", [], "It is current already")
     await call("delete_fact", fact_id=lisbon.fact_id)
     await _store(call, "lives in lisbon", valid_from="2001-01-01")
     with pytest.raises(Conflict, match="already known"):
@@ -353,10 +357,10 @@ async def test_facts_are_listed_page_by_page(memory: Memory) -> None:
         await _store(call, f"Keeps note {number}")
     first = await call("list_facts", limit=3)
     assert (len(first.facts), first.more) == (3, True)
-    assert f"before_id={first.next_before_id}" in first.text()
+    assert f"before_id={first.next_before_id}" in first.to_text()
     rest = await call("list_facts", limit=3, before_id=first.next_before_id)
     assert ([fact.fact[-1] for fact in rest.facts], rest.more, rest.next_before_id) == (["1", "0"], False, None)
-    assert (await memory.as_("nobody")("list_facts")).text() == "No facts."
+    assert (await memory.as_("nobody")("list_facts")).to_text() == "No facts."
 
 
 @pytest.mark.req("EMB-01")

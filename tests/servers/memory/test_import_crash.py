@@ -71,4 +71,4 @@ async def test_a_killed_import_is_nothing_or_all_and_goes_on_where_it_stopped(
     again = await memory.as_person()("import_memory", file_path="many.jsonl")
     assert again.outcome == {"facts": {"known": ROWS}}
     found = await memory.as_()("retrieve_memories", query="Number 577 odd")
-    assert "Number 577 is odd" in found.text()
+    assert "Number 577 is odd" in found.to_text()

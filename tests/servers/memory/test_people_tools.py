@@ -18,7 +18,7 @@ async def test_a_contact_is_created_found_and_changed(memory: Memory) -> None:
 
     changed = await call("update_contact", contact_id=made.id, role="Rear admiral", company="", type="personal")
     assert (changed.contact.role, changed.contact.company, changed.contact.name) == ("Rear admiral", None, made.name)
-    assert changed.text() == f"Updated contact {made.id}  Grace Hopper <grace@navy.mil> – Rear admiral (personal)"
+    assert changed.to_text() == f"Updated contact {made.id}  Grace Hopper <grace@navy.mil> – Rear admiral (personal)"
 
     await call("create_contact", name="Ada", email="ada@x.org")
     listed = await call("list_contacts", name="HOPP")
@@ -58,7 +58,7 @@ async def test_a_project_has_contacts_that_exist_and_can_be_emptied(memory: Memo
     )
     project = made.project
     assert (project.participants, project.status, project.type) == ([grace], "active", "work")
-    assert "high priority" in made.text()
+    assert "high priority" in made.to_text()
     for wrong in ({"participants": [grace, 999]}, {"primary_contact_id": 999}):
         with pytest.raises(NotFound, match="no contact 999"):
             await call("update_project", project_id=project.id, **wrong)
@@ -87,7 +87,7 @@ async def test_a_project_source_is_linked_checked_and_unlinked(memory: Memory) -
         last_status="ok",
         last_checked_at="2026-01-31T08:00",
     )
-    assert "a0 A-0): ok, checked 2026-01-31 08:00" in seen.text()
+    assert "a0 A-0): ok, checked 2026-01-31 08:00" in seen.to_text()
     assert len((await call("list_project_sources", project_id=project)).sources) == 1
     await call("unlink_project_source", project_id=project, mcp_name="github")
     with pytest.raises(NotFound, match="not linked to github"):

@@ -26,7 +26,7 @@ async def test_updates_are_merged_and_null_removes(memory: Memory) -> None:
         "persona": {"name": "Annabelle"},
     }
     assert (shown.version, shown.trust, shown.untrusted_fields) == (3, "trusted", [])
-    assert "user.city: Lisbon" in shown.text()
+    assert "user.city: Lisbon" in shown.to_text()
 
     same = await call("update_profile", updates={"user": {"city": "Lisbon", "missing": None, "empty": {}}})
     assert (same.version, same.changed) == (3, [])

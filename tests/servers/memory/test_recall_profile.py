@@ -18,8 +18,8 @@ async def test_memories_bring_the_profile_of_their_owner_with_its_labels(memory:
     found = await told("retrieve_memories", query="tea", include_profile=True)
     assert found.profile == await told("get_profile")
     assert found.trust == "trusted"
-    assert "user.city: Lisbon" in found.text()
-    assert "Ada likes tea" in found.text()
+    assert "user.city: Lisbon" in found.to_text()
+    assert "Ada likes tea" in found.to_text()
 
     await read("update_profile", updates={"user": {"boss": "Eve"}})
     marked = await told("retrieve_memories", query="tea", include_profile=True)

@@ -150,7 +150,7 @@ async def test_a_search_touches_its_owner_and_nobody_else(memory: Memory) -> Non
         ]
     nobody = await memory.as_("mallory")("retrieve_memories", query="treasure buried ada bob")
     assert (nobody.facts, nobody.conversations) == ([], [])
-    assert nobody.text() == "Nothing is known about it."
+    assert nobody.to_text() == "Nothing is known about it."
 
 
 @pytest.mark.req("MEM-03", "MEM-10")
@@ -164,7 +164,7 @@ async def test_an_answer_is_found_by_the_question_before_it_and_shown_with_what_
     assert (hit.before.id, hit.after.id) == (ids[2], ids[4])
     assert hit.parts.context > 0
     assert hit.parts.speaker == 1
-    assert "Tom: Smoked hake" in found.text()
+    assert "Tom: Smoked hake" in found.to_text()
 
 
 @pytest.mark.req("MEM-10")

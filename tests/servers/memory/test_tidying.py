@@ -92,7 +92,7 @@ async def test_a_plan_is_done_in_one_piece_and_undone_in_one(memory: Memory) -> 
     assert [hit.row_id for hit in found.hits][:1] == [done.made_ids[0]]
     listed = await person("list_changes")
     assert [(change.id, change.undone_at) for change in listed.changes] == [(done.change_id, None)]
-    assert "1 × merge, 1 × update, 1 × delete (4 retired, 2 made)" in listed.text()
+    assert "1 × merge, 1 × update, 1 × delete (4 retired, 2 made)" in listed.to_text()
     undone = await person("undo_change")
     assert (undone.change_id, sorted(undone.restored_ids)) == (done.change_id, [a, b, c, d])
     assert await _current(memory) == before
@@ -156,7 +156,7 @@ async def test_a_plan_with_one_wrong_id_changes_nothing(memory: Memory) -> None:
             await hub("apply_tidy", actions=[good, wrong])
         assert await _current(memory) == before
     assert (await memory.as_person()("list_changes")).changes == []
-    assert (await hub("apply_tidy", actions=[])).text() == "There was nothing to do."
+    assert (await hub("apply_tidy", actions=[])).to_text() == "There was nothing to do."
 
 
 @pytest.mark.incident("I-30")

@@ -36,7 +36,7 @@ async def test_a_day_is_the_users_own_day(open_memory: MakeMemory, config: Memor
 
     day = await call("query_timeline", date_from="2026-01-31", date_to="2026-01-31")
     assert [event.text for event in day.events] == ["late on the 31st"]
-    assert day.text() == "2026-01-31 23:30  facts learnt: late on the 31st (untrusted)"
+    assert day.to_text() == "2026-01-31 23:30  facts learnt: late on the 31st (untrusted)"
     assert day.trust == "untrusted"
     hours = await call("query_timeline", date_from="2026-01-31T23:30", date_to="2026-02-01T05:00:00Z")
     assert [event.text for event in hours.events] == ["late on the 31st", "early on the 1st"]
@@ -72,7 +72,7 @@ async def test_a_contact_and_a_project_are_in_it_and_skills_are_the_hubs(memory:
     assert found.note is None
     only = await call("query_timeline", date_from="2020-01-01", categories=["skills", "contacts"])
     assert [event.text for event in only.events] == ["Grace"]
-    assert "hub" in only.text()
+    assert "hub" in only.to_text()
     assert (await call("query_timeline", date_from="2020-01-01", categories=["skills"])).events == []
     words = await call("query_timeline", date_from="2020-01-01", query="KÖLN")
     assert [event.category for event in words.events] == ["profile_changes"]
@@ -128,4 +128,4 @@ async def test_the_counts_are_those_of_the_owner(memory: Memory) -> None:
     assert (told.oldest, told.newest) == (at, at + timedelta(days=1))
     assert told.vectors.stored + told.vectors.missing == 2
     assert told.database_bytes > 10_000
-    assert told.text().startswith("2 facts (1 background, 1 preference), 1 of them untrusted; 1 retired.")
+    assert told.to_text().startswith("2 facts (1 background, 1 preference), 1 of them untrusted; 1 retired.")

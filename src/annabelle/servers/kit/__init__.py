@@ -1,4 +1,4 @@
-"""What every server is made of: typed tools, clear errors, progress, cancellation, stdio.
+"""The parts every server is built from: typed tools, clear errors, progress, cancellation and stdio.
 
 class Clock:
     @tool(read_only=True, destructive=False, idempotent=True, open_world=False)
@@ -8,17 +8,19 @@ class Clock:
 def main() -> None:
     run(lambda: ToolServer("clock", [Clock()]))
 
-A server with more to it has a `server.build(config)` in its package and starts with `run_listed`, as all our own do.
+A larger server has a `server.build(config)` in its package and starts with `run_listed`, as all built-in servers do.
 """
 
-from annabelle.servers.kit.call import Call, StopSign, current_call, in_thread
-from annabelle.servers.kit.lazy_import import (  # before the next lines, which load the SDK
-    DeferredPackage,
-    deferred_module,
-)
-from annabelle.servers.kit.run import own_settings, run, run_listed
-from annabelle.servers.kit.server import ToolServer
-from annabelle.servers.kit.tools import Result, tool
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from annabelle.servers.kit.lazy_import import DeferredPackage, deferred_module  # before anything that loads the SDK
+
+if TYPE_CHECKING:
+    from annabelle.servers.kit.call import Call, StopSign, current_call, in_thread
+    from annabelle.servers.kit.server import ToolServer
+    from annabelle.servers.kit.server_process import own_settings, run, run_listed
+    from annabelle.servers.kit.tools import Result, tool
 
 __all__ = [
     "Call",
@@ -34,3 +36,25 @@ __all__ = [
     "run_listed",
     "tool",
 ]
+
+# Worker processes use only small modules of this package. They would pay for the SDK if it were imported here.
+_MODULES = {
+    "Call": "call",
+    "Result": "tools",
+    "StopSign": "call",
+    "ToolServer": "server",
+    "current_call": "call",
+    "in_thread": "call",
+    "own_settings": "server_process",
+    "run": "server_process",
+    "run_listed": "server_process",
+    "tool": "tools",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -4,34 +4,58 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from html.parser import HTMLParser
 
 _HIDDEN = {"script", "style", "head", "title", "template", "noscript", "svg", "object", "iframe"}
 _BLOCKS = {
     "p", "div", "section", "article", "header", "footer", "table", "tr", "ul", "ol", "blockquote", "pre", "form",
-    "h1", "h2", "h3", "h4", "h5", "h6", "hr",
+    "h1", "h2", "h3", "h4", "h5", "h6", "hr", "dt", "dd",
 }  # fmt: skip
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _VOID = {"br", "hr", "img", "meta", "link", "input", "area", "base", "col", "embed", "source", "track", "wbr"}
 _DECLARATION = re.compile(r"<[!?]")
 _MAX_DEPTH = 2_000
 _MAX_CHARS = 300_000
+_MAX_TITLE = 300
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """A page with `#` before its headings and ` | ` between the cells of a row."""
+
+    text: str
+    title: str
+    tables: list[list[list[str]]]
+
+
 def html_to_text(html: str) -> str:
-    """Readable text. What the page hides from a reader's eyes is left out here as well."""
-    reader = _HtmlTextParser()
-    page = _without_declarations(html[:_MAX_CHARS])
-    # What comes after the last tag that is closed is text, whatever it looks like; the parser would look for the end
-    # of each of its tags anew.
+    """Readable text of the first 300,000 characters, without what the page hides from a reader."""
+    parser = _parse(html[:_MAX_CHARS], structured=False)
+    return _normalize_blank_lines("".join(parser.out))
+
+
+def parse_html(html: str) -> HtmlPage:
+    """The whole page, with its structure."""
+    parser = _parse(html, structured=True)
+    text = _normalize_blank_lines("".join(parser.out), stripped=" |")
+    return HtmlPage(text, " ".join(parser.title.split())[:_MAX_TITLE], parser.tables)
+
+
+def _parse(html: str, *, structured: bool) -> _HtmlTextParser:
+    parser = _HtmlTextParser(structured=structured)
+    page = _without_declarations(html)
+    # What follows the last closed tag is text, whatever it looks like. The parser would search for the end of each
+    # of its tags again.
     end = page.rfind(">") + 1
-    reader.feed(page[:end])
-    reader.handle_data(page[end:].partition("<")[0])
-    return _normalize_blank_lines("".join(reader.out))
+    parser.feed(page[:end])
+    parser.handle_data(page[end:].partition("<")[0])
+    return parser
 
 
 def _without_declarations(html: str) -> str:
-    """Comments, doctypes and the like are not for readers, and the parser takes ages for many that do not end."""
+    """Drop comments, doctypes and the like. The parser is slow with many that do not end."""
     kept: list[str] = []
     at = 0
     while found := _DECLARATION.search(html, at):
@@ -46,9 +70,14 @@ def _without_declarations(html: str) -> str:
 
 
 class _HtmlTextParser(HTMLParser):
-    def __init__(self) -> None:
+    def __init__(self, *, structured: bool) -> None:
         super().__init__(convert_charrefs=True)
         self.out: list[str] = []
+        self.title = ""
+        self.tables: list[list[list[str]]] = []
+        self._structured = structured
+        self._open_tables: list[list[list[str]]] = []
+        self._cell_start: int | None = None
         self._open: list[tuple[str, bool]] = []
         self._counts: Counter[str] = Counter()
         self._hidden = 0
@@ -63,14 +92,19 @@ class _HtmlTextParser(HTMLParser):
             self._hidden += hides
         if self._hidden:
             return
+        if self._structured:
+            self._open_cell_or_table(tag)
         if tag == "br":
             self.out.append("\n")
         elif tag == "li":
             self.out.append("\n- ")
         elif tag in ("td", "th"):
-            self.out.append("\t")
+            self.out.append(" | " if self._structured else "\t")
+            self._cell_start = len(self.out)
         elif tag in _BLOCKS:
             self.out.append("\n\n" if tag in ("p", "blockquote", "table") or tag.startswith("h") else "\n")
+            if self._structured and tag in _HEADINGS:
+                self.out.append("#" * int(tag[1]) + " ")
         elif tag == "img" and given.get("alt"):
             self.out.append(f"[{given['alt'][:200]}]")
         elif tag == "a":
@@ -90,14 +124,36 @@ class _HtmlTextParser(HTMLParser):
             self._hidden -= hides
             if name == tag:
                 break
-        if not self._hidden and tag in _BLOCKS:
+        if self._hidden:
+            return
+        if tag in ("td", "th", "tr", "table"):
+            self._end_cell()
+        if tag == "table" and self._open_tables:
+            self._open_tables.pop()
+        if tag in _BLOCKS:
             self.out.append("\n\n" if tag == "p" or tag.startswith("h") else "\n")
 
     def handle_data(self, data: str) -> None:
         if not self._hidden:
             self.out.append(re.sub(r"\s+", " ", data))
+        elif self._open and self._open[-1][0] == "title" and len(self.title) < _MAX_TITLE:
+            self.title += data[:_MAX_TITLE]
+
+    def _open_cell_or_table(self, tag: str) -> None:
+        if tag in ("table", "tr", "td", "th"):
+            self._end_cell()
+        if tag == "table":
+            self._open_tables.append([])
+            self.tables.append(self._open_tables[-1])
+        elif tag == "tr" and self._open_tables:
+            self._open_tables[-1].append([])
+
+    def _end_cell(self) -> None:
+        if self._cell_start is not None and self._open_tables and self._open_tables[-1]:
+            self._open_tables[-1][-1].append(" ".join("".join(self.out[self._cell_start :]).split()))
+        self._cell_start = None
 
 
-def _normalize_blank_lines(text: str) -> str:
-    lines = [re.sub(r"[ \t\xa0]+", " ", line).strip() for line in text.split("\n")]
+def _normalize_blank_lines(text: str, stripped: str = " ") -> str:
+    lines = [re.sub(r"\s+", " ", line).strip(stripped) for line in text.split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()

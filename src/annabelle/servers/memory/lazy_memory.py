@@ -75,4 +75,4 @@ class LazyMemory:
 async def _load_and_open(config: MemoryConfig) -> OpenMemory:
     # The database, the vectors and the vocabulary are most of this process; they come in here, off the event loop.
     module = await asyncio.to_thread(importlib.import_module, "annabelle.servers.memory.open_memory")
-    return await module.Library.open(config)
+    return await module.OpenMemory.open(config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import io
 import re
@@ -10,7 +9,6 @@ from collections.abc import Iterator
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
-from html.parser import HTMLParser
 
 from annabelle.servers.documents.formats.base import (
     DocumentFacts,
@@ -21,27 +19,11 @@ from annabelle.servers.documents.formats.base import (
     WantedParts,
     cut_cell,
 )
+from annabelle.servers.kit.charset import decode_text
+from annabelle.servers.kit.html_text import HtmlPage, parse_html
 
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 _DELIMITERS = ",;\t|"
 _PROBED_LINES = 20
-
-
-def decode_text(data: bytes, charset: str | None = None) -> str:
-    """UTF-8, what a mark at the start or the file itself says, or Latin-1, which fits anything."""
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            return data.decode(encoding, errors="replace")
-    for encoding in filter(None, ("utf-8", charset)):
-        try:
-            return data.decode(encoding)
-        except (UnicodeDecodeError, LookupError, ValueError):
-            continue
-    return data.decode("latin-1")
 
 
 class TextFormat(DocumentFormat):
@@ -74,97 +56,20 @@ def _read_csv_rows(text: str) -> Iterator[Row]:
 TEXT, CSV = TextFormat(), CsvFormat()
 
 
-_BLOCKS = frozenset(
-    ("p", "br", "div", "li", "tr", "ul", "ol", "table", "section", "article", "header", "footer", "blockquote", "pre",
-     "h1", "h2", "h3", "h4", "h5", "h6", "dt", "dd", "hr", "title")
-)  # fmt: skip
-_HIDDEN = frozenset(("script", "style", "template", "noscript", "svg", "head"))
-_CHARSET = re.compile(rb"charset=[\"']?\s*([\w-]{1,40})", re.IGNORECASE)
-
-
-class _HtmlPageParser(HTMLParser):
-    """Collects what a reader would see, the title, and tables apart."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.pieces: list[str] = []
-        self.title = ""
-        self.tables: list[list[Row]] = []
-        self._open_tables: list[list[Row]] = []
-        self._cell: list[str] | None = None
-        self._hidden: list[str] = []
-        self._in_title = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _HIDDEN:
-            self._hidden.append(tag)
-        elif tag == "title":
-            self._in_title = True
-        elif tag == "table":
-            self._end_cell()
-            self._open_tables.append([])
-            self.tables.append(self._open_tables[-1])
-        elif tag == "tr" and self._open_tables:
-            self._end_cell()
-            self._open_tables[-1].append([])
-        elif tag in ("td", "th"):
-            self._end_cell()
-            self._cell = []
-            self.pieces.append(" | ")
-        if tag in _BLOCKS:
-            self.pieces.append("\n")
-        if len(tag) == 2 and tag[0] == "h" and tag[1] in "123456":
-            self.pieces.append("#" * int(tag[1]) + " ")
-        if tag == "li":
-            self.pieces.append("- ")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self._hidden:
-            while self._hidden.pop() != tag:
-                pass
-        if tag == "title":
-            self._in_title = False
-        if tag in ("td", "th", "tr", "table"):
-            self._end_cell()
-        if tag == "table" and self._open_tables:
-            self._open_tables.pop()
-        if tag in _BLOCKS:
-            self.pieces.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        if self._in_title:
-            self.title += data[:300]
-        elif not self._hidden:
-            self.pieces.append(data)
-            if self._cell is not None:
-                self._cell.append(data)
-
-    def _end_cell(self) -> None:
-        if self._cell is not None and self._open_tables and self._open_tables[-1]:
-            self._open_tables[-1][-1].append(cut_cell(" ".join("".join(self._cell).split())) or None)
-        self._cell = None
-
-
 class HtmlFormat(DocumentFormat):
     def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
-        page = read_page(data)
-        lines = (re.sub(r"\s+", " ", line).strip(" |") for line in "".join(page.pieces).split("\n"))
-        yield DocumentPart(1, "", re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip())
+        yield DocumentPart(1, "", _read_page(data).text)
 
     def facts(self, data: bytes) -> DocumentFacts:
-        return DocumentFacts(title=" ".join(read_page(data).title.split())[:300] or None)
+        return DocumentFacts(title=_read_page(data).title or None)
 
     def tables(self, data: bytes) -> Iterator[DocumentTable]:
-        for number, rows in enumerate(read_page(data).tables, start=1):
-            yield DocumentTable(f"table {number}", iter(rows))
+        for number, rows in enumerate(_read_page(data).tables, start=1):
+            yield DocumentTable(f"table {number}", ([cut_cell(cell) or None for cell in row] for row in rows))
 
 
-def read_page(data: bytes) -> _HtmlPageParser:
-    match = _CHARSET.search(data[:4096])
-    page = _HtmlPageParser()
-    page.feed(decode_text(data, match[1].decode() if match else None))
-    page.close()
-    return page
+def _read_page(data: bytes, charset: str | None = None) -> HtmlPage:
+    return parse_html(decode_text(data, charset, declared=True))
 
 
 HTML = HtmlFormat()
@@ -209,12 +114,10 @@ def _body(message: EmailMessage) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         return ""
+    charset = part.get_content_charset()
     if part.get_content_type() == "text/html":
-        return next(HTML.parts(data, WantedParts())).text
-    try:
-        return data.decode(part.get_content_charset() or "utf-8", errors="replace").replace("\r\n", "\n")
-    except LookupError:
-        return data.decode("utf-8", errors="replace")
+        return _read_page(data, charset).text
+    return decode_text(data, charset).replace("\r\n", "\n")
 
 
 def _attachments(message: EmailMessage) -> list[str]:
