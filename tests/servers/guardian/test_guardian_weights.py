@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 import annabelle.servers.guardian as package
-from annabelle.servers.guardian.attack_cues import CUES
+from annabelle.servers.guardian.attack_cues import CUES, find_cues
 from annabelle.servers.guardian.classifier import SIZE, WEIGHTS_FILE, load_model, read_features, save_model, window_sums
 from annabelle.servers.guardian.document import WIDTHS, read_document, split_into_windows
+from annabelle.servers.guardian.judges import EmbeddedScanner
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 FOLDER = Path(str(package.__file__)).parent
@@ -28,6 +30,17 @@ def test_the_weights_are_small_and_whole():
         assert head.cues.shape == (len(CUES) + 2,), "phrases were added or taken away: train again"
         assert np.isfinite(head.weights).all()
         assert head.slope > 0
+
+
+def test_cues_and_scores_are_those_the_weights_were_trained_with():
+    recorded = tomllib.loads(Path(__file__).with_name("recorded_scores.toml").read_text(encoding="utf-8"))["rows"]
+    scanner = EmbeddedScanner()
+    assert {cue for row in recorded for cue in row["cues"]} == set(CUES), "every family is recorded at least once"
+    for row in recorded:
+        document = read_document(row["text"])
+        assert [CUES[cue.family] for cue in find_cues(row["text"])] == row["cues"], row["text"]
+        for channel, context in (("output", "tool output"), ("message", "message")):
+            assert scanner.assess(document, context).score == pytest.approx(row[channel], abs=1e-4), row["text"]
 
 
 @pytest.mark.parametrize("length", [0, 1, 199, 200, 201, 480, 700, 5_003])

@@ -7,10 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import Final, cast
 
 from annabelle.core.tools import JsonObject, ToolSpec
+from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.thinker.loop.arguments import schema_properties
 
 KnownTools = Mapping[str, ToolSpec]
@@ -167,23 +169,23 @@ _WRAPPING: Final = re.compile(r"</?(?:function_calls|tool_calls)>")
 _SPECIAL: Final = re.compile(r"<\|[a-z_]{2,40}\|>|</(?:tool_call|function_call|tool_use|function|invoke)>")
 _DANGLING: Final = re.compile(r"(?:```[ \t]*[\w-]{0,20}|</?(?:function_calls|tool_calls)>|[\[,])\Z")
 
-_ASKS_FOR_TEXT: Final = re.compile(
-    r"\b(?:json|code|example|examples|sample|snippet|syntax|schema|payload|template|format|python|script|"
-    r"beispiel|exemple|ejemplo|przyk[lł]ad)\b|\bhow (?:do|does|can|would|could|should|to)\b|\bwhat (?:would|does)\b",
-    re.IGNORECASE,
-)
 _ASKS_FOR_TAGS: Final = re.compile(
     r"<(?:tool_call|function|think|invoke|\|)|\btags?\b|\bxml\b|\bsyntax\b", re.IGNORECASE
 )
-_EXPLAINS: Final = re.compile(
-    r"\b(?:for example|e\.g\.|example|such as|like this|looks? like|would look|you (?:can|could|would|might|may)|"
-    r"one (?:can|could|would)|would (?:be|call)|could (?:be|call)|syntax|format|instead of|zum beispiel|par exemple|"
-    r"por ejemplo|na przyk[lł]ad)\b",
-    re.IGNORECASE,
-)
-_EXPLAINED: Final = re.compile(
-    r"^\W*(?:this|that|the above|where|which|here)\b.{0,40}\b(?:would|calls?|is an?|means|shows)\b", re.IGNORECASE
-)
+
+
+class _ExamplePatterns:
+    """How a call is asked for or explained as an example (language/*/claims.toml)."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.asked_for = lexicon.whole_words("examples.asked_for", re.IGNORECASE)
+        self.announced = lexicon.whole_words("examples.announced", re.IGNORECASE)
+        self.explained = re.compile(rf"\W*{lexicon.alternation('examples.explained')}\b", re.IGNORECASE)
+
+
+@cache
+def _examples() -> _ExamplePatterns:
+    return _ExamplePatterns(load_lexicon("claims"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,9 +274,10 @@ def _is_example(region: _CallRegion, text: str, asked: str) -> bool:
         return True
     before = text[: region.start].rstrip()
     lead = before.rsplit("\n", 1)[-1][-200:]
-    if lead.lstrip().startswith(">") or _EXPLAINS.search(lead) or _EXPLAINED.match(text[region.end : region.end + 200]):
+    words, follows = _examples(), text[region.end : region.end + 200]
+    if lead.lstrip().startswith(">") or words.announced.search(lead) or words.explained.match(follows):
         return True
-    return not region.certain and _ASKS_FOR_TEXT.search(asked) is not None
+    return not region.certain and words.asked_for.search(asked) is not None
 
 
 def _is_quoted(written: str, read: Sequence[str]) -> bool:
