@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING
+from datetime import UTC, date, datetime, time
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.everyday.zones import Zone
-from annabelle.servers.kit import StopSign, deferred_module, in_thread
-
-if TYPE_CHECKING:
-    import dateparser
-else:
-    dateparser = deferred_module("dateparser")
-
+from annabelle.servers.kit import StopSign, in_thread
+from annabelle.servers.kit.spoken_dates import ENGLISH, OTHER_LANGUAGES, SpokenDate, parse_spoken, to_clock
 
 _CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d{2}))?(?::(\d{2}))?\s*([ap])?\.?m?\.?", re.IGNORECASE)
 
@@ -67,12 +61,7 @@ def read_clock(text: str) -> time | None:
     match = _CLOCK.fullmatch(word)
     if match is None or (match[2] is None and match[4] is None):
         return None
-    hour, minute, second = int(match[1]), int(match[2] or 0), int(match[3] or 0)
-    if match[4]:
-        if not 1 <= hour <= 12:
-            return None
-        hour = hour % 12 + (12 if match[4] == "p" else 0)
-    return time(hour, minute, second) if hour < 24 and minute < 60 and second < 60 else None
+    return to_clock(match[1], match[2], match[4], match[3])
 
 
 def is_date(text: str) -> bool:
@@ -80,11 +69,6 @@ def is_date(text: str) -> bool:
     return re.fullmatch(r"\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}(-?\d)?", text.strip()) is not None
 
 
-_LANGUAGES = (["en"], ["de", "fr", "es", "it", "pt", "nl", "pl"])
-"""Tried in this order. All of the library's languages would take seconds for a text that is no date."""
-_RELATIVE = re.compile(r"\b(hours?|hrs?|minutes?|mins?|seconds?|secs?|now)\b", re.IGNORECASE)
-_MIDNIGHT = re.compile(r"midnight|\b0?0[:.h]00|\b12(:00)?\s*a\.?m", re.IGNORECASE)
-_SHIFT = timedelta(hours=1, minutes=7, seconds=13)
 _EITHER = re.compile(r"\b(0?[1-9]|1[0-2])/(0?[1-9]|1[0-2])/\d{2,4}\b")
 _NEXT = re.compile(r"\bnext\s+(mon|tues|wednes|thurs|fri|satur|sun)day\b", re.IGNORECASE)
 
@@ -111,42 +95,23 @@ async def parse_date(text: str, zone: Zone, now: datetime, field: str = "text") 
             hint="Write it like 2026-03-15 15:00, tomorrow 9am, next friday or in 3 weeks.",
             field=field,
         )
-    wall, has_time = found
-    _refuse_edges(wall, field)
-    moment = resolve_wall_time(wall if has_time else datetime.combine(wall.date(), time(0)), zone)
-    return ParsedDate(ResolvedMoment(moment.at, _collect_notes(text, has_time, moment.note)), has_time)
+    _refuse_edges(found.at, field)
+    moment = resolve_wall_time(found.at if found.has_time else datetime.combine(found.at.date(), time(0)), zone)
+    return ParsedDate(ResolvedMoment(moment.at, _collect_notes(text, found.has_time, moment.note)), found.has_time)
 
 
 def _refuse_edges(moment: datetime, field: str) -> None:
-    """The first and the last year of the calendar can not be told in every zone."""
+    """The first and the last year of the calendar do not exist in every zone."""
     if not 1 < moment.year < 9999:
         raise InvalidArguments("Only the years 2 to 9998 are reckoned with.", field=field)
 
 
-def _parse_words(text: str, here: datetime, stop: StopSign) -> tuple[datetime, bool] | None:
-    """Parsed from two different starting hours: a time of day that moves along was not in the text."""
-    for languages in _LANGUAGES:
+def _parse_words(text: str, here: datetime, stop: StopSign) -> SpokenDate | None:
+    for languages in (ENGLISH, OTHER_LANGUAGES):
         stop.check()
-        seen = _parse_in(text, here, languages)
-        if seen is None:
-            continue
-        other = _parse_in(text, here + _SHIFT if here.hour < 22 else here - _SHIFT, languages)
-        same = other is not None and other.time() == seen.time()
-        named = same and (seen.time() != time(0) or _MIDNIGHT.search(text) is not None)
-        return seen, named or _RELATIVE.search(text) is not None
+        if (found := parse_spoken(text, here, languages)) is not None:
+            return found
     return None
-
-
-def _parse_in(text: str, here: datetime, languages: list[str]) -> datetime | None:
-    try:
-        found = dateparser.parse(
-            text,
-            languages=languages,
-            settings={"RELATIVE_BASE": here, "PREFER_DATES_FROM": "future", "RETURN_AS_TIMEZONE_AWARE": False},
-        )
-    except (ValueError, OverflowError, TypeError, RecursionError):
-        return None  # beyond the calendar, or words the library trips over
-    return None if found is None else found.replace(tzinfo=None)
 
 
 def _collect_notes(text: str, has_time: bool, other: str | None) -> str | None:

@@ -45,6 +45,9 @@ ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_
         ("Conference for 3 days Dec 1", "Conference", "2026-12-01", "2026-12-04", ""),
         ("Gym at 5", "Gym", "2026-11-15T17:00", "2026-11-15T18:00", ""),
         ("Nap for half an hour at noon tomorrow", "Nap", "2026-11-16T12:00", "2026-11-16T12:30", ""),
+        ("Sync thurs 3pm", "Sync", "2026-11-19T15:00", "2026-11-19T16:00", ""),
+        ("Trip fri to mon", "Trip", "2026-11-20", "2026-11-24", ""),
+        ("Call for an hour and a half friday 2pm", "Call", "2026-11-20T14:00", "2026-11-20T15:30", ""),
         # What is over is meant for the next time.
         ("Dinner at 13:00", "Dinner", "2026-11-16T13:00", "2026-11-16T14:00", ""),
         ("Meeting sunday 15:00", "Meeting", "2026-11-15T15:00", "2026-11-15T16:00", ""),
@@ -57,6 +60,8 @@ ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_
         ("Pay 12.50 euros tomorrow", "Pay 12.50 euros", "2026-11-16", "2026-11-17", ""),
         ("Review v2.10 tomorrow 11am", "Review v2.10", "2026-11-16T11:00", "2026-11-16T12:00", ""),
         ("1:1 with Kim thu 2pm", "1:1 with Kim", "2026-11-19T14:00", "2026-11-19T15:00", ""),
+        ("Buy now that music tomorrow", "Buy now that music", "2026-11-16", "2026-11-17", ""),
+        ("Dec 31 20 people", "20 people", "2026-12-31", "2027-01-01", ""),
         ("Call Mar at 5pm", "Call Mar", "2026-11-15T17:00", "2026-11-15T18:00", ""),
         # Other languages.
         ("Mittagessen morgen um 12:30", "Mittagessen", "2026-11-16T12:30", "2026-11-16T13:30", ""),
@@ -87,7 +92,9 @@ def test_a_sentence_can_repeat(sentence: str, rule: str, start: str) -> None:
     assert (read.recurrence, read.span.start.isoformat()[:16]) == ((rule,), start)
 
 
-@pytest.mark.parametrize("sentence", ["Lunch with Ana", "Meet May", "2-3 people", "Buy 3 apples", "!!!", "at"])
+@pytest.mark.parametrize(
+    "sentence", ["Lunch with Ana", "Meet May", "2-3 people", "Buy 3 apples", "A minute with Bob", "!!!", "at"]
+)
 def test_a_sentence_without_a_time_is_given_back_with_an_example(sentence: str) -> None:
     with pytest.raises(InvalidArguments, match="when") as refused:
         read_sentence(sentence, SUNDAY)

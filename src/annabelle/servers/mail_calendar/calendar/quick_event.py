@@ -1,156 +1,69 @@
-"""Reads an event from one sentence, relative to now in the user's time zone."""
+"""Reads an event from one sentence, relative to now in the user's time zone.
+
+dateparser reads the dates. This module finds them in the sentence and removes what it understood.
+What is left is the title.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from annabelle.core.errors import InvalidArguments
+from annabelle.servers.kit.spoken_dates import ENGLISH, OTHER_LANGUAGES, parse_spoken, to_clock
 from annabelle.servers.mail_calendar.calendar.event import EventSpan
-from annabelle.servers.mail_calendar.calendar.quick_days import NamedDay, RemainingText, take_days, take_foreign_day
 from annabelle.servers.mail_calendar.calendar.times import add_length, to_zone
 
-_CLOCK_WORDS = {"noon": time(12), "midday": time(12), "midnight": time(0)}
-_HALF = r"(?P<h{n}>\d{{1,2}})(?:(?:[:h]|\.(?=\d\d\s?(?:[ap]\.?m|uhr)))(?P<m{n}>\d{{2}}))?\s?(?P<p{n}>[ap]\.?m\b\.?)?"
-_ONE = _HALF.format(n=1)
-_TWO = _HALF.format(n=2)
-_RANGE = re.compile(
-    rf"(?<![\d\-/.])(?:\b(?P<lead>from|between|at|von|de|zwischen)\s+)?{_ONE}\s*(?:uhr\s*)?"
-    rf"(?:-|–|—|\bto\b|\buntil\b|\btill\b|\band\b|\bbis\b)"
-    rf"\s*{_TWO}(?:\s*uhr\b)?(?![\d\-/]|\.\d)",
-    re.IGNORECASE,
-)
-_EXACT = re.compile(
-    rf"(?<![\d\-/.:])(?:(?:\b(?:at|um|à|a\s+las?|om|kl|alle)\b|@)\s*)?"
-    rf"(?:(?P<word>\b(?:noon|midday|midnight)\b)|{_ONE}(?P<clock>\s*(?:uhr|o'clock)\b)?)(?![\d\-/]|\.\d)",
-    re.IGNORECASE,
-)
-_BARE = re.compile(r"(?:\bat|@)\s*(?P<h1>\d{1,2})(?![\d:./\-]|\s*[ap]\.?m)\b(?!\s+[A-Z])", re.IGNORECASE)
-_LENGTH = re.compile(
-    r"\bfor\s+(?P<number>\d+(?:[.,]\d+)?|an?|half\s+an?|one|two|three)\s*"
-    r"(?P<unit>minutes?|mins?|hours?|hrs?|h|m|days?|weeks?)\b(?:\s+and\s+a\s+(?P<half>half))?",
-    re.IGNORECASE,
-)
-_NUMBERS = {"a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0}
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-_LONGEST = timedelta(days=366)
-
-
-@dataclass(frozen=True, slots=True)
-class ClockHours:
-    """When on a day it starts and, if that was said, when it ends."""
-
-    start: time
-    end: time | None = None
-
-
-def take_hours(cut: RemainingText) -> ClockHours | None:
-    """The first time of day that is clearly one: with minutes, with am or pm, or after "at"."""
-    for match in cut.find_all(_RANGE):
-        found = _read_range(match)
-        if found is not None:
-            cut.remove_match(match)
-            return found
-    for match in cut.find_all(_EXACT):
-        if match["word"]:
-            cut.remove_match(match)
-            return ClockHours(_CLOCK_WORDS[match["word"].lower()])
-        clear = match["m1"] is not None or match["p1"] is not None or match["clock"] is not None
-        moment = _read_clock(match["h1"], match["m1"], match["p1"]) if clear else None
-        if moment is not None:
-            cut.remove_match(match)
-            return ClockHours(moment)
-    for match in cut.find_all(_BARE):
-        moment = _read_clock(match["h1"], None, None)
-        if moment is not None:
-            cut.remove_match(match)
-            # "at 5" is in the afternoon, "at 9" in the morning.
-            return ClockHours(moment.replace(hour=moment.hour + 12) if 1 <= moment.hour <= 6 else moment)
-    return None
-
-
-def take_length(cut: RemainingText) -> timedelta | None:
-    for match in cut.find_all(_LENGTH):
-        number, unit = match["number"].lower(), match["unit"][0].lower()
-        half = number.startswith("half")
-        count = 0.5 if half else _NUMBERS[number] if number in _NUMBERS else float(number.replace(",", "."))
-        length = _UNITS[unit] * min(count + (0.5 if match["half"] else 0), 10_000)
-        if timedelta(0) < length <= _LONGEST:
-            cut.remove_match(match)
-            return length
-    return None
-
-
-def _read_range(match: re.Match[str]) -> ClockHours | None:
-    """A range is one of hours only if something says so: "2-3 people" is none."""
-    if not any(match[group] for group in ("lead", "m1", "p1", "m2", "p2")):
-        return None
-    # "9-10am" and "1-3pm": what is said of the end is meant for the start too, unless that would be after it.
-    end = _read_clock(match["h2"], match["m2"], match["p2"])
-    start = _read_clock(match["h1"], match["m1"], match["p1"] or match["p2"])
-    if start is not None and end is not None and start > end and match["p1"] is None and match["p2"]:
-        start = _read_clock(match["h1"], match["m1"], None)
-    if start is None or end is None:
-        return None
-    twelve = match["p1"] is match["p2"] is None and end.hour < 12 and not match["h2"].startswith("0")
-    if twelve and end < start < (evening := end.replace(hour=end.hour + 12)):
-        end = evening  # "from 9 to 5", but not "22:00-2:00"
-    return ClockHours(start, end)
-
-
-def _read_clock(hour: str, minute: str | None, half: str | None) -> time | None:
-    hours, minutes = int(hour), int(minute or 0)
-    if half is not None:
-        if not 1 <= hours <= 12:
-            return None
-        hours = hours % 12 + (12 if half.lower().startswith("p") else 0)
-    return time(hours, minutes) if hours < 24 and minutes < 60 else None
-
-
-_CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-_REPEAT_WORDS = {"daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}
-_FREQUENCIES = {"day": "DAILY", "week": "WEEKLY", "month": "MONTHLY", "year": "YEARLY"}
-_RULE = re.compile(
-    r"\bevery\s+(?P<unit>day|week|month|year|weekday|"
-    r"(?P<weekday>mon|tue|wed|thu|fri|sat|sun)(?:day|sday|nesday|rsday|urday)?)s?\b"
-    r"|\b(?P<word>daily|weekly|monthly|yearly|annually)\b",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatRule:
-    line: str
-    days: frozenset[int] = frozenset()
-    """Numbers of the weekdays it is on; empty when the first day decides."""
-
-    def first_day(self, today: date) -> date:
-        """The first day from today on that fits."""
-        return next(
-            day
-            for day in (today + timedelta(days=ahead) for ahead in range(7))
-            if not self.days or day.weekday() in self.days
-        )
-
-
-def take_rule(cut: RemainingText) -> RepeatRule | None:
-    for match in cut.find_all(_RULE):
-        cut.remove_match(match)
-        if match["weekday"]:
-            code = match["weekday"][:2].upper()
-            return RepeatRule(f"RRULE:FREQ=WEEKLY;BYDAY={code}", frozenset({_CODES.index(code)}))
-        unit = _REPEAT_WORDS[match["word"].lower()] if match["word"] else match["unit"].lower()
-        if unit == "weekday":
-            return RepeatRule("RRULE:FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR", frozenset(range(5)))
-        return RepeatRule(f"RRULE:FREQ={_FREQUENCIES[unit]}")
-    return None
-
-
 _EXAMPLE = 'Write it like "Lunch with Ana tomorrow at 12:30" or "Holiday Dec 24".'
-_PLACE = re.compile(r"(?:\bat|@)\s+(?P<place>[^\x1f]+?)(?=\s+(?:with|about|for|re)\b|\s*[\x1f,;]|\s*$)", re.IGNORECASE)
-_PLAIN_PLACES = ("the ", "home", "work", "school", "office")
+_WORDS = Path(__file__).with_name("quick_words.toml")
+_DAY_CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
+_HOUR = timedelta(hours=1)
+_DAY = timedelta(days=1)
+_LONGEST = timedelta(days=366)
+_LONGEST_PHRASE = 6
+_GAP = "\x1f"
+_EDGES = " \t,;.:!-–—" + _GAP
+
+# Patterns; %name% stands for the words of that name in quick_words.toml.
+_WORD = r"\d+-\d+-\d+|\d+(?:[./:]\d+)+\.?|[\w'’]+(?:-[^\W\d]\w*)*\.?"
+_BETWEEN = r"[\s,]*"
+_NUMERIC_DATE = r"\d+[./-]\d+[./-]\d+|(?!24/7)\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\."
+_DOTTED_DATE = r"(\d{1,2})\.(\d{1,2})\."
+_CLEAR = r"\d|[^\W\d]{4}"
+"""A short word of another language alone may be a name: "Call Mar" is no day in March."""
+_NO_DAY = r"(?:%no_day%)|.*\s(?:%dangling%)|.*(?::|\d\s?[ap]\.?m\b|\d\s+\d{1,2}$).*"
+"""A time of day, words that belong to what follows, and a date with a number after it that may be anything."""
+_UNTIL = r"\s*(?:-|–|—|\b(?:%until%)\b)\s*"
+_UNTIL_DAY = rf"{_UNTIL}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?![:.]\d|\s*[ap]\.?m)"
+_THURSDAY = r"\b(?:%thursday%)\b"
+_NEXT = r"(?:%next%)\b"
+_DANGLING = rf"(?:\s+(?:%dangling%))+(?=\s*(?:{_GAP}|$))"
+_HALF = (
+    r"(?P<h{n}>\d{{1,2}})(?:(?:[:h]|\.(?=\d\d\s?(?:[ap]\.?m|%oclock%)))(?P<m{n}>\d{{2}}))?\s?(?P<p{n}>[ap]\.?m\b\.?)?"
+)
+_AFTER_CLOCK = r"(?![\d\-/]|\.\d)"
+_CLOCK_RANGE = (
+    rf"(?<![\d\-/.])(?:\b(?P<lead>%from%)\s+)?{_HALF.format(n=1)}\s*(?:(?:%oclock%)\s*)?"
+    rf"(?:-|–|—|\b(?:%until%|%and%)\b)\s*{_HALF.format(n=2)}(?:\s*(?:%oclock%)\b)?{_AFTER_CLOCK}"
+)
+_CLOCK = (
+    r"(?<![\d\-/.:])(?:(?:\b(?:%at_clock%)\b|@)\s*)?(?:(?P<noon>\b(?:%noon%)\b)|(?P<midnight>\b(?:%midnight%)\b)"
+    rf"|{_HALF.format(n=1)}(?P<clock>\s*(?:%oclock%)\b)?){_AFTER_CLOCK}"
+)
+_BARE_CLOCK = r"(?:\b(?:%at%)|@)\s*(?P<h1>\d{1,2})(?![\d:./\-]|\s*[ap]\.?m)\b(?!\s+[^\W\d])"
+_LENGTH = (
+    r"\b(?:%for%)\s+(?:(?P<half>%half%)\s+|(?P<count>\d+(?:[.,]\d+)?|[^\W\d]+(?=\s))\s*)"
+    r"(?P<unit>[^\W\d]+)\b(?P<more>\s+(?:%and_half%)\b)?"
+)
+_REPEAT = r"\b(?P<rule>%repeat%)s?\b|\b(?:%every%)\s+(?P<weekday>[^\W\d]{3,}?)s?\b"
+_PLAIN_PLACE = r"(?:%plain_place%)"
+_PLACE = rf"(?:\b(?:%at%)|@)\s+(?P<place>[^{_GAP}]+?)(?=\s+(?:%before_place_ends%)\b|\s*[{_GAP},;]|\s*$)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,91 +74,278 @@ class QuickEvent:
     recurrence: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _NamedDay:
+    day: date
+    later: date | None = None
+    """The next day that fits the words if `day` is today."""
+    not_today: bool = False
+    """Whether `later` is meant when no hour is given: "holiday on friday", said on a friday."""
+    wait: timedelta | None = None
+    """Where the words tell the minute: "in 3 hours"."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ClockHours:
+    start: time
+    end: time | None = None
+
+
 def read_sentence(sentence: str, now: datetime) -> QuickEvent:
     """`now` carries the user's zone. InvalidArguments when the sentence tells no time."""
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
-    cut = RemainingText(sentence)
-    length = take_length(cut)
-    rule = take_rule(cut)
-    days = take_days(cut, now)
-    hours = take_hours(cut)
-    if days is None:
-        foreign = take_foreign_day(cut, now)
-        days = (foreign, None) if foreign is not None else None
+    text = _RemainingText(sentence)
+    length = _take_length(text)
+    rule = _take_rule(text, now)
+    days = _take_days(text, now, ENGLISH)
+    hours = _take_hours(text)
+    days = days or _take_days(text, now, OTHER_LANGUAGES)
     if days is None and hours is None and rule is None:
         raise InvalidArguments("The sentence does not tell when.", hint=_EXAMPLE, field="text")
+    if days is None:
+        days = (rule[1] if rule is not None else _NamedDay(now.date(), now.date() + _DAY), None)
     try:
-        span = _build_span(days, hours, length, now, zone, rule.first_day(now.date()) if rule is not None else None)
+        span = _build_span(*days, hours, length, now, zone)
     except (OverflowError, ValueError) as error:
         raise InvalidArguments(
             "The sentence tells a time that is too far away.", hint=_EXAMPLE, field="text"
         ) from error
-    location = _take_place(cut)
-    summary = cut.to_title()
+    location = _take_place(text)
+    summary = text.to_title()
     if not summary:
         raise InvalidArguments("The sentence does not tell what.", hint=_EXAMPLE, field="text")
-    return QuickEvent(summary, span, location, (rule.line,) if rule is not None else ())
+    return QuickEvent(summary, span, location, (rule[0],) if rule is not None else ())
+
+
+class _RemainingText:
+    """What nobody has understood yet of a sentence; a gap separates what did not stand together."""
+
+    def __init__(self, sentence: str) -> None:
+        self.text = sentence.replace(_GAP, " ")
+
+    def find_all(self, template: str) -> Iterator[re.Match[str]]:
+        return _pattern(template).finditer(self.text)
+
+    def remove(self, start: int, end: int) -> None:
+        self.text = f"{self.text[:start]} {_GAP} {self.text[end:]}"
+
+    def to_title(self) -> str:
+        """What is left, without words that pointed to what was removed."""
+        left = _pattern(_DANGLING).sub(" ", self.text)
+        return " ".join(left.replace(_GAP, " ").split()).strip(_EDGES)
+
+
+@cache
+def _words() -> dict[str, list[str] | dict[str, str]]:
+    return tomllib.loads(_WORDS.read_text())
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    def alternatives(match: re.Match[str]) -> str:
+        return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in sorted(_words()[match[1]], reverse=True))
+
+    return re.compile(re.sub(r"%(\w+)%", alternatives, template), re.IGNORECASE)
+
+
+def _take_days(
+    text: _RemainingText, now: datetime, languages: tuple[str, ...]
+) -> tuple[_NamedDay, _NamedDay | None] | None:
+    """The first and, if there are two with "to" between them, the last day that is named."""
+    phrases = [
+        (start, end, found)
+        for start, end in _phrases(text.text)
+        if (found := _read_day(text.text[start:end], now, languages))
+    ]
+    if not phrases:
+        return None
+    # A date in figures is surer than a word that may be part of a name; the longest phrase has read most.
+    start, end, first = max(
+        phrases, key=lambda one: (bool(re.search(r"\d", text.text[one[0] : one[1]])), one[1] - one[0])
+    )
+    tail = text.text[end:]
+    last, length = _read_last_day(tail, first, now, languages)
+    text.remove(start, end + length)
+    return first, last
+
+
+def _read_last_day(
+    tail: str, first: _NamedDay, now: datetime, languages: tuple[str, ...]
+) -> tuple[_NamedDay | None, int]:
+    """The day after "to", and the length of the words that name it."""
+    link = _pattern(_UNTIL).match(tail)
+    if link is None:
+        return None, 0
+    for start, end in sorted(_phrases(tail), reverse=True):
+        if start == link.end() and (last := _read_day(tail[start:end], now, languages)):
+            if last.day < first.day:
+                last = _read_day(tail[start:end], datetime.combine(first.day, time.min, now.tzinfo), languages) or last
+            return last, end
+    short = _pattern(_UNTIL_DAY).match(tail)
+    if short is not None and first.day.day < int(short["day"]) <= 31:
+        try:
+            return _NamedDay(first.day.replace(day=int(short["day"]))), short.end()
+        except ValueError:
+            return None, 0
+    return None, 0
+
+
+def _phrases(text: str) -> Iterator[tuple[int, int]]:
+    """Where up to six words stand together that may name a day."""
+    tokens = list(_pattern(_WORD).finditer(text))
+    for first, token in enumerate(tokens):
+        end = token.start()
+        for following in tokens[first : first + _LONGEST_PHRASE]:
+            if not _pattern(_BETWEEN).fullmatch(text, end, following.start()):
+                break
+            end = following.end()
+            yield token.start(), end
+
+
+def _read_day(phrase: str, now: datetime, languages: tuple[str, ...]) -> _NamedDay | None:
+    if _pattern(_NO_DAY).fullmatch(phrase) or (languages != ENGLISH and not _pattern(_CLEAR).search(phrase)):
+        return None
+    if not re.search(r"[^\W\d]", phrase):
+        if not _pattern(_NUMERIC_DATE).fullmatch(phrase):
+            return None
+        phrase = _pattern(_DOTTED_DATE).sub(r"\2/\1/", phrase).rstrip("/")  # dateparser takes 3.12. for a time
+    phrase = _pattern(_THURSDAY).sub("thu", phrase)
+    wall = now.replace(tzinfo=None, microsecond=0)
+    found = parse_spoken(phrase, wall, languages)
+    if found is None or not found.names_day or (found.at.date() < now.date() and str(found.at.year) not in phrase):
+        return None
+    if found.relative and (phrase[0].isdigit() or phrase[-1].isdigit() or _read_length(phrase)):
+        return None  # "3 weeks" is a length, "in 3 weeks" a day, and the 3 of "tomorrow 3" something else
+    if found.relative or found.has_time:
+        return _NamedDay(found.at.date(), wait=found.at - wall if found.relative and found.has_time else None)
+    # Seen from yesterday, the weekday and the date of today are today.
+    before = parse_spoken(phrase, wall - _DAY, languages)
+    if before is None or before.at >= found.at or _pattern(_NEXT).match(phrase):
+        return _NamedDay(found.at.date())
+    return _NamedDay(before.at.date(), found.at.date(), not_today=found.at - before.at == timedelta(days=7))
+
+
+def _read_length(text: str) -> timedelta | None:
+    now = datetime(2026, 1, 1)
+    found = parse_spoken(f"{text} ago", now, ENGLISH)
+    return now - found.at if found is not None and found.at < now else None
+
+
+def _take_length(text: _RemainingText) -> timedelta | None:
+    for match in text.find_all(_LENGTH):
+        unit = _read_length(f"1 {match['unit']}")
+        length = _read_length(f"{match['count']} {match['unit']}") if match["count"] else unit and unit / 2
+        if unit and length and length + unit <= _LONGEST:
+            text.remove(*match.span())
+            return length + unit / 2 if match["more"] else length
+    return None
+
+
+def _take_rule(text: _RemainingText, now: datetime) -> tuple[str, _NamedDay] | None:
+    """The rule, and the first day it is on."""
+    rules = _words()["repeat"]
+    assert isinstance(rules, dict)
+    for match in text.find_all(_REPEAT):
+        rule = rules[" ".join(match["rule"].lower().split())] if match["rule"] else _read_weekday_rule(match["weekday"])
+        if rule is None:
+            continue
+        text.remove(*match.span())
+        codes = rule.partition("BYDAY=")[2] or _DAY_CODES
+        coming = (now.date() + timedelta(days=ahead) for ahead in range(14))
+        first, later, *_ = [day for day in coming if _DAY_CODES[day.weekday()] in codes]
+        return f"RRULE:FREQ={rule}", _NamedDay(first, later)
+    return None
+
+
+def _read_weekday_rule(word: str) -> str | None:
+    found = parse_spoken(word, datetime(2026, 1, 1), ENGLISH)
+    if found is None or found.relative or not found.names_day:
+        return None
+    return f"WEEKLY;BYDAY={_DAY_CODES[found.at.weekday()]}"
+
+
+def _take_hours(text: _RemainingText) -> _ClockHours | None:
+    """The first time of day that is clearly one: with minutes, with am or pm, or after "at"."""
+    for template, read in ((_CLOCK_RANGE, _read_range), (_CLOCK, _read_clock), (_BARE_CLOCK, _read_bare)):
+        for match in text.find_all(template):
+            if (hours := read(match)) is not None:
+                text.remove(*match.span())
+                return hours
+    return None
+
+
+def _read_range(match: re.Match[str]) -> _ClockHours | None:
+    """A range is one of hours only if something says so: "2-3 people" is none."""
+    if not any(match[group] for group in ("lead", "m1", "p1", "m2", "p2")):
+        return None
+    # "9-10am" and "1-3pm": what is said of the end is meant for the start too, unless that would be after it.
+    end = to_clock(match["h2"], match["m2"], match["p2"])
+    start = to_clock(match["h1"], match["m1"], match["p1"] or match["p2"])
+    if start is not None and end is not None and start > end and match["p1"] is None and match["p2"]:
+        start = to_clock(match["h1"], match["m1"])
+    if start is None or end is None:
+        return None
+    twelve = match["p1"] is match["p2"] is None and end.hour < 12 and not match["h2"].startswith("0")
+    if twelve and end < start < (evening := end.replace(hour=end.hour + 12)):
+        end = evening  # "from 9 to 5", but not "22:00-2:00"
+    return _ClockHours(start, end)
+
+
+def _read_clock(match: re.Match[str]) -> _ClockHours | None:
+    if match["noon"] or match["midnight"]:
+        return _ClockHours(time(12 if match["noon"] else 0))
+    clear = match["m1"] or match["p1"] or match["clock"]
+    start = to_clock(match["h1"], match["m1"], match["p1"]) if clear else None
+    return None if start is None else _ClockHours(start)
+
+
+def _read_bare(match: re.Match[str]) -> _ClockHours | None:
+    """ "at 5" is in the afternoon, "at 9" in the morning."""
+    start = to_clock(match["h1"], None, "pm" if 1 <= int(match["h1"]) <= 6 else None)
+    return None if start is None else _ClockHours(start)
 
 
 def _build_span(
-    days: tuple[NamedDay, NamedDay | None] | None,
-    hours: ClockHours | None,
+    first: _NamedDay,
+    last: _NamedDay | None,
+    hours: _ClockHours | None,
     length: timedelta | None,
     now: datetime,
     zone: ZoneInfo,
-    rule_day: date | None,
 ) -> EventSpan:
-    first, last = (
-        days if days is not None else (NamedDay(rule_day or now.date(), lambda day: day + timedelta(days=1)), None)
-    )
-    if first.moment is not None and hours is None:
-        return EventSpan(first.moment, add_length(first.moment, length or timedelta(hours=1)))
+    if hours is None and first.wait is not None:
+        start = add_length(now.replace(second=0, microsecond=0), first.wait)
+        return EventSpan(start, add_length(start, length or _HOUR))
     if hours is None:
-        day = first.next_day() if _is_over(first, now) else first.day
-        return EventSpan(day, _last_day(day, last, length) + timedelta(days=1))
+        day = first.later if first.later is not None and first.not_today else first.day
+        return EventSpan(day, _last_day(day, last, length) + _DAY)
     start = to_zone(datetime.combine(first.day, hours.start), zone)
-    if start.astimezone(UTC) < now.astimezone(UTC) and first.again is not None:
-        start = to_zone(datetime.combine(first.next_day(), hours.start), zone)
+    if start.astimezone(UTC) < now.astimezone(UTC) and first.later is not None:
+        start = to_zone(datetime.combine(first.later, hours.start), zone)
+    closing = max(start.date(), last.day) if last is not None else start.date()
     if hours.end is not None:
-        closing = last.day if last is not None and last.day > start.date() else start.date()
-        return EventSpan(start, _end_after(start, closing, hours.end, zone))
-    if last is not None and last.day > start.date():
+        end = to_zone(datetime.combine(closing, hours.end), zone)
+        past_midnight = end.astimezone(UTC) <= start.astimezone(UTC)
+        return EventSpan(start, to_zone(datetime.combine(closing + _DAY, hours.end), zone) if past_midnight else end)
+    if closing > start.date():
         # From one day to another, starting at an hour: it goes on until that day is over.
-        return EventSpan(start, to_zone(datetime.combine(last.day + timedelta(days=1), time.min), zone))
-    return EventSpan(start, add_length(start, length or timedelta(hours=1)))
+        return EventSpan(start, to_zone(datetime.combine(closing + _DAY, time.min), zone))
+    return EventSpan(start, add_length(start, length or _HOUR))
 
 
-def _is_over(day: NamedDay, now: datetime) -> bool:
-    """Whether a whole day is meant for later: one that has passed, or the weekday that is today."""
-    return day.again is not None and (day.day < now.date() or (day.not_today and day.day == now.date()))
+def _last_day(first: date, last: _NamedDay | None, length: timedelta | None) -> date:
+    if last is None:
+        return first + timedelta(days=max(0, (length or _DAY).days - 1))
+    if last.day < first:
+        raise InvalidArguments("The event would end before it starts.", hint=_EXAMPLE, field="text")
+    return last.day
 
 
-def _last_day(first: date, last: NamedDay | None, length: timedelta | None) -> date:
-    if last is not None:
-        day = last.day
-        while day < first and last.again is not None:
-            day = last.again(day)
-        if day < first:
-            raise InvalidArguments("The event would end before it starts.", hint=_EXAMPLE, field="text")
-        return day
-    return first + timedelta(days=max(0, (length or timedelta(days=1)).days - 1))
-
-
-def _end_after(start: datetime, day: date, end: time, zone: ZoneInfo) -> datetime:
-    """The end on this day, or on the next when the clock has gone past midnight."""
-    moment = to_zone(datetime.combine(day, end), zone)
-    return (
-        moment
-        if moment.astimezone(UTC) > start.astimezone(UTC)
-        else to_zone(datetime.combine(day + timedelta(days=1), end), zone)
-    )
-
-
-def _take_place(cut: RemainingText) -> str:
-    for match in cut.find_all(_PLACE):
+def _take_place(text: _RemainingText) -> str:
+    for match in text.find_all(_PLACE):
         place = match["place"].strip()
-        if place[:1].isupper() or place[:1].isdigit() or place.lower().startswith(_PLAIN_PLACES):
-            cut.remove_match(match)
+        if place[:1].isupper() or place[:1].isdigit() or _pattern(_PLAIN_PLACE).match(place):
+            text.remove(*match.span())
             return place
     return ""

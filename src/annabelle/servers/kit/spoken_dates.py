@@ -1,0 +1,62 @@
+"""Reads dates people write in words, with dateparser, and times of day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import TYPE_CHECKING
+
+from annabelle.servers.kit.lazy_import import deferred_module
+
+if TYPE_CHECKING:
+    from dateparser import date as dateparser_date
+else:
+    dateparser_date = deferred_module("dateparser.date")
+
+ENGLISH = ("en",)
+OTHER_LANGUAGES = ("de", "fr", "es", "it", "pt", "nl", "pl", "sv", "da", "tr", "cs", "ru", "uk")
+"""English comes first, because short words of other languages look like English ones. All of the library's languages
+would take seconds for a text that is not a date."""
+_MARK = 777
+"""Microseconds of the time that relative dates are counted from: dates that keep them are relative."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenDate:
+    at: datetime
+    """Wall clock time without a zone."""
+    has_time: bool
+    names_day: bool
+    """Whether a day is named, and not just a month, a year or a time of day."""
+    relative: bool
+    """Whether it is counted from now ("in 3 weeks"), unlike a date or a weekday."""
+
+
+def parse_spoken(text: str, now: datetime, languages: tuple[str, ...]) -> SpokenDate | None:
+    """The date a text names, seen from `now` (wall clock time). Days to come are preferred to days gone by."""
+    settings = {
+        "RELATIVE_BASE": now.replace(microsecond=_MARK),
+        "PREFER_DATES_FROM": "future",
+        "RETURN_AS_TIMEZONE_AWARE": False,
+        "RETURN_TIME_AS_PERIOD": True,
+    }
+    try:
+        found = dateparser_date.DateDataParser(languages=list(languages), settings=settings).get_date_data(text)
+    except (ValueError, OverflowError, TypeError, RecursionError):
+        return None  # beyond the calendar, or words the library cannot handle
+    if found.date_obj is None:
+        return None
+    at, relative = found.date_obj.replace(tzinfo=None), found.date_obj.microsecond == _MARK
+    has_time = found.period in ("time", "part_of_day")
+    names_day = relative or found.period in ("day", "part_of_day")
+    return SpokenDate(at.replace(microsecond=0), has_time, names_day, relative)
+
+
+def to_clock(hour: str, minute: str | None = None, half: str | None = None, second: str | None = None) -> time | None:
+    """A time of day from its figures. `half` begins with "a" or "p" on a clock of twelve hours."""
+    hours, minutes, seconds = int(hour), int(minute or 0), int(second or 0)
+    if half:
+        if not 1 <= hours <= 12:
+            return None
+        hours = hours % 12 + (12 if half.lower().startswith("p") else 0)
+    return time(hours, minutes, seconds) if hours < 24 and minutes < 60 and seconds < 60 else None
