@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from annabelle.core.loopback_http import LoopbackHttpClient
+from support.timing import seconds
 
 Peer = Callable[[list[bytes]], Awaitable[LoopbackHttpClient]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"

@@ -55,7 +55,7 @@ def _decode(data: bytes, charset: str | None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        cut_off = error.reason == "unexpected end of data" and 0 < error.start and error.end >= len(data) - 3
+        cut_off = error.reason == "unexpected end of data" and error.start > 0 and error.end >= len(data) - 3
     if charset in (None, "utf-8"):
         if cut_off:
             return data.decode("utf-8", errors="ignore")
