@@ -22,7 +22,7 @@ def queueing(parameters: JsonObject, tool: str = "post_letter") -> str:
 
 async def posted(house: House) -> list[JsonObject]:
     task = (await house.owner.get("/tasks")).json()["tasks"][0]
-    await house.machine.durable.result(task["taskId"], 20)
+    await house.machine.hub.storage.durable.result(task["taskId"], 20)
     return house.posted
 
 
@@ -152,7 +152,7 @@ async def test_a_yes_that_was_written_down_before_the_hub_died_makes_the_call_at
 
         async def died(_task_id: str) -> None: ...
 
-        deciding = first.hub.approvals.decider
+        deciding = first.hub.services.approvals.decider
         deciding._deps = replace(deciding._deps, continue_task=died)
         await first.answer(question["id"])
         assert first.posted == []
