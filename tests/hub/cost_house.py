@@ -9,8 +9,10 @@ from annabelle.core.home import Home
 from annabelle.core.messages import now
 from annabelle.core.settings import Settings
 from annabelle.hub.agents.config import AgentsFile
+from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.conversations.event_log import EventFanout, EventLog
 from annabelle.hub.costs.ledger import CostAnnouncer, CostLedger
 from annabelle.hub.notices import Notices
@@ -23,8 +25,10 @@ class House:
 
     def __init__(self, home: Home, database: Database, settings: Settings) -> None:
         self.database, self.notices = database, Notices()
-        file = AgentsFile(home, settings, self.notices)
-        self.agents = AgentManager(settings, file, cast("ThinkerLauncher", None), database, self.notices)
+        registry = AgentRegistry(AgentsFile(home, settings, self.notices))
+        self.agents = AgentManager(
+            settings, registry, Halts(home.halts_file), cast("ThinkerLauncher", None), database, self.notices
+        )
         log = EventLog(database, EventFanout())
         self.ledger = CostLedger(settings, database, self.agents, CostAnnouncer(log, settings), self.notices)
 

@@ -53,13 +53,13 @@ async def a_hub(home: Home, work: Work) -> AsyncGenerator[RunningHub]:
             machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
             machine.hub.toolbox.add_native(work.tools())
-            await allow(machine.hub.database, do_once=(), do_again=())
-            await machine.hub.tasks.tidy()
-            await machine.durable.launch()
-            machine.hub.lifecycle.mark_ready()
-            await machine.hub.tasks.resume()
+            await allow(machine.hub.storage.database, do_once=(), do_again=())
+            await machine.hub.services.tasks.tidy()
+            await machine.hub.storage.durable.launch()
+            machine.hub.base.lifecycle.mark_ready()
+            await machine.hub.services.tasks.resume()
             yield machine
-            machine.hub.lifecycle.phase = "stopping"
+            machine.hub.base.lifecycle.mark_stopping()
 
 
 async def turn(machine: RunningHub) -> CallContext:
@@ -72,5 +72,5 @@ async def turn(machine: RunningHub) -> CallContext:
         message_id = messages.claim_next_messages(conn, "hub", 8)[0].message_id
         return make_call_context(messages.load_message(conn, message_id), thread)
 
-    context = await machine.hub.database.write(enter)
+    context = await machine.hub.storage.database.write(enter)
     return context.model_copy(update={"call_id": f"{context.message_id}:1:0"})

@@ -39,13 +39,13 @@ async def hub(home: Home) -> AsyncIterator[HubContext]:
         async with AsyncExitStack() as stack:
             machine = await assemble(HubStart(home, settings, Redactor(), sock, None), stack)
             await machine.hub.agents.start()
-            machine.hub.lifecycle.mark_ready()
+            machine.hub.base.lifecycle.mark_ready()
             yield machine.hub
 
 
 @pytest.fixture
 async def agent(hub: HubContext) -> AsyncIterator[httpx.AsyncClient]:
-    headers = {"X-Annabelle-Token": hub.identities.admit("annabelle")}
+    headers = {"X-Annabelle-Token": hub.security.identities.admit("annabelle")}
     transport = httpx.ASGITransport(make_app(hub))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
         yield client
@@ -54,7 +54,7 @@ async def agent(hub: HubContext) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 async def turn(hub: HubContext) -> AsyncIterator[str]:
     """A turn of the agent that runs."""
-    thread = await hub.database.write(
+    thread = await hub.storage.database.write(
         lambda conn: threads.find_or_create_thread(
             conn, channel="api", chat_id="main", user_id=OWNER, agent_id="annabelle"
         )
@@ -63,7 +63,7 @@ async def turn(hub: HubContext) -> AsyncIterator[str]:
         caller="agent", agent_id="annabelle", user_id=OWNER, thread_id=thread.id, chat_id="main", channel="api",
         message_id="msg_1",
     )  # fmt: skip
-    with hub.turns.open(context):
+    with hub.conversations.turns.open(context):
         yield "msg_1"
 
 
@@ -121,8 +121,8 @@ async def test_a_repeated_call_id_is_answered_from_the_journal_and_acts_once(
     assert first["structured"] == again["structured"]
     other = await agent.post("/tools/call", json=call("send_message", turn, f"{turn}:1:0", message="twice"))
     assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
-    thread = (await hub.database.read(lambda conn: threads.list_threads(conn, OWNER)))[0]
-    listed = await hub.database.read(lambda conn: messages.list_messages(conn, thread.id, OWNER))
+    thread = (await hub.storage.database.read(lambda conn: threads.list_threads(conn, OWNER)))[0]
+    listed = await hub.storage.database.read(lambda conn: messages.list_messages(conn, thread.id, OWNER))
     assert [message.content for message in listed] == ["once"]
 
 
@@ -142,7 +142,7 @@ async def test_the_ledger_books_under_the_agent_that_asks_whatever_it_claims(
     )  # fmt: skip
     for _ in range(2):
         assert (await agent.post("/internal/ledger/settle", content=used.model_dump_json())).status_code == 204
-    totals = await hub.database.read(lambda conn: ledger.sum_usage(conn, OWNER, "agent"))
+    totals = await hub.storage.database.read(lambda conn: ledger.sum_usage(conn, OWNER, "agent"))
     assert [(total.key, total.calls, total.open, total.usage.input_tokens) for total in totals] == [
         ("annabelle", 1, 0, 7)
     ]

@@ -12,8 +12,10 @@ from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.hub.agents import manager as module
 from annabelle.hub.agents.config import AgentsFile
+from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.notices import Notices
 from annabelle.store.database import Database, sqlite_url
 
@@ -25,9 +27,14 @@ async def test_an_agent_whose_folder_can_not_be_made_is_still_known(
     settings, notices = Settings.model_validate({}), Notices()
     database = await Database.open(sqlite_url(home.database_file))
     agents = AgentManager(
-        settings, AgentsFile(home, settings, notices), cast("ThinkerLauncher", None), database, notices
+        settings,
+        AgentRegistry(AgentsFile(home, settings, notices)),
+        Halts(home.halts_file),
+        cast("ThinkerLauncher", None),
+        database,
+        notices,
     )
-    agents._apply(agents._file.load())
+    agents._apply()
 
     def full(_home: Home, _agent_id: str) -> None:
         raise OperatorMistake("The disk is full.")
@@ -46,12 +53,17 @@ async def test_an_agent_that_was_taken_out_is_not_named_among_those_there_are(ho
     database = await Database.open(sqlite_url(home.database_file))
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "work"}]}))
     agents = AgentManager(
-        settings, AgentsFile(home, settings, notices), cast("ThinkerLauncher", None), database, notices
+        settings,
+        AgentRegistry(AgentsFile(home, settings, notices)),
+        Halts(home.halts_file),
+        cast("ThinkerLauncher", None),
+        database,
+        notices,
     )
-    agents._apply(agents._file.load())
+    agents._apply()
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}]}))
-    agents._apply(agents._file.load())
+    await agents._reload()
     with pytest.raises(NotFound) as gone:
-        agents.agent("work")
+        agents.registry.agent("work")
     assert gone.value.hint == "There are: annabelle."
     await database.close()

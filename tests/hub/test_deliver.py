@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeVar
 
 import pytest
@@ -14,7 +15,9 @@ from annabelle.core.errors import ErrorBody, StorageTrouble
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.settings import Settings
 from annabelle.core.trace import TraceFile
+from annabelle.hub.base import HubStorage
 from annabelle.hub.conversations import message_workflow
 from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
@@ -100,10 +103,18 @@ async def test_a_delivery_is_tried_again_until_the_disk_takes_it(
     monkeypatch.setattr(message_workflow, "_DISK_CAP_SECONDS", 0.0)
     log, turn = FullTwice(database, EventFanout()), RunTurn(TurnResult(message_id=running, success=True, text="hi"))
     services = message_workflow.MessageWorkflowDeps(
-        database=database, durable=turn, agents=None, events=log, turns=ActiveTurns(database),
+        base=SimpleNamespace(settings=Settings.model_validate({})),
+        storage=HubStorage(
+            database=database,
+            durable=turn,
+            events=log,
+            traces=TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()),
+        ),
+        agents=None,
+        turns=ActiveTurns(database),
         reply_waiters=ReplyWaiters(),
-        traces=TraceFile(tmp_path / "traces.jsonl", "hub", Redactor()), ready=None, tools_version=lambda _agent: "1",
-    )  # type: ignore[arg-type]  # fmt: skip
+        toolbox=None,
+    )  # type: ignore[arg-type]
     told: list[str] = []
 
     async def finished(message_id: str) -> None:

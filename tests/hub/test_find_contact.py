@@ -105,9 +105,9 @@ async def known(hub: HubContext) -> Known:
 
 
 async def find(hub: HubContext, query: str, **arguments: object) -> ToolResult:
-    agent_id = hub.agents.config.default.agent_id
+    agent_id = hub.agents.registry.config.default.agent_id
     context = CallContext(caller="agent", agent_id=agent_id, user_id=OWNER, call_id=f"turn:{query}:{arguments}")
-    policy = hub.agents.policy(agent_id)
+    policy = hub.agents.registry.policy(agent_id)
     return await hub.toolbox.call("find_contact", {"query": query, **arguments}, context, policy)
 
 
@@ -196,7 +196,7 @@ async def test_somebody_who_was_given_the_search_sees_nothing_of_the_owners_acco
     entries = json.loads(home.users_file.read_text())
     entries["users"][0]["allowedTools"] = ["find_contact", "telegram_search_users"]
     home.users_file.write_text(json.dumps(entries))
-    assert hub.people.reload_if_changed()
+    assert hub.security.users.reload_if_changed()
     context = CallContext(caller="api", user_id="ada")
     await hub.toolbox.call("find_contact", {"query": "ann"}, context, None)
     assert known.asked() == {"memory_list_contacts", "telegram_search_users"}

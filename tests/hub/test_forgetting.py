@@ -19,7 +19,7 @@ from annabelle.hub.conversations.turns import ActiveTurns, MaintenanceGate
 from annabelle.hub.forgetting.databases import DatabaseSnapshots
 from annabelle.hub.forgetting.files import HomeFiles
 from annabelle.hub.forgetting.forget_journal import ForgetRequest, PendingForgetFile
-from annabelle.hub.forgetting.forget_service import ForgetDeps, ForgetService, report_lines
+from annabelle.hub.forgetting.forget_service import ForgetService, ForgetTargets, RunningWork, report_lines
 from annabelle.hub.forgetting.memory_client import MemoryMatches
 from annabelle.hub.notices import Notices
 from annabelle.store.audit.records import get_or_create_key, keyed_hash
@@ -41,22 +41,28 @@ class House:
         self.asked: list[tuple[str, ...]] = []
         self.door = asyncio.Event()
         self.door.set()
-        stand_ins = {
-            "engines": SimpleNamespace(sweep=self._nothing, suspended=contextlib.nullcontext),
-            "memory": SimpleNamespace(forget=self._forget, find_matches=self._matches),
-            "agents": SimpleNamespace(all_stopped=self._all_stopped),
-            "thread_queue": SimpleNamespace(pause=lambda: self.held.append("held"), unpause=self._let_go),
-        }
-        parts = cast(
-            "ForgetDeps",
-            SimpleNamespace(
-                home=home, files=HomeFiles(home), database=database, snapshots=DatabaseSnapshots(None),
+        targets = SimpleNamespace(
+            home=home,
+            files=HomeFiles(home),
+            database=database,
+            engines=SimpleNamespace(sweep=self._nothing, suspended=contextlib.nullcontext),
+            snapshots=DatabaseSnapshots(None),
+            memory=SimpleNamespace(forget=self._forget, find_matches=self._matches),
+        )
+        work = SimpleNamespace(
+            thread_queue=SimpleNamespace(pause=lambda: self.held.append("held"), unpause=self._let_go),
             turns=self.turns,
-                maintenance=self.quiet, notices=self.notices, close_browser=self._close_browser, audit=self,
-                **stand_ins,
-            ),
-        )  # fmt: skip
-        self.forgetting = ForgetService(parts, still_seconds=0.2)
+            maintenance=self.quiet,
+            agents=SimpleNamespace(all_stopped=self._all_stopped),
+            browser=SimpleNamespace(close_browsers=self._close_browser),
+        )
+        self.forgetting = ForgetService(
+            cast("ForgetTargets", targets),
+            cast("RunningWork", work),
+            self.notices,
+            audit=self,
+            still_seconds=0.2,
+        )
 
     def note(self, kind: AuditKind, facts: JsonObject, trace_id: str | None = None) -> None:
         self.noted.append((kind, facts))

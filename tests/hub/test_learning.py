@@ -99,7 +99,14 @@ async def open_flow(
     async def open_it(thinking: StandInThinking, **settings: float) -> tuple[FactExtractionWorkflow, Durable]:
         durable = Durable(name="test", executor_id="hub", database_url=sqlite_url(home.flows_file), schema="flows")
         traces = TraceFile(home.traces_file, "hub", Redactor())
-        services = FactExtractionDeps(durable, MemoryClient(memory), thinking, traces, Settings(**settings), _ready)  # type: ignore[arg-type]
+        services = FactExtractionDeps(
+            durable=durable,
+            memory=MemoryClient(memory),
+            thinker=thinking,
+            traces=traces,
+            settings=Settings(**settings),
+            ready=_ready,
+        )  # type: ignore[arg-type]
         flow = FactExtractionWorkflow(services)
         await durable.launch()
         opened.append(durable)

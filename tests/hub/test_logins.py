@@ -52,8 +52,7 @@ def test_a_flood_of_wrong_tokens_becomes_a_number() -> None:
 @pytest.mark.req("TRU-08")
 def test_a_process_is_noted_when_it_gets_its_secret_and_the_secret_is_not() -> None:
     kept = Kept()
-    identities = Identities("x" * 20)
-    identities.on_admitted = LoginAudit(kept).admitted
+    identities = Identities("x" * 20, on_admitted=LoginAudit(kept).admitted)
     secrets = [identities.admit("annabelle"), identities.admit("annabelle", SubagentScope("task_1", "msg_1"))]
     assert [(one["agent_id"], one["errand"]) for one in kept.facts] == [("annabelle", None), ("annabelle", "task_1")]
     assert not any(secret in str(kept.facts) for secret in secrets)

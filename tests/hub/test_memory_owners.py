@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from typing import cast
 
 import pytest
 
@@ -13,30 +11,21 @@ from annabelle.core.home import Home
 from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext
 from annabelle.hub.agents.config import AgentsFile
-from annabelle.hub.agents.launcher import ThinkerLauncher
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.memory.memory_client import resolve_memory_owner
 from annabelle.hub.notices import Notices
-from annabelle.store.database import Database, sqlite_url
 
 
 @pytest.fixture
-async def agents(home: Home) -> AsyncIterator[AgentManager]:
+def agents(home: Home) -> AgentRegistry:
     home.agents_file.parent.mkdir(parents=True, exist_ok=True)
     home.agents_file.write_text(json.dumps({"agents": [{"agentId": "annabelle"}, {"agentId": "scout"}]}))
-    settings, notices = Settings.model_validate({}), Notices()
-    database = await Database.open(sqlite_url(home.database_file))
-    manager = AgentManager(
-        settings, AgentsFile(home, settings, notices), cast("ThinkerLauncher", None), database, notices
-    )
-    manager._apply(manager._file.load())
-    yield manager
-    await database.close()
+    return AgentRegistry(AgentsFile(home, Settings.model_validate({}), Notices()))
 
 
 @pytest.mark.req("MEM-11")
 @pytest.mark.incident("I-30")
-async def test_an_agent_learns_and_tidies_in_its_own_memory_only(agents: AgentManager) -> None:
+async def test_an_agent_learns_and_tidies_in_its_own_memory_only(agents: AgentRegistry) -> None:
     call = CallContext(caller="agent", user_id="ada", agent_id="scout", message_id="msg_1")
     for asked in (None, "", "main", "scout"):
         found = resolve_memory_owner(call, asked, agents)
@@ -49,7 +38,7 @@ async def test_an_agent_learns_and_tidies_in_its_own_memory_only(agents: AgentMa
 @pytest.mark.req("MEM-11")
 @pytest.mark.incident("I-30")
 @pytest.mark.parametrize("caller", ["api", "cli"])
-async def test_people_may_name_an_agent_there_is_and_stay_themselves(agents: AgentManager, caller: str) -> None:
+async def test_people_may_name_an_agent_there_is_and_stay_themselves(agents: AgentRegistry, caller: str) -> None:
     call = CallContext.model_validate({"caller": caller, "user_id": "ada"})
     assert [resolve_memory_owner(call, asked, agents).agent_id for asked in (None, "main", "scout")] == [
         "annabelle"

@@ -66,7 +66,7 @@ def memory_in(hub: HubContext) -> StandIn:
 
 
 def context(hub: HubContext, **fields: str) -> CallContext:
-    agent_id = hub.agents.config.default.agent_id
+    agent_id = hub.agents.registry.config.default.agent_id
     return CallContext(caller="agent", agent_id=agent_id, user_id=OWNER, **fields)  # type: ignore[arg-type]
 
 
@@ -84,7 +84,7 @@ def names(hub: HubContext) -> set[str]:
 async def call(hub: HubContext, name: str, arguments: JsonObject, **fields: str) -> ToolResult:
     asked = context(hub, **fields)
     assert asked.agent_id is not None
-    return await hub.toolbox.call(name, arguments, asked, hub.agents.policy(asked.agent_id))
+    return await hub.toolbox.call(name, arguments, asked, hub.agents.registry.policy(asked.agent_id))
 
 
 @pytest.mark.req("RTR-05")

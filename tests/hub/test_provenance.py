@@ -72,14 +72,14 @@ async def hub(home: Home, tools: Tools, monkeypatch: pytest.MonkeyPatch) -> Asyn
             hub.toolbox.add_native([NativeTool(name, "x", _FACT, handler, _READING) for name, handler in reads])
             hub.toolbox.add_native([NativeTool("memory_store_fact", "x", _FACT, tools.store, _ANNOTATIONS)])
             monkeypatch.setattr(hub.toolbox, "wants_provenance", lambda name: name.startswith("memory_"))
-            hub.lifecycle.mark_ready()
+            hub.base.lifecycle.mark_ready()
             yield hub
 
 
 @pytest.fixture
 async def call(hub: HubContext) -> AsyncIterator[Call]:
     transport = httpx.ASGITransport(make_app(hub))
-    headers = {"X-Annabelle-Token": hub.identities.admit("annabelle")}
+    headers = {"X-Annabelle-Token": hub.security.identities.admit("annabelle")}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
 
         async def make(name: str, message_id: str, number: int | None = 0, **arguments: object) -> JsonObject:
@@ -109,7 +109,7 @@ def turn(hub: HubContext) -> Turn:
             messages.queue_message(conn, thread, inbound, QueueLimits())
             return messages.claim_next_messages(conn, "hub", 8)[0].message_id
 
-        message_id = await hub.database.write(enter)
+        message_id = await hub.storage.database.write(enter)
         running[:] = [message_id]
         return message_id
 

@@ -28,7 +28,7 @@ async def machine(home: Home) -> AsyncIterator[RunningHub]:
 
 
 def client(machine: RunningHub, errand: SubagentScope) -> httpx.AsyncClient:
-    headers = {"X-Annabelle-Token": machine.hub.identities.admit("annabelle", errand)}
+    headers = {"X-Annabelle-Token": machine.hub.security.identities.admit("annabelle", errand)}
     transport = httpx.ASGITransport(make_app(machine.hub))
     return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers)
 
@@ -40,7 +40,7 @@ async def test_it_sees_and_calls_what_its_errand_allows_inside_its_parents_polic
     async with client(machine, errand) as http:
         listed = (await http.get("/tools/list")).json()["tools"]
         assert [tool["name"] for tool in listed] == ["do_again"]
-        with machine.hub.turns.lend_to_subagent(TASK, context):
+        with machine.hub.conversations.turns.lend_to_subagent(TASK, context):
             body: JsonObject = {"name": "do_again", "message_id": TASK, "call_id": f"{TASK}:1:0", "arguments": {}}
             assert (await http.post("/tools/call", json=body)).json()["text"] == "The page says hello."
             refused = await http.post("/tools/call", json=body | {"name": "do_once", "call_id": f"{TASK}:1:1"})
@@ -52,7 +52,7 @@ async def test_it_sees_and_calls_what_its_errand_allows_inside_its_parents_polic
         calls = tables.tool_calls.c
         return [tuple(row) for row in conn.execute(select(calls.tool, calls.agent_id, calls.message_id, calls.trust))]
 
-    assert await machine.hub.database.read(rows) == [("do_again", "annabelle", context.message_id, "untrusted")]
+    assert await machine.hub.storage.database.read(rows) == [("do_again", "annabelle", context.message_id, "untrusted")]
 
 
 @pytest.mark.req("AGT-04")
@@ -91,4 +91,4 @@ async def test_its_model_calls_are_booked_under_its_parent_and_the_message_it_wo
         calls = tables.model_calls.c
         return tuple(conn.execute(select(calls.agent_id, calls.message_id, calls.state)).one())
 
-    assert await machine.hub.database.read(row) == ("annabelle", context.message_id, "settled")
+    assert await machine.hub.storage.database.read(row) == ("annabelle", context.message_id, "settled")

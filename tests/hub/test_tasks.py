@@ -36,7 +36,7 @@ async def machine(home: Home, work: Work) -> AsyncIterator[RunningHub]:
 
 
 async def call(machine: RunningHub, tool: str, context: CallContext, **arguments: Any) -> ToolResult:
-    return await machine.hub.toolbox.call(tool, arguments, context, machine.hub.agents.policy("annabelle"))
+    return await machine.hub.toolbox.call(tool, arguments, context, machine.hub.agents.registry.policy("annabelle"))
 
 
 async def queue(
@@ -47,12 +47,14 @@ async def queue(
 
 
 async def ended(machine: RunningHub, task_id: str) -> StoredTask:
-    await machine.durable.result(task_id, 30)
-    return await machine.hub.database.read(lambda conn: tasks.load_task(conn, task_id))
+    await machine.hub.storage.durable.result(task_id, 30)
+    return await machine.hub.storage.database.read(lambda conn: tasks.load_task(conn, task_id))
 
 
 async def said(machine: RunningHub, context: CallContext) -> list[StoredMessage]:
-    listed = await machine.hub.database.read(lambda conn: messages.list_messages(conn, context.thread_id or "", OWNER))
+    listed = await machine.hub.storage.database.read(
+        lambda conn: messages.list_messages(conn, context.thread_id or "", OWNER)
+    )
     return [message for message in listed if message.kind == "said"]
 
 
@@ -96,7 +98,7 @@ async def test_what_can_not_be_queued_is_refused_with_a_sentence(machine: Runnin
         result = await queue(machine, called, tool, kind)
         assert result.is_error
         assert words in result.text
-    assert await machine.hub.database.read(tasks.list_unfinished_tasks) == []
+    assert await machine.hub.storage.database.read(tasks.list_unfinished_tasks) == []
 
 
 @pytest.mark.req("RTR-05")
@@ -119,7 +121,7 @@ async def test_the_queued_calls_of_a_paused_agent_wait_until_it_is_resumed(machi
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             await work.begun.wait()
-    assert (await machine.hub.tasks.status(task_id, OWNER)).state == "queued"
+    assert (await machine.hub.services.tasks.status(task_id, OWNER)).state == "queued"
     await machine.hub.agents.resume("annabelle", False)
     assert (await ended(machine, task_id)).state == "done"
 
@@ -158,14 +160,14 @@ async def test_a_subagents_result_is_told_in_the_thread_once_exactly_when_nobody
         await go_on.wait()
         return ToolResult(text="found it", trust="trusted")
 
-    works: dict[str, Callable[[StoredTask], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
+    works: dict[str, Callable[[StoredTask], Awaitable[ToolResult]]] = machine.hub.services.tasks._work  # type: ignore[assignment]
     monkeypatch.setitem(works, "subagent", run)
     context = await turn(machine)
     waiting = asyncio.create_task(call(machine, "spawn_subagent", context, task="look"))
     await asyncio.wait_for(begun.wait(), seconds(30))
     if over:
         lost = TurnResult(message_id=context.message_id or "", success=False)
-        await machine.hub.database.write(lambda conn: deliver(conn, lost.message_id, lost))
+        await machine.hub.storage.database.write(lambda conn: deliver(conn, lost.message_id, lost))
     go_on.set()
     result = await asyncio.wait_for(waiting, seconds(30))
     assert (result.text, result.trust) == ("found it", "trusted")
@@ -184,7 +186,7 @@ async def test_a_turn_that_ends_before_it_heard_of_its_subagents_result_has_it_t
     async def run(_task: StoredTask) -> ToolResult:
         return ToolResult(text="found it", trust="trusted")
 
-    works: dict[str, Callable[[StoredTask], Awaitable[ToolResult]]] = machine.hub.tasks._work  # type: ignore[assignment]
+    works: dict[str, Callable[[StoredTask], Awaitable[ToolResult]]] = machine.hub.services.tasks._work  # type: ignore[assignment]
     monkeypatch.setitem(works, "subagent", run)
     context = await turn(machine)
     message_id, thread_id = context.message_id or "", context.thread_id or ""
@@ -193,10 +195,10 @@ async def test_a_turn_that_ends_before_it_heard_of_its_subagents_result_has_it_t
         complete = TurnEvent(
             message_id=message_id, key="1:tool:0:complete", type="tool_complete", data={"call_id": context.call_id}
         )
-        await machine.hub.database.write(lambda conn: threads.append_events(conn, thread_id, [complete]))
+        await machine.hub.storage.database.write(lambda conn: threads.append_events(conn, thread_id, [complete]))
     stopped = TurnResult(message_id=message_id, success=False)
     for _ in range(2):
-        await machine.hub.events.transact(lambda conn: deliver(conn, message_id, stopped))
+        await machine.hub.storage.events.transact(lambda conn: deliver(conn, message_id, stopped))
     told = [message.content for message in await said(machine, context)]
     assert told == ([] if heard else ["The task “look” is done. found it"])
 
@@ -214,12 +216,12 @@ async def test_a_subagent_that_takes_too_long_is_killed_and_the_result_says_so(m
         conn.execute(update(tables.tasks).values(created_at=now() - timedelta(hours=1)))
         return tasks.load_task(conn, new.id)
 
-    task = await machine.hub.database.write(an_hour_ago)
-    result = await machine.hub.tasks.subagents.run(task)
+    task = await machine.hub.storage.database.write(an_hour_ago)
+    result = await machine.hub.services.tasks.subagents.run(task)
     assert result.error is not None
     assert result.error.code == "tool_timeout"
     assert "stays done" in result.text
-    assert machine.hub.tasks.subagents.statuses() == []
+    assert machine.hub.services.tasks.subagents.statuses() == []
 
 
 @pytest.mark.req("AGT-04")
@@ -228,6 +230,6 @@ async def test_a_sixth_subagent_at_once_is_refused(machine: RunningHub) -> None:
     request: JsonObject = {"context": {}}
     for number in range(5):
         new = NewTask(f"task_{number}", "subagent", OWNER, "x", request, "annabelle")
-        await machine.hub.database.write(lambda conn, new=new: tasks.create_task(conn, new))
+        await machine.hub.storage.database.write(lambda conn, new=new: tasks.create_task(conn, new))
     result = await call(machine, "spawn_subagent", context, task="one more")
     assert (result.is_error, "Wait until one has ended" in result.text) == (True, True)

@@ -47,7 +47,7 @@ async def hub(home: Home) -> AsyncIterator[HubContext]:
             await machine.hub.agents.start()
             names = ("memory_list_facts", "memory_import_memory", "filer_read_file")
             machine.hub.toolbox.add_native([NativeTool(name, "x", _ANY, _echo, _READS) for name in names])
-            machine.hub.lifecycle.mark_ready()
+            machine.hub.base.lifecycle.mark_ready()
             yield machine.hub
 
 
@@ -80,7 +80,7 @@ async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
 ) -> None:
     assert (await ada.get("/threads")).status_code == 200
     remove_user(home.users_file, "ada")
-    hub.people.reload_if_changed()
+    hub.security.users.reload_if_changed()
     assert (await ada.get("/threads")).status_code == 401
 
 
@@ -88,19 +88,19 @@ async def test_a_new_token_works_at_once_and_a_removed_one_no_longer(
 async def test_a_stream_ends_when_its_token_is_taken_back(hub: HubContext, home: Home) -> None:
     add_user(home.users_file, "ada")
     add_user(home.users_file, "bob")
-    hub.people.reload_if_changed()
+    hub.security.users.reload_if_changed()
     streams = {
-        name: stream_events(EventReader(name, None, 0), hub.database, hub.fanout, heartbeat=30)
+        name: stream_events(EventReader(name, None, 0), hub.storage.database, hub.conversations.fanout, heartbeat=30)
         for name in ("ada", "bob")
     }
     for one in streams.values():
         assert await anext(one) == b"retry: 1000\n\n"
     waiting = {name: asyncio.ensure_future(anext(one, None)) for name, one in streams.items()}
     remove_user(home.users_file, "ada")
-    hub.people.reload_if_changed()
+    hub.security.users.reload_if_changed()
     assert await asyncio.wait_for(waiting["ada"], seconds(10)) is None
     assert not waiting["bob"].done()
-    hub.fanout.close()
+    hub.conversations.fanout.close()
     assert await asyncio.wait_for(waiting["bob"], seconds(10)) is None
 
 
@@ -151,7 +151,7 @@ async def test_two_people_never_see_each_others_threads_messages_or_events(
     said = (await ada.post("/message", json={"text": "my secret plan", "senderId": "owner"})).json()
     message, thread = said["messageId"], said["threadId"]
     assert (await ada.get(f"/messages/{message}")).status_code == 200
-    stored = await hub.database.read(lambda conn: messages.load_message(conn, message))
+    stored = await hub.storage.database.read(lambda conn: messages.load_message(conn, message))
     assert (stored.user_id, stored.sender_id) == ("ada", "ada")
     for other in (bob, owner):
         assert (await other.get("/threads")).json()["threads"] == []
@@ -182,7 +182,7 @@ async def test_people_call_memory_and_no_other_server_unless_the_owner_says_so(
     kept = json.loads(home.users_file.read_text())
     kept["users"][0]["allowedTools"] = ["filer_*"]
     home.users_file.write_text(json.dumps(kept))
-    hub.people.reload_if_changed()
+    hub.security.users.reload_if_changed()
     assert (await ada.post("/tools/call", json={"name": "filer_read_file"})).json()["text"] == "api ada annabelle"
 
 
@@ -200,9 +200,9 @@ async def test_an_agent_may_do_for_a_person_no_more_than_they_may_themselves(hub
             messages.queue_message(conn, thread, inbound, QueueLimits())
             return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
-        return await hub.database.write(enter)
+        return await hub.storage.database.write(enter)
 
-    async with client(hub, hub.identities.admit("annabelle")) as agent:
+    async with client(hub, hub.security.identities.admit("annabelle")) as agent:
 
         async def status(name: str, message_id: str) -> int:
             call = {"name": name, "message_id": message_id, "arguments": {}}
@@ -230,8 +230,8 @@ async def test_an_agents_token_opens_no_tool_that_is_for_people_or_for_the_hub(h
         messages.queue_message(conn, thread, inbound, QueueLimits())
         return messages.claim_next_messages(conn, "hub", 8, thread.id)[0].message_id
 
-    turn = await hub.database.write(enter)
-    async with client(hub, hub.identities.admit("annabelle")) as agent:
+    turn = await hub.storage.database.write(enter)
+    async with client(hub, hub.security.identities.admit("annabelle")) as agent:
         listed = {tool["name"] for tool in (await agent.get("/tools/list")).json()["tools"]}
         assert "memory_list_facts" in listed
         assert not {"for_people", "for_hub"} & listed
@@ -265,14 +265,14 @@ async def test_a_bad_file_leaves_the_last_good_one_in_force_and_is_told(
 ) -> None:
     assert (await ada.get("/threads")).status_code == 200
     home.users_file.write_bytes(bad.encode("latin-1"))
-    hub.people.reload_if_changed()
+    hub.security.users.reload_if_changed()
     assert (await ada.get("/threads")).status_code == 200
-    (notice,) = [notice for notice in hub.notices.all() if notice.topic == "users_config"]
+    (notice,) = [notice for notice in hub.base.notices.all() if notice.topic == "users_config"]
     assert "users.json" in notice.text
     home.users_file.write_text('{"users": []}')
-    hub.people.reload_if_changed()
+    hub.security.users.reload_if_changed()
     assert (await ada.get("/threads")).status_code == 401
-    assert not [notice for notice in hub.notices.all() if notice.topic == "users_config"]
+    assert not [notice for notice in hub.base.notices.all() if notice.topic == "users_config"]
 
 
 @pytest.mark.incident("I-30")

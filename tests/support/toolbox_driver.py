@@ -14,7 +14,7 @@ from pathlib import Path
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from support.toolbox import QUICK, SERVERS, TESTS, MemoryJournal
 
 
@@ -33,7 +33,7 @@ async def main(root: Path, mode: str) -> None:
     (root / "manifests").mkdir(exist_ok=True)
     for name in ("echo", "awkward"):
         (root / "manifests" / name).symlink_to(SERVERS / name)
-    toolbox = Toolbox(config, MemoryJournal())
+    toolbox = Toolbox(ToolServers(config, MemoryJournal()))
     await toolbox.start()
     left = await toolbox.call("awkward_leave_a_child", {}, CallContext(caller="hub", user_id="owner"))
     pids = {status.name: status.pid for status in toolbox.servers()}

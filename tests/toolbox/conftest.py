@@ -14,7 +14,7 @@ import pytest
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import PRELOADED, ManifestFolder, ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from support.timing import seconds
 from support.toolbox import QUICK, SERVERS, TESTS, MemoryJournal
 
@@ -66,7 +66,7 @@ async def start(journal: MemoryJournal) -> AsyncIterator[Callable[[ToolboxConfig
     async with AsyncExitStack() as stack:
 
         async def started(config: ToolboxConfig) -> Toolbox:
-            toolbox = Toolbox(config, journal)
+            toolbox = Toolbox(ToolServers(config, journal))
             stack.push_async_callback(toolbox.stop)
             await asyncio.wait_for(toolbox.start(), seconds(60))
             return toolbox

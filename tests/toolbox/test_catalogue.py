@@ -19,7 +19,9 @@ class Heard:
     def __init__(self) -> None:
         self.versions: list[str] = []
         self.hidden: list[str] = []
-        self.catalogue = ToolCatalogue(self.versions.append, lambda spec: self.hidden.append(spec.server))
+        self.catalogue = ToolCatalogue()
+        self.catalogue.on_change(self.versions.append)
+        self.catalogue.on_hidden(lambda spec: self.hidden.append(spec.server))
 
     def offer(self, server: str, *tools: str, foreign: bool = False) -> None:
         profile = ServerProfile(server, server.title(), "builtin", 30, "Group")

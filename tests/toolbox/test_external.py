@@ -16,7 +16,7 @@ from annabelle.core.secrets.redactor import MASK
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig, ToolboxLimits
 from annabelle.toolbox.external.servers import FileWatcher
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from annabelle.toolbox.mcp import sdk
 from annabelle.toolbox.status import ToolboxNotice
 from support.timing import seconds
@@ -176,14 +176,14 @@ async def test_a_start_reports_what_came_and_went_since_the_last(
 ) -> None:
     config = with_servers("echo")
     write_external(config, {"gone": python(WHO)})
-    first = Toolbox(config, journal)
+    first = Toolbox(ToolServers(config, journal))
     first.on_notice(heard.append)
     await first.start()
     await first.stop()
     assert heard == [], "a first start has nothing to compare with"
     assert json.loads(config.home.known_servers_file.read_text()) == {"servers": ["echo", "gone"]}
     write_external(config, {"new": python(WHO)})
-    second = Toolbox(config, journal)
+    second = Toolbox(ToolServers(config, journal))
     second.on_notice(heard.append)
     await second.start()
     await second.stop()

@@ -17,7 +17,7 @@ from annabelle.core.tools import CallContext, ToolResult
 from annabelle.toolbox.call_hooks import CallHooks, GuardConfig, GuardRules
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from support import timing
 from support.guarding import MemoryAudit
 from support.toolbox import QUICK, MemoryJournal, eventually
@@ -37,7 +37,7 @@ async def guarded(with_servers: WithServers, journal: MemoryJournal) -> AsyncIte
                 "watchman", "witness", limits=replace(QUICK, ping_seconds=0.3, stop_grace_seconds=0.3)
             )
             watch = GuardConfig(lambda agent_id: rules or GuardRules(), seconds, enabled)
-            toolbox = Toolbox(config, journal, hooks=CallHooks(audit=MemoryAudit(), guard_config=watch))
+            toolbox = Toolbox(ToolServers(config, journal, hooks=CallHooks(audit=MemoryAudit(), guard_config=watch)))
             stack.push_async_callback(toolbox.stop)
             await asyncio.wait_for(toolbox.start(), timing.seconds(60))
             return toolbox
@@ -163,7 +163,7 @@ async def test_switched_off_nothing_is_scanned_and_no_guardian_runs(guarded: Sta
 
 async def test_without_a_guardian_closed_says_so(with_servers: WithServers, journal: MemoryJournal) -> None:
     watch = GuardConfig(lambda agent_id: GuardRules())
-    toolbox = Toolbox(with_servers("witness"), journal, hooks=CallHooks(guard_config=watch))
+    toolbox = Toolbox(ToolServers(with_servers("witness"), journal, hooks=CallHooks(guard_config=watch)))
     await asyncio.wait_for(toolbox.start(), timing.seconds(60))
     try:
         result = await act(toolbox, "a")

@@ -89,7 +89,7 @@ def spec(server: str, name: str, audience: str = "everyone") -> ToolSpec:
 
 @pytest.fixture
 def house(journal: MemoryJournal) -> House:
-    catalogue = ToolCatalogue(lambda version: None, lambda hidden: None)
+    catalogue = ToolCatalogue()
     vault, hand, file = Vault(), Hand(), Hand()
     catalogue.offer("vault", [ToolOffer(spec("vault", "reveal", "hub"), vault, 5)])
     catalogue.offer("web", [ToolOffer(spec("web", "type"), hand, 5, takes_secrets=True)])

@@ -19,7 +19,7 @@ from annabelle.core.trust import Provenance, ScanDirections
 from annabelle.toolbox.call_hooks import CallHooks, GuardConfig, GuardRules
 from annabelle.toolbox.catalogue import AgentPolicy, Caller, NativeTool, ToolCatalogue, ToolOffer
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from annabelle.toolbox.guard import ContentGuard
 from annabelle.toolbox.router import ToolRouter
 from support.timing import seconds
@@ -59,7 +59,7 @@ class Inside:
 @pytest.mark.incident("I-07")
 def test_the_doors_stand_in_their_order(journal: MemoryJournal) -> None:
     guard = ContentGuard(None, lambda agent_id: GuardRules())
-    router = ToolRouter(ToolCatalogue(lambda version: None, lambda spec: None), journal, CallHooks(), guard)
+    router = ToolRouter(ToolCatalogue(), journal, CallHooks(), guard)
     spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={})
     server, policy = Inside(), AgentPolicy()
     way: object = router.build_chain(ToolOffer(spec, server, 7, scan=ScanDirections(input=False)), policy)
@@ -137,7 +137,7 @@ async def test_every_way_to_a_tool_is_guarded_also_after_a_restart_and_a_reload(
     entry = {"command": sys.executable, "args": ["-m", "support.servers.echo"], "env": {"PYTHONPATH": str(TESTS)}}
     write_external(config, {"outside": entry})
     guarding = GuardConfig(lambda agent_id: GuardRules())
-    toolbox = Toolbox(config, journal, hooks=CallHooks(guard_config=guarding))
+    toolbox = Toolbox(ToolServers(config, journal, hooks=CallHooks(guard_config=guarding)))
     heard: list[object] = []
 
     async def speak(arguments: JsonObject, context: CallContext) -> ToolResult:

@@ -12,7 +12,7 @@ import uvloop
 from annabelle.core.errors import OutcomeUnknown
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from support.toolbox import MemoryJournal, eventually
 
 WithServers = Callable[..., ToolboxConfig]
@@ -27,7 +27,7 @@ def test_servers_live_die_and_come_back_on_uvloop(
     config = with_servers("echo", "witness", "awkward")
 
     async def story() -> None:
-        toolbox = Toolbox(config, journal)
+        toolbox = Toolbox(ToolServers(config, journal))
         try:
             await toolbox.start()
             said = await asyncio.gather(*(toolbox.call("echo_say", {"text": str(n)}, person) for n in range(50)))

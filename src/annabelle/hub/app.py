@@ -88,7 +88,9 @@ def make_app(hub: HubContext) -> RequestGuard:
     app.add_exception_handler(HTTPException, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(Exception, _on_error)
-    return RequestGuard(app, RequestGuardConfig.from_settings(hub.settings, hub.identities, hub.logins))
+    return RequestGuard(
+        app, RequestGuardConfig.from_settings(hub.base.settings, hub.security.identities, hub.security.logins)
+    )
 
 
 async def _on_error(request: Request, error: Exception) -> Response:

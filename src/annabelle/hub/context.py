@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from annabelle import __version__
-from annabelle.core.home import Home
-from annabelle.core.messages import now
 from annabelle.core.ports import AuditTrail
-from annabelle.core.settings import Settings
-from annabelle.core.trace import TraceFile
+from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager, AgentStatus
 from annabelle.hub.agents.stopper import Stopper
 from annabelle.hub.approvals.approval_answer import ApprovalService
-from annabelle.hub.conversations.event_log import EventFanout, EventLog
+from annabelle.hub.base import HubBase, HubStorage, Phase
+from annabelle.hub.conversations.event_log import EventFanout
 from annabelle.hub.conversations.message_gate import MessageGate
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
 from annabelle.hub.costs.ledger import CostLedger
 from annabelle.hub.forgetting.forget_service import ForgetService
 from annabelle.hub.memory.service import HubMemory
-from annabelle.hub.notices import HubNotice, Notices
+from annabelle.hub.notices import HubNotice
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
 from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
-from annabelle.store.database import Database
 from annabelle.toolbox.facade import Toolbox
 from annabelle.toolbox.status import ServerStatus
-
-Phase = Literal["starting", "ready", "stopping"]
 
 
 class HubStatus(BaseModel):
@@ -61,78 +52,67 @@ class HubStatus(BaseModel):
     notices: list[HubNotice]
 
 
-_READY_SECONDS = 60.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSecurity:
+    """Who may come in, and what is noted of it."""
+
+    identities: Identities
+    users: HomeUsers
+    logins: LoginAudit
+    audit: AuditTrail
 
 
-@dataclass(slots=True)
-class HubLifecycle:
-    """How far the hub has come in its life."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubConversations:
+    """A message's way through the hub: the gate, its place in the queue, its turn and whoever follows it."""
 
-    started_at: datetime = field(default_factory=now)
-    _began: float = field(default_factory=time.monotonic)
-    _ready: asyncio.Event = field(default_factory=asyncio.Event)
-    phase: Phase = "starting"
-
-    def mark_ready(self) -> None:
-        self.phase = "ready"
-        self._ready.set()
-
-    async def wait_ready(self, timeout: float = _READY_SECONDS) -> None:
-        """Wait until every server has listed its tools or failed to; go on anyway after the time."""
-        if not self._ready.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ready.wait(), timeout)
-
-    @property
-    def uptime_seconds(self) -> float:
-        return time.monotonic() - self._began
+    gate: MessageGate
+    thread_queue: ThreadQueue
+    turns: ActiveTurns
+    reply_waiters: ReplyWaiters
+    fanout: EventFanout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubServices:
+    """What people and agents can ask the hub for beside an answer."""
+
+    approvals: ApprovalService
+    rules: StandingRules
+    tasks: TaskRunner
+    memory: HubMemory
+    forgetting: ForgetService
+    ledger: CostLedger
+    stopper: Stopper
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HubContext:
     """Everything a request may need."""
 
-    home: Home
-    settings: Settings
-    address: str
-    lifecycle: HubLifecycle
-    notices: Notices
-    identities: Identities
-    traces: TraceFile
-    database: Database
-    toolbox: Toolbox
+    base: HubBase
+    storage: HubStorage
+    security: HubSecurity
+    conversations: HubConversations
     agents: AgentManager
-    fanout: EventFanout
-    events: EventLog
-    turns: ActiveTurns
-    reply_waiters: ReplyWaiters
-    ledger: CostLedger
-    gate: MessageGate
-    memory: HubMemory
-    people: HomeUsers
-    forgetting: ForgetService
-    audit: AuditTrail
-    logins: LoginAudit
-    stopper: Stopper
-    tasks: TaskRunner
-    approvals: ApprovalService
-    rules: StandingRules
+    toolbox: Toolbox
+    services: HubServices
 
     def status(self) -> HubStatus:
         tools = self.toolbox.tools()
         return HubStatus(
             version=__version__,
-            status=self.lifecycle.phase,
-            address=self.address,
+            status=self.base.lifecycle.phase,
+            address=self.base.address,
             pid=os.getpid(),
-            started_at=self.lifecycle.started_at,
-            uptime_seconds=round(self.lifecycle.uptime_seconds, 3),
-            thinker_enabled=self.settings.thinker_enabled,
+            started_at=self.base.lifecycle.started_at,
+            uptime_seconds=round(self.base.lifecycle.uptime_seconds, 3),
+            thinker_enabled=self.base.settings.thinker_enabled,
             tool_count=len(tools.tools),
             tools_version=tools.version,
-            turns_running=self.turns.running,
+            turns_running=self.conversations.turns.running,
             warm_spare=self.agents.spare_ready,
             servers=self.toolbox.servers(),
-            agents=[*self.agents.statuses(), *self.tasks.subagents.statuses()],
-            notices=self.notices.all(),
+            agents=[*self.agents.statuses(), *self.services.tasks.subagents.statuses()],
+            notices=self.base.notices.all(),
         )

@@ -42,8 +42,8 @@ class ServerPlaybooks:
         self._home, self._servers = home, servers
         self._known: frozenset[str] = frozenset()
 
-    def seed_new_servers(self) -> None:
-        """Look which servers there are now; to be called whenever the tools change, so it never raises."""
+    def seed_new_servers(self, _tools_version: str = "") -> None:
+        """Look which servers there are now; called whenever the tools change, so it never raises."""
         present = SERVERS_WITH_PLAYBOOKS & frozenset(self._servers())
         if present <= self._known:
             return

@@ -83,22 +83,31 @@ class ToolOffer:
 
 
 class ToolCatalogue:
-    """Names are unique: where two tools would share one, the first keeps it and `on_hidden` is told of the other.
+    """Names are unique: where two tools would share one, the first keeps it and the other is reported as hidden.
 
     Our own servers come before those the user added, however long each took to start: no external server can take the
     name of a built-in tool by being quicker.
     """
 
-    def __init__(self, on_change: Callable[[str], None], on_hidden: Callable[[ToolSpec], None]) -> None:
+    def __init__(self) -> None:
         self._by_server: dict[str, tuple[ToolOffer, ...]] = {}
         self._foreign: set[str] = set()
         self._off: frozenset[str] = frozenset()
         self._held: set[str] = set()
         self._by_name: dict[str, ToolOffer] = {}
         self._lists: dict[tuple[AgentPolicy | None, Caller], ToolList] = {}
-        self._on_change, self._on_hidden = on_change, on_hidden
+        self._change_listeners: list[Callable[[str], None]] = []
+        self._hidden_listeners: list[Callable[[ToolSpec], None]] = []
         self._reported: set[tuple[str, str]] = set()
         self.version = _fingerprint([])
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Be told the new version whenever the list of tools changes."""
+        self._change_listeners.append(listener)
+
+    def on_hidden(self, listener: Callable[[ToolSpec], None]) -> None:
+        """Be told once of every tool whose name another tool has already."""
+        self._hidden_listeners.append(listener)
 
     def offer(self, server: str, offers: Iterable[ToolOffer], *, foreign: bool = False) -> None:
         """What this server offers from now on, instead of what it offered before. `foreign`: the user added it."""
@@ -187,12 +196,14 @@ class ToolCatalogue:
         version = _fingerprint([offer.spec for offer in self._by_name.values()])
         if version != self.version:
             self.version = version
-            self._on_change(version)
+            for listener in self._change_listeners:
+                listener(version)
 
     def _report_hidden(self, spec: ToolSpec) -> None:
         if (spec.server, spec.name) not in self._reported:
             self._reported.add((spec.server, spec.name))
-            self._on_hidden(spec)
+            for listener in self._hidden_listeners:
+                listener(spec)
 
 
 def _fingerprint(specs: list[ToolSpec]) -> str:

@@ -1,11 +1,13 @@
-"""The toolbox as the hub uses it: start, list, call, stop."""
+"""The servers of this install with their tools, and the toolbox as the hub uses it: list, call, cancel."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from annabelle.core.contract import ToolList
+from annabelle.core.ports import ApprovalPort, Judge
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.policy.tool_traits import ToolTraits
 from annabelle.toolbox.call_hooks import CallHooks, CallJournal, GuardConfig, GuardRules
@@ -24,19 +26,15 @@ from annabelle.toolbox.guard import ContentGuard, GuardianClient
 from annabelle.toolbox.manifest import find_builtins, find_disabled
 from annabelle.toolbox.process.fork_launcher import choose_launcher
 from annabelle.toolbox.process.forkserver_process import ForkServerProcess
-from annabelle.toolbox.router import ToolRouter
+from annabelle.toolbox.router import HubCalls, ToolRouter
 from annabelle.toolbox.status import ChangeListener, NoticeListener, ServerStatus, ToolboxNotice
 from annabelle.toolbox.supervisor.supervisor import ServerStateAudit, Supervisor
 
 _log = logging.getLogger(__name__)
 
 
-class Toolbox:
-    """Every tool of this install, behind one door.
-
-    `call` raises UnknownTool, NotAllowed, InvalidArguments, ServerDown, ToolTimeout, OutcomeUnknown, Conflict or
-    TurnCancelled; a tool that ran and failed comes back as a result with `is_error`.
-    """
+class ToolServers:
+    """Every server, their catalogue, and the hub's own calls to them. The judge of agents' calls stands on this."""
 
     def __init__(
         self,
@@ -45,27 +43,27 @@ class Toolbox:
         forkserver: ForkServerProcess | None = None,
         hooks: CallHooks | None = None,
     ) -> None:
-        """`warm` is a nursery the hub started early, before its own imports (processes/warm.py)."""
+        """`forkserver` is one the hub started early, before its own imports (process/forkserver_process.py)."""
         self._config = config
-        self._change_listeners: list[ChangeListener] = []
         self._notice_listeners: list[NoticeListener] = []
         self._pending_notices: list[ToolboxNotice] = []
         self._natives: dict[str, NativeTool] = {}
-        self._catalogue = ToolCatalogue(self._on_catalogue_change, self._on_hidden_tool)
-        hooks = hooks or CallHooks()
-        guarding = self._guard_config = hooks.guard_config or GuardConfig(lambda _agent_id: GuardRules(enabled=False))
-        self._guardian = GuardianClient(lambda: self._supervisor.guardian(), guarding.seconds)
-        self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
-        self._router = ToolRouter(self._catalogue, journal, hooks, self.guard)
-        self._launcher = choose_launcher(
+        self.catalogue = ToolCatalogue()
+        self.catalogue.on_hidden(self._on_hidden_tool)
+        self.hooks = hooks = hooks or CallHooks()
+        launcher = choose_launcher(
             config.use_forkserver, config.preload, config.python_path, config.home.logs / "nursery.log", forkserver
         )
-        pins, told = PinsFile(config.home.pins_file), HoldNotifier(self._notify, hooks.audit)
-        pinning = PinChecker(pins, need_yes=config.external_need_approval, on_hold=told, redact=hooks.redact)
-        moved = ServerStateAudit(hooks.audit)
+        pins, on_hold = PinsFile(config.home.pins_file), HoldNotifier(self._notify, hooks.audit)
+        pinning = PinChecker(pins, need_yes=config.external_need_approval, on_hold=on_hold, redact=hooks.redact)
         self._supervisor = Supervisor(
-            config, self._launcher, self._catalogue, pinning, self._notify, hooks.redact, moved
+            config, launcher, self.catalogue, pinning, self._notify, hooks.redact, ServerStateAudit(hooks.audit)
         )
+        guarding = self._guard_config = hooks.guard_config or GuardConfig(lambda _agent_id: GuardRules(enabled=False))
+        self._guardian = GuardianClient(self._supervisor.guardian, guarding.seconds)
+        self.guard = ContentGuard(self._guardian, guarding.rules, hooks.audit)
+        self.router = ToolRouter(self.catalogue, journal, hooks, self.guard)
+        self.hub_calls = HubCalls(self.router)
         self._apply = ServerActions(add=self._supervisor.add_external, remove=self._supervisor.remove)
         self._external = ExternalServers(
             config.external_file, config.environment, config.limits.call_seconds, self._notify
@@ -81,11 +79,11 @@ class Toolbox:
         builtins = find_builtins(config.manifest_folders, config.environment, config.limits.call_seconds)
         if not self._guard_config.enabled:
             builtins = [server for server in builtins if server.profile.role != "guardian"]
-        self._catalogue.set_switched_off(find_disabled(config.manifest_folders, config.environment))
+        self.catalogue.set_switched_off(find_disabled(config.manifest_folders, config.environment))
         self._builtin_names = frozenset(server.profile.name for server in builtins) | {NATIVE}
         externals = self._external.load(self._builtin_names)
         await self._supervisor.start(builtins, externals.values())
-        names = [status.name for status in self.servers()]
+        names = self.names()
         diff = self._known.compare(names)
         if diff:
             self._notify(ToolboxNotice("startup_diff", diff.sentence()))
@@ -95,9 +93,72 @@ class Toolbox:
     async def stop(self) -> None:
         """Stop every server and leave no process behind. May be called twice, and after a failed start."""
         await self._watcher.stop()
-        await self._router.recorder.drain(self._config.limits.stop_grace_seconds)
+        await self.router.recorder.drain(self._config.limits.stop_grace_seconds)
         await self._guardian.close()
         await self._supervisor.stop()
+
+    def statuses(self) -> list[ServerStatus]:
+        return self._supervisor.statuses()
+
+    def names(self) -> list[str]:
+        return [status.name for status in self.statuses()]
+
+    async def restart(self, name: str) -> ServerStatus:
+        return await self._supervisor.restart(name)
+
+    async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
+        return await self._supervisor.kill_hung(servers, seconds)
+
+    def add_native(self, tools: Iterable[NativeTool]) -> None:
+        """Offer tools that the hub serves itself."""
+        self._natives |= {tool.name: tool for tool in tools}
+        default = self._config.limits.call_seconds
+        offers = [
+            ToolOffer(tool.spec(), tool, tool.timeout_seconds or default, scan=tool.scan)
+            for tool in self._natives.values()
+        ]
+        self.catalogue.offer(NATIVE, offers)
+
+    def on_notice(self, listener: NoticeListener) -> None:
+        """Be told what a person should know; what happened before the first listener came is told to it at once."""
+        self._notice_listeners.append(listener)
+        unheard, self._pending_notices = self._pending_notices, []
+        for notice in unheard:
+            listener(notice)
+
+    async def _reload(self) -> None:
+        await self._external.reload(self._builtin_names, self._apply)
+        self._known.remember(self.names())
+
+    def _on_hidden_tool(self, spec: ToolSpec) -> None:
+        text = f"The tool {spec.original_name} of {spec.server} is hidden: another tool is called {spec.name} already."
+        self._notify(ToolboxNotice("tool_hidden", text, spec.server))
+
+    def _notify(self, notice: ToolboxNotice) -> None:
+        _log.info("%s: %s", notice.kind, notice.text)
+        if not self._notice_listeners:
+            self._pending_notices.append(notice)
+        for listener in self._notice_listeners:
+            listener(notice)
+
+
+class Toolbox:
+    """Every tool of this install. There is no other way to call one.
+
+    `call` raises UnknownTool, NotAllowed, InvalidArguments, ServerDown, ToolTimeout, OutcomeUnknown, Conflict or
+    TurnCancelled; a tool that ran and failed comes back as a result with `is_error`.
+    """
+
+    def __init__(self, servers: ToolServers, judge: Judge | None = None, approvals: ApprovalPort | None = None) -> None:
+        self._servers, self._catalogue = servers, servers.catalogue
+        self._router = servers.router.with_hooks(replace(servers.hooks, judge=judge, approvals=approvals))
+        self.guard, self.admission = servers.guard, servers.admission
+
+    async def start(self) -> None:
+        await self._servers.start()
+
+    async def stop(self) -> None:
+        await self._servers.stop()
 
     def tools(self, policy: AgentPolicy | None = None, caller: Caller | None = None) -> ToolList:
         """The tools a caller may use. A policy is an agent's; without one it is a person who asks, unless said."""
@@ -139,52 +200,24 @@ class Toolbox:
 
     async def kill_hung(self, servers: Collection[str], seconds: float) -> list[str]:
         """Kill those of these servers that do not answer within so long; they are started again. Which those were."""
-        return await self._supervisor.kill_hung(servers, seconds)
+        return await self._servers.kill_hung(servers, seconds)
 
     def servers(self) -> list[ServerStatus]:
         """How each server is doing, by name."""
-        return self._supervisor.statuses()
+        return self._servers.statuses()
 
     async def restart(self, name: str) -> ServerStatus:
         """Start a server again now, also one that was given up; NotFound for an unknown name."""
-        return await self._supervisor.restart(name)
+        return await self._servers.restart(name)
 
     def add_native(self, tools: Iterable[NativeTool]) -> None:
         """Offer tools that the hub serves itself."""
-        self._natives |= {tool.name: tool for tool in tools}
-        default = self._config.limits.call_seconds
-        offers = [
-            ToolOffer(tool.spec(), tool, tool.timeout_seconds or default, scan=tool.scan)
-            for tool in self._natives.values()
-        ]
-        self._catalogue.offer(NATIVE, offers)
+        self._servers.add_native(tools)
 
     def on_change(self, listener: ChangeListener) -> None:
         """Be told the new version whenever the list of tools changes."""
-        self._change_listeners.append(listener)
+        self._catalogue.on_change(listener)
 
     def on_notice(self, listener: NoticeListener) -> None:
         """Be told what a person should know; what happened before the first listener came is told to it at once."""
-        self._notice_listeners.append(listener)
-        unheard, self._pending_notices = self._pending_notices, []
-        for notice in unheard:
-            listener(notice)
-
-    async def _reload(self) -> None:
-        await self._external.reload(self._builtin_names, self._apply)
-        self._known.remember(status.name for status in self.servers())
-
-    def _on_catalogue_change(self, version: str) -> None:
-        for listener in self._change_listeners:
-            listener(version)
-
-    def _on_hidden_tool(self, spec: ToolSpec) -> None:
-        text = f"The tool {spec.original_name} of {spec.server} is hidden: another tool is called {spec.name} already."
-        self._notify(ToolboxNotice("tool_hidden", text, spec.server))
-
-    def _notify(self, notice: ToolboxNotice) -> None:
-        _log.info("%s: %s", notice.kind, notice.text)
-        if not self._notice_listeners:
-            self._pending_notices.append(notice)
-        for listener in self._notice_listeners:
-            listener(notice)
+        self._servers.on_notice(listener)

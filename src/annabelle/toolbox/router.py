@@ -1,7 +1,10 @@
-"""From a tool's name to its server, through every door on the way. There is no other way (I-07)."""
+"""From a tool's name to its server, through every check on the way. There is no other way (I-07)."""
 
 from __future__ import annotations
 
+from copy import copy
+
+from annabelle.core.errors import NotAllowed
 from annabelle.core.ports import ToolClient
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.toolbox.call_hooks import CallHooks, CallJournal
@@ -16,21 +19,24 @@ from annabelle.toolbox.middleware.timeout import LimitTime
 
 
 class ToolRouter:
-    """Resolves a name and calls. The doors are put around the server anew for each call, whoever serves the tool.
+    """Resolves a name and calls through a chain that is built for each call, whoever serves the tool.
 
-    So a server that was restarted, reloaded or added a minute ago can not be reached without them. How a call ended is
-    noted around them all (Audited). The order: may this caller (Allowed), do the arguments fit (Checked) and hold no
-    secret (Unspoken), does policy or the person say yes (Approved), did it happen already (Recorded), does it try to
-    give orders (Guarded), how long may it take (Timed), where does it come from (Labelled), values for handles of
-    secrets (Revealed), and no other secret in what comes back (Masked). No clock runs while a person thinks or the
-    guardian reads, and what is recorded is what was scanned, without a secret in it.
+    So a server that was restarted, reloaded or added a minute ago cannot be reached without it. `build_chain` is the
+    order. What is not allowed is refused before its arguments are checked. No clock runs while a person thinks or the
+    guardian reads. What is recorded is what was scanned, without a secret in it.
     """
 
-    def __init__(self, catalogue: ToolCatalogue, journal: CallJournal, doors: CallHooks, guard: ContentGuard) -> None:
-        self._catalogue, self._hooks, self._guard = catalogue, doors, guard
+    def __init__(self, catalogue: ToolCatalogue, journal: CallJournal, hooks: CallHooks, guard: ContentGuard) -> None:
+        self._catalogue, self._hooks, self._guard = catalogue, hooks, guard
         self._checker = ArgumentChecker()
         self._vaults = SecretVaults(catalogue)
         self.recorder = CallRecorder(journal)
+
+    def with_hooks(self, hooks: CallHooks) -> ToolRouter:
+        """This router with other hooks. Both share the calls under way and what was checked."""
+        router = copy(self)
+        router._hooks = hooks
+        return router
 
     async def call(
         self, name: str, arguments: JsonObject, context: CallContext, policy: AgentPolicy | None
@@ -52,3 +58,15 @@ class ToolRouter:
         approved = RequireApproval(RecordCall(guarded, self.recorder), self._hooks, self.recorder.was_started)
         fitting = CheckArguments(RejectSecrets(approved, redact), self._checker)
         return AuditCall(RequirePermission(fitting, policy), self._hooks.audit)
+
+
+class HubCalls:
+    """The hub's own calls. No judge is asked about them, so nobody else may make them."""
+
+    def __init__(self, router: ToolRouter) -> None:
+        self._router = router
+
+    async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult:
+        if context.caller != "hub":
+            raise NotAllowed("Only the hub itself makes calls that no judge is asked about.")
+        return await self._router.call(name, arguments, context, None)

@@ -215,7 +215,7 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
             queue_judge = cast("QueuedCallJudge", router._hooks.judge)
             # What policy really says is told in its own tests.
             router._hooks = replace(router._hooks, judge=replace(queue_judge, inner=judge))
-            agent = await stack.enter_async_context(client(hub, hub.identities.admit("annabelle")))
+            agent = await stack.enter_async_context(client(hub, hub.security.identities.admit("annabelle")))
             thinker = PlayedThinker(agent)
 
             @contextlib.asynccontextmanager
@@ -224,14 +224,14 @@ async def a_house(home: Home, **settings: object) -> AsyncGenerator[House]:
                 yield cast("AgentRunner", thinker)
 
             hub.agents.turn = turn  # type: ignore[method-assign]
-            await machine.durable.launch()
-            hub.lifecycle.mark_ready()
-            await hub.approvals.expiry.start()
-            await machine.thread_queue.recover()
-            await hub.tasks.resume()
+            await machine.hub.storage.durable.launch()
+            hub.base.lifecycle.mark_ready()
+            await hub.services.approvals.expiry.start()
+            await machine.hub.conversations.thread_queue.recover()
+            await hub.services.tasks.resume()
             owner = await stack.enter_async_context(client(hub, home.token_file.read_text().strip()))
             yield House(machine, owner, thinker, judge, posted)
-            hub.lifecycle.phase = "stopping"
+            hub.base.lifecycle.mark_stopping()
 
 
 def client(hub: HubContext, token: str) -> httpx.AsyncClient:

@@ -90,7 +90,7 @@ async def test_the_rule_is_shown_first_and_made_with_the_yes(house: House) -> No
     assert (refused.status_code, refused.json()["error"]["field"]) == (422, "always")
     answered = await house.answer(question["id"], always=True)
     await house.outcome(answered)
-    (rule,) = await house.hub.database.read(lambda conn: rules.list_rules(conn, "owner"))
+    (rule,) = await house.hub.storage.database.read(lambda conn: rules.list_rules(conn, "owner"))
     assert (rule.id, rule.kind, rule.state) == (answered.json()["ruleId"], "allow", "active")
     assert (rule.words, rule.match, rule.agent_id) == (shown["words"], shown["match"], "annabelle")
     assert house.posted == [{"to": "bob", "body": "hello"}]

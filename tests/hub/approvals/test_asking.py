@@ -36,8 +36,8 @@ async def test_the_question_is_the_answer_and_nothing_is_held_while_it_waits(hou
     assert asked["data"]["expires_at"]
     assert done["data"]["parked"] is True
     assert house.posted == []
-    assert house.hub.turns.running == 0
-    assert await house.hub.database.read(lambda conn: messages.list_claims(conn, "hub")) == []
+    assert house.hub.conversations.turns.running == 0
+    assert await house.hub.storage.database.read(lambda conn: messages.list_claims(conn, "hub")) == []
     assert (await house.message("and what about lunch?"))["reply"]["text"] == "You said: and what about lunch?"
     assert [one["state"] for one in await house.asked(None)] == ["pending"]
 
@@ -58,7 +58,10 @@ async def test_a_yes_makes_exactly_the_call_that_was_asked_about_once(house: Hou
     assert brief.resume.parked.progress == {"steps": 1}
     sources = [source for source, _text in await house.said(said["threadId"])]
     assert sources == ["user", "agent", "decision", "agent"]
-    assert await house.hub.database.read(lambda conn: approvals.get_parked_turn(conn, str(said["messageId"]))) is None
+    assert (
+        await house.hub.storage.database.read(lambda conn: approvals.get_parked_turn(conn, str(said["messageId"])))
+        is None
+    )
 
 
 @pytest.mark.req("POL-03")
@@ -173,7 +176,7 @@ async def test_a_question_that_waited_for_hours_is_answered_after_a_restart_as_i
 @pytest.mark.req("POL-03")
 async def test_a_turn_is_remembered_when_it_is_over_and_not_as_its_question(house: House) -> None:
     def noted() -> object:
-        return house.hub.database.read(
+        return house.hub.storage.database.read(
             lambda conn: [row.message_id for row in memory_queue.list_unstored_turns(conn, 9)]
         )
 
@@ -183,8 +186,8 @@ async def test_a_turn_is_remembered_when_it_is_over_and_not_as_its_question(hous
     answered = await house.answer(question["id"])
     await house.outcome(answered)
     assert await noted() == [answered.json()["messageId"]]
-    (row,) = await house.hub.database.read(lambda conn: memory_queue.list_unstored_turns(conn, 9))
-    owned, turn = await house.hub.database.read(lambda conn: _load_turn(conn, row, ""))
+    (row,) = await house.hub.storage.database.read(lambda conn: memory_queue.list_unstored_turns(conn, 9))
+    owned, turn = await house.hub.storage.database.read(lambda conn: _load_turn(conn, row, ""))
     assert (owned.message_id, owned.user_id) == (said["messageId"], OWNER)
     assert (turn.said, turn.answered) == (house.thinker.briefs[0].text, "It is posted.")
     assert turn.tools == ("post_letter",)

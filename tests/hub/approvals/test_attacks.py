@@ -96,7 +96,7 @@ async def test_a_yes_to_an_agent_that_is_gone_is_refused_and_a_no_ends_it(home: 
         (question,) = await house.asked()
         other = {"agents": [{"agentId": "other"}]}
         home.agents_file.write_text(json.dumps(other))
-        house.hub.agents._apply(house.hub.agents._file.load())
+        await house.hub.agents._reload()
         refused = await house.answer(question["id"])
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found")
         assert "no agent annabelle" in refused.json()["error"]["message"]

@@ -25,7 +25,7 @@ LETTER = {"to": "bob", "body": "hello"}
 
 async def _time_is_up(house: House) -> None:
     past = now() - timedelta(minutes=1)
-    await house.hub.database.write(lambda conn: conn.execute(update(tables.approvals).values(expires_at=past)))
+    await house.hub.storage.database.write(lambda conn: conn.execute(update(tables.approvals).values(expires_at=past)))
 
 
 @pytest.mark.req("POL-03")
@@ -48,7 +48,7 @@ async def test_a_question_that_runs_out_says_so_in_its_thread_and_nothing_runs(h
     question, other = await house.asked()
     await house.answer(other["id"])
     await _time_is_up(house)
-    await house.hub.approvals.expiry.expire_due()
+    await house.hub.services.approvals.expiry.expire_due()
     assert [one["state"] for one in await house.asked(None)] == ["expired", "expired"]
     assert (await house.said(said["threadId"]))[-1] == (
         "agent",
@@ -58,8 +58,11 @@ async def test_a_question_that_runs_out_says_so_in_its_thread_and_nothing_runs(h
     assert late.status_code == 409
     assert "ran out" in late.json()["error"]["message"]
     assert house.posted == []
-    assert await house.hub.database.read(lambda conn: approvals.get_parked_turn(conn, str(said["messageId"]))) is None
-    noted = await house.hub.database.read(lambda conn: memory_queue.list_unstored_turns(conn, 9))
+    assert (
+        await house.hub.storage.database.read(lambda conn: approvals.get_parked_turn(conn, str(said["messageId"])))
+        is None
+    )
+    noted = await house.hub.storage.database.read(lambda conn: memory_queue.list_unstored_turns(conn, 9))
     assert [row.message_id for row in noted] == [said["messageId"]]
 
 
@@ -156,10 +159,10 @@ async def test_a_turn_that_fails_after_it_asked_takes_its_question_back(house: H
 async def test_a_yes_is_taken_back_when_its_continuation_is_stopped_before_it_begins(house: House) -> None:
     await house.say(LETTER)
     (question,) = await house.asked()
-    house.machine.thread_queue.pause()
+    house.machine.hub.conversations.thread_queue.pause()
     going_on = (await house.answer(question["id"])).json()["messageId"]
     await house.owner.post(f"/messages/{going_on}/cancel")
-    await house.machine.thread_queue.unpause()
+    await house.machine.hub.conversations.thread_queue.unpause()
     assert [one["state"] for one in await house.asked(None)] == ["cancelled"]
     assert house.posted == []
 
@@ -170,11 +173,11 @@ async def test_forgetting_takes_the_question_back_and_leaves_nothing_of_it(house
     said = await house.say({"to": "bob", "body": "the Zürich vault 4711"})
     (question,) = await house.asked()
     sweep = TextRemoval(ForgetMatcher(("Zürich vault 4711",)), apply=True, user_id="owner")
-    await house.hub.database.write(lambda conn: _mask_rows(conn, sweep))
+    await house.hub.storage.database.write(lambda conn: _mask_rows(conn, sweep))
     (gone,) = await house.asked(None)
     assert gone["state"] == "cancelled"
     assert "4711" not in str(gone)
-    row = await house.hub.database.read(lambda conn: conn.execute(tables.approvals.select()).mappings().one())
+    row = await house.hub.storage.database.read(lambda conn: conn.execute(tables.approvals.select()).mappings().one())
     assert row["digest"] == "forgotten"
     assert "What it was about was forgotten" in (await house.said(said["threadId"]))[-1][1]
     assert (await house.answer(question["id"])).status_code == 409
@@ -201,7 +204,7 @@ async def test_every_question_and_every_answer_is_in_the_audit(home: Home) -> No
         await house.message("/stop")
         await house.say(LETTER)
         await _time_is_up(house)
-        await house.hub.approvals.expiry.expire_due()
+        await house.hub.services.approvals.expiry.expire_due()
         await house.say({"to": "nobody"})
         ids = [one["id"] for one in await house.asked(None)]
     lines = [json.loads(line) for line in home.audit_file.read_text().splitlines()]

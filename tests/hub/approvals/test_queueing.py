@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ def queueing(parameters: JsonObject, tool: str = "post_letter") -> str:
 
 async def posted(house: House) -> list[JsonObject]:
     task = (await house.owner.get("/tasks")).json()["tasks"][0]
-    await house.machine.durable.result(task["taskId"], 20)
+    await house.machine.hub.storage.durable.result(task["taskId"], 20)
     return house.posted
 
 
@@ -152,8 +153,8 @@ async def test_a_yes_that_was_written_down_before_the_hub_died_makes_the_call_at
 
         async def died(_task_id: str) -> None: ...
 
-        deciding = first.hub.approvals.decider
-        deciding._deps = replace(deciding._deps, continue_task=died)
+        deciding = first.hub.services.approvals.decider
+        deciding._deps = replace(deciding._deps, tasks=SimpleNamespace(continue_task=died))
         await first.answer(question["id"])
         assert first.posted == []
     async with a_house(home) as house:

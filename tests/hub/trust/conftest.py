@@ -62,13 +62,13 @@ class House:
             messages.queue_message(conn, thread, inbound, QueueLimits())
             return messages.claim_next_messages(conn, "hub", 8)[0].message_id
 
-        message_id = await self.hub.database.write(enter)
+        message_id = await self.hub.storage.database.write(enter)
         self.running[:] = [message_id]
         return message_id
 
     async def post(self, body: JsonObject, errand: SubagentScope | None = None) -> httpx.Response:
         """A call as a thinker makes it."""
-        secret = self.hub.identities.admit("annabelle", errand)
+        secret = self.hub.security.identities.admit("annabelle", errand)
         return await self.client.post("/tools/call", json=body, headers={"X-Annabelle-Token": secret})
 
     async def call(
@@ -110,7 +110,7 @@ async def _assembled(home: Home, stack: AsyncExitStack) -> House:
     client = await stack.enter_async_context(httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1"))
     house = House(hub, client)
     hub.toolbox.add_native(_tools(house))
-    hub.lifecycle.mark_ready()
+    hub.base.lifecycle.mark_ready()
     return house
 
 

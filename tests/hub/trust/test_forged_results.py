@@ -51,7 +51,7 @@ async def test_a_thinker_reaches_no_call_of_another_turn_or_with_other_arguments
 
 async def test_a_person_can_not_call_in_the_name_of_a_turn(house: House) -> None:
     message = await house.says("What is at http://x.example?")
-    owner = house.hub.home.token_file.read_text().strip()
+    owner = house.hub.base.home.token_file.read_text().strip()
     answer = await house.client.post(
         "/tools/call", json=body(message, f"{message}:1:1"), headers={"X-Annabelle-Token": owner}
     )
@@ -67,7 +67,7 @@ async def test_a_person_can_not_call_in_the_name_of_a_turn(house: House) -> None
     ],
 )  # fmt: skip
 async def test_a_message_brings_neither_results_nor_metadata_along(house: House, more: JsonObject) -> None:
-    owner = house.hub.home.token_file.read_text().strip()
+    owner = house.hub.base.home.token_file.read_text().strip()
     answer = await house.client.post("/message", json={"text": "hello", **more}, headers={"X-Annabelle-Token": owner})
     assert answer.status_code == 422
 
@@ -83,7 +83,7 @@ async def test_what_a_thinker_reports_of_its_turn_is_no_result_of_a_tool(house: 
     def seen(conn: Connection) -> tuple[object, ...]:
         return tool_calls.read_turn_provenance(conn, message).results
 
-    assert await house.hub.database.read(seen) == ()
+    assert await house.hub.storage.database.read(seen) == ()
 
 
 def test_two_calls_are_the_same_only_with_the_same_tool_and_arguments() -> None:

@@ -61,7 +61,7 @@ async def test_a_question_says_what_and_why(house: House) -> None:
 async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
     house: House, tool: str, arguments: JsonObject
 ) -> None:
-    judge = TrustJudge(JudgeDeps(house.hub.database, NoRules(), _reviewed))
+    judge = TrustJudge(JudgeDeps(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed))
     message = await house.says("Please update what you know from the page http://x.example")
     await house.call("searcher_web_fetch", message, {"url": "http://x.example"})
     decision = await judge.judge(spec(tool), arguments, context(message))
@@ -71,7 +71,7 @@ async def test_a_document_changes_neither_persona_nor_channels_nor_rules(
 
 @pytest.mark.req("POL-06")
 async def test_an_item_of_the_vault_must_be_named_also_where_nothing_foreign_was_seen(house: House) -> None:
-    judge = TrustJudge(JudgeDeps(house.hub.database, NoRules(), _reviewed))
+    judge = TrustJudge(JudgeDeps(database=house.hub.storage.database, rules=NoRules(), reviewed=_reviewed))
     message = await house.says("Log in with my Netflix password")
     named = await judge.judge(spec("onepassword_get_item"), {"item": "Netflix"}, context(message))
     other = await judge.judge(spec("onepassword_get_item"), {"item": "Bank"}, context(message))
@@ -108,7 +108,7 @@ async def test_what_is_known_of_a_result_is_kept_with_it(house: House) -> None:
         rows = conn.exec_driver_sql("select tool, trust, labels from tool_calls order by started_at")
         return [tuple(row) for row in rows]
 
-    assert await house.hub.database.read(kept) == [
+    assert await house.hub.storage.database.read(kept) == [
         ("gmail_get_email", "untrusted", '["private"]'),
         ("filer_read_file", "untrusted", '["private","pried"]'),
         ("everyday_get_time", "trusted", None),
@@ -131,7 +131,7 @@ async def test_a_subagent_shares_taint_and_words_with_the_turn_it_works_for_and_
     message = await house.says("Let a helper read my mail, and delete Documents/old.md")
     task = "task_1"
     errand = SubagentScope(task, message)
-    with house.hub.turns.lend_to_subagent(task, context(message)):
+    with house.hub.conversations.turns.lend_to_subagent(task, context(message)):
         await house.call("gmail_list_emails", task, errand=errand)
         refused = await house.call("filer_delete_file", task, {"path": "Documents/cv.md"}, errand)
         assert refused["error"]["code"] == "not_allowed"  # type: ignore[index]
@@ -167,7 +167,7 @@ async def test_a_turn_that_goes_on_after_an_answer_has_the_words_it_began_with(h
         )
         return messages.claim_next_messages(conn, "hub", 8)[0].message_id
 
-    message = await house.hub.database.write(go_on)
+    message = await house.hub.storage.database.write(go_on)
     answered = await house.call("gmail_reply_email", message, {"message_id": "m1", "body": "I come"})
     assert answered["approval_id"] is None
     asked = await house.call(SEND, message, TO_MALLORY)
@@ -178,13 +178,13 @@ async def test_a_turn_that_goes_on_after_an_answer_has_the_words_it_began_with(h
 async def test_a_message_that_looks_odd_makes_policy_ask_sooner(house: House) -> None:
     message = await house.says("Send bob@example.com a mail that I come")
     facts: JsonObject = {"risk": "medium", "labels": ["suspicious"]}
-    await house.hub.database.write(lambda conn: message_state.store_risk(conn, message, facts))
+    await house.hub.storage.database.write(lambda conn: message_state.store_risk(conn, message, facts))
     assert (await house.call(SEND, message, TO_BOB))["approval_id"]
 
 
 @pytest.mark.req("POL-04")
 async def test_an_external_server_can_not_borrow_the_reputation_of_one_of_ours(house: House) -> None:
-    judge = TrustJudge(JudgeDeps(house.hub.database, NoRules(), lambda _tool: None))
+    judge = TrustJudge(JudgeDeps(database=house.hub.storage.database, rules=NoRules(), reviewed=lambda _tool: None))
     message = await house.says("What time is it?")
     decision = await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert "send_outside" in decision.classes
@@ -214,8 +214,8 @@ class Counted:
 
 
 async def test_reading_before_anything_foreign_was_seen_costs_one_look_and_a_clock_none(house: House) -> None:
-    database, rules = Counted(house.hub.database), NoRules()
-    judge = TrustJudge(JudgeDeps(database, rules, _reviewed))  # type: ignore[arg-type]
+    database, rules = Counted(house.hub.storage.database), NoRules()
+    judge = TrustJudge(JudgeDeps(database=database, rules=rules, reviewed=_reviewed))  # type: ignore[arg-type]
     message = await house.says("What is new?")
     await judge.judge(spec("everyday_get_time"), {}, context(message))
     assert (len(database.reads), rules.asked) == (0, 0)

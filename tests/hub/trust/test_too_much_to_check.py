@@ -58,7 +58,7 @@ async def test_a_flood_of_calls_does_not_hide_what_was_read_before(house: House)
             tool_calls.begin_call(conn, call)
             tool_calls.finish_call(conn, call.call_id, {"text": "noon"}, "trusted")
 
-    await house.hub.database.write(flood)
+    await house.hub.storage.database.write(flood)
     assert not await _sends(house, message, LEAKS)
     assert await _sends(house, message, SAYS)
 

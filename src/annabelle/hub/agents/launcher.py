@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from annabelle.core.contract import AgentProfile, ThinkerBoot
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.home import HOME_VARIABLE, Home
-from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
 from annabelle.hub.agents.client import ThinkerClient
 from annabelle.hub.agents.process import ThinkerProcess
+from annabelle.hub.base import HubBase
 from annabelle.hub.security.identities import Identities, SubagentScope
 from annabelle.toolbox.process.child_config import ChildConfig
 from annabelle.toolbox.process.fork_launcher import choose_launcher
@@ -104,33 +103,24 @@ class WarmSpare:
 
 
 _PROGRAM: Final = "annabelle.thinker.boot"
-
-
-@dataclass(frozen=True, slots=True)
-class ThinkerLaunchConfig:
-    """Where thinkers live and how long they may take."""
-
-    home: Home
-    environment: Mapping[str, str] = field(repr=False)
-    hub_url: str
-    start_seconds: float
-    redact: Redactor
-    stop_seconds: float = 3.0
-    warm_spare: bool = True
-    fork: bool = True
+_STOP_SECONDS: Final = 3.0
 
 
 class ThinkerLauncher:
     """Makes a listening thinker out of a profile."""
 
-    def __init__(self, rules: ThinkerLaunchConfig, identities: Identities, idle: Callable[[], bool]) -> None:
-        self._rules, self._identities = rules, identities
-        self._processes = choose_launcher(rules.fork, (_PROGRAM,), (), rules.home.logs / "nursery.log")
-        self.spare = WarmSpare(lambda: self._spawn("spare"), idle, rules.warm_spare)
+    def __init__(self, base: HubBase, identities: Identities, is_idle: Callable[[], bool]) -> None:
+        """`is_idle`: whether the hub has nothing to do, so that a spare may be made."""
+        settings = base.settings
+        self._base, self._identities = base, identities
+        self._start_seconds = settings.agent_start_timeout_seconds
+        self._processes = choose_launcher(settings.nursery_enabled, (_PROGRAM,), (), base.home.logs / "nursery.log")
+        enabled = settings.thinker_warm_spare and settings.thinker_enabled
+        self.spare = WarmSpare(self._spawn_spare, is_idle, enabled)
 
     @property
     def stop_grace_seconds(self) -> float:
-        return self._rules.stop_seconds
+        return _STOP_SECONDS
 
     def admit(self, agent_id: str) -> str:
         return self._identities.admit(agent_id)
@@ -147,29 +137,29 @@ class ThinkerLauncher:
     ) -> tuple[ThinkerProcess, ThinkerClient]:
         """A thinker that is ready for messages, or the reason why there is none."""
         try:
-            self._rules.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
+            self._base.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Unavailable(f"The folder of {profile.agent_id} can not be made: {error.strerror}.") from error
         process = self.spare.claim() or await self._spawn(log or profile.agent_id)
         boot = ThinkerBoot(
             agent=profile,
-            hub_url=self._rules.hub_url,
+            hub_url=self._base.address,
             secret=secret,
             port=port,
-            environment=thinker_environment(self._rules.environment, self._rules.home),
+            environment=thinker_environment(self._base.environment, self._base.home),
         )
         client: ThinkerClient | None = None
         try:
-            client = ThinkerClient(await process.assign_agent(boot, self._rules.start_seconds), secret)
+            client = ThinkerClient(await process.assign_agent(boot, self._start_seconds), secret)
             # A thinker listens before it opens its memory, and may end over that.
-            await process.run_unless_exited(profile.agent_id, client.wait_ready(self._rules.start_seconds))
+            await process.run_unless_exited(profile.agent_id, client.wait_ready(self._start_seconds))
         except BaseException as error:
             if client is not None:
                 client.close()
             await process.kill()
             if isinstance(error, TimeoutError):
                 raise Unavailable(
-                    f"The agent {profile.agent_id} was not ready after {self._rules.start_seconds:g} s."
+                    f"The agent {profile.agent_id} was not ready after {self._start_seconds:g} s."
                 ) from error
             raise
         return process, client
@@ -178,11 +168,14 @@ class ThinkerLauncher:
         """End what new processes would be made from, and every process that is left."""
         await self._processes.stop()
 
+    async def _spawn_spare(self) -> ThinkerProcess:
+        return await self._spawn("spare")
+
     async def _spawn(self, name: str) -> ThinkerProcess:
-        parcel = ChildConfig(bare_environment(self._rules.environment))
-        log = self._rules.home.logs / f"thinker-{name}.log"
+        parcel = ChildConfig(bare_environment(self._base.environment))
+        log = self._base.home.logs / f"thinker-{name}.log"
         order = LaunchRequest(name, parcel, log, module=_PROGRAM, kind="thinker")
-        return await ThinkerProcess.spawn(self._processes, order, self._rules.redact)
+        return await ThinkerProcess.spawn(self._processes, order, self._base.redact)
 
 
 class SubagentLauncher:

@@ -1,27 +1,34 @@
-"""All agents of the hub: which there are, who answers a chat, and what each one is doing."""
+"""The processes of all agents: started, paused, restarted and stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.errors import AgentPaused, AnnabelleError, NotFound
+from annabelle.core.errors import AgentPaused, AnnabelleError
 from annabelle.core.messages import now
 from annabelle.core.ports import AuditTrail
 from annabelle.core.settings import Settings
-from annabelle.core.tools import CallContext, JsonObject
+from annabelle.core.tools import JsonObject
 from annabelle.core.trust import AuditKind
 from annabelle.hub.agents.client import ThinkerClient
-from annabelle.hub.agents.config import Agent, AgentsConfig, AgentsFile, CostControls
 from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.launcher import ThinkerLauncher
-from annabelle.hub.agents.runner import AgentRestartBackoff, AgentRunner, RunnerPlan, RunnerState
+from annabelle.hub.agents.registry import AgentRegistry
+from annabelle.hub.agents.runner import (
+    AgentRestartBackoff,
+    AgentRunner,
+    RunnerHooks,
+    RunnerPlan,
+    RunnerState,
+    cancel_owed_turns,
+)
 from annabelle.hub.costs.monitor import CostMonitor, CostWindow
 from annabelle.hub.home_setup import seed_agent
 from annabelle.hub.notices import Notices
@@ -29,13 +36,9 @@ from annabelle.policy.costs import count_worst_case_calls
 from annabelle.store import cost_control
 from annabelle.store.cost_control import AgentState
 from annabelle.store.database import Database
-from annabelle.toolbox.catalogue import AgentPolicy
 
 _log = logging.getLogger(__name__)
 _RELOAD_SECONDS = 1.0
-
-
-async def _nothing(_agent_id: str, _client: ThinkerClient) -> None: ...
 
 
 class AgentStatus(BaseModel):
@@ -69,34 +72,27 @@ class AgentStatus(BaseModel):
 
 
 class AgentManager:
-    """Knows every agent by id. Nothing is started before its first message."""
+    """One runner per agent of the registry. Nothing is started before its first message."""
 
     def __init__(
         self,
         settings: Settings,
-        file: AgentsFile,
+        registry: AgentRegistry,
+        halts: Halts,
         launcher: ThinkerLauncher,
         database: Database,
         notices: Notices,
         audit: AuditTrail | None = None,
-        halts: Halts | None = None,
     ) -> None:
-        self._settings, self._file, self._launcher = settings, file, launcher
-        self._database, self._notices, self._audit, self._halts = database, notices, audit, halts
-        self.on_thinker: Callable[[str, ThinkerClient], Coroutine[None, None, None]] = _nothing
-        """Told of every thinker that has started."""
-        self._config: AgentsConfig | None = None
+        self.registry, self.halts = registry, halts
+        self._settings, self._launcher = settings, launcher
+        self._database, self._notices, self._audit = database, notices, audit
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
         # What is stored and what is known here change together, in one order.
         self._pausing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
-        self.costs = CostMonitor(self.cost_controls)
-
-    @property
-    def config(self) -> AgentsConfig:
-        assert self._config is not None, "the manager was not started"
-        return self._config
+        self.costs = CostMonitor(registry.cost_controls)
 
     @property
     def spare_ready(self) -> bool:
@@ -108,7 +104,7 @@ class AgentManager:
 
     async def start(self) -> None:
         """Register the agents, and begin to look for idle ones and for changes of agents.json."""
-        self._apply(self._file.load())
+        self._apply()
         states = await self._database.read(cost_control.list_agent_states)
         self._paused = {agent_id: state for agent_id, state in states.items() if state.paused}
         await self._restore_windows(states)
@@ -117,35 +113,12 @@ class AgentManager:
             asyncio.create_task(self._repeat(_RELOAD_SECONDS, self._reload)),
         ]
 
-    def agent(self, agent_id: str) -> Agent:
-        agent = self.config.agent(agent_id)
-        if agent is None:
-            known = ", ".join(sorted(one.agent_id for one in self.config.agents))
-            raise NotFound(f"There is no agent {agent_id}.", hint=f"There are: {known}.")
-        return agent
-
-    def policy(self, agent_id: str) -> AgentPolicy:
-        """What the agent may call, by the config in force now. One that is gone may call nothing."""
-        agent = self.config.agent(agent_id)
-        if agent is None or not agent.enabled:
-            return AgentPolicy(allowed=())
-        return AgentPolicy(allowed=agent.allowed_tools, denied=agent.denied_tools)
-
-    def policy_of(self, context: CallContext) -> AgentPolicy | None:
-        """The policy a call comes with: that of the agent that makes it, none for a person or the hub."""
-        return self.policy(context.agent_id or "") if context.caller == "agent" else None
-
-    def cost_controls(self, agent_id: str) -> CostControls:
-        """What bounds an agent's spending; one that is gone from the config has the usual bounds."""
-        agent = self.config.agent(agent_id)
-        return CostControls() if agent is None else agent.cost_controls
-
     def is_paused(self, agent_id: str) -> bool:
         return agent_id in self._paused
 
     def check_paused(self, agent_id: str) -> None:
         """Raise the reason when the agent is paused or stopped (AGT-05, TRU-06)."""
-        self._check_stopped(agent_id)
+        self.halts.check(agent_id)
         state = self._paused.get(agent_id)
         if state is not None:
             raise AgentPaused(
@@ -153,14 +126,10 @@ class AgentManager:
                 hint=f"Let it go on with: annabelle costs resume {agent_id}",
             )
 
-    def _check_stopped(self, agent_id: str) -> None:
-        if self._halts is not None:
-            self._halts.check(agent_id)
-
     @contextlib.asynccontextmanager
     async def turn(self, agent_id: str) -> AsyncGenerator[AgentRunner]:
         """The runner of an agent that may work now; while inside, it is not stopped for idleness."""
-        agent = self.agent(agent_id)
+        agent = self.registry.agent(agent_id)
         if not agent.enabled:
             raise AgentPaused(f"The agent {agent_id} is disabled.", hint="Enable it in agents.json.")
         self.check_paused(agent_id)
@@ -169,7 +138,7 @@ class AgentManager:
             yield runner
 
     async def pause(self, agent_id: str, reason: str) -> AgentStatus:
-        self.agent(agent_id)
+        self.registry.agent(agent_id)
         async with self._pausing:
             state = await self._database.write(lambda conn: cost_control.pause_agent(conn, agent_id, reason))
             self._paused[agent_id] = state
@@ -178,7 +147,7 @@ class AgentManager:
         return self.status(agent_id)
 
     async def resume(self, agent_id: str, reset_window: bool) -> AgentStatus:
-        self.agent(agent_id)
+        self.registry.agent(agent_id)
         async with self._pausing:
             await self._database.write(
                 lambda conn: cost_control.resume_agent(conn, agent_id, reset_window=reset_window)
@@ -200,7 +169,7 @@ class AgentManager:
 
     async def restart(self, agent_id: str) -> AgentStatus:
         """Start the agent's process again; one that does not run stays stopped until its next message."""
-        self.agent(agent_id)
+        self.registry.agent(agent_id)
         await self._runners[agent_id].restart()
         return self.status(agent_id)
 
@@ -219,9 +188,9 @@ class AgentManager:
             yield
 
     def status(self, agent_id: str) -> AgentStatus:
-        agent, runner, paused = self.agent(agent_id), self._runners[agent_id], self._paused.get(agent_id)
+        agent, runner, paused = self.registry.agent(agent_id), self._runners[agent_id], self._paused.get(agent_id)
         profile = runner.plan.profile
-        stopped = self._halts is not None and self._halts.find(agent_id) is not None
+        stopped = self.halts.find(agent_id) is not None
         return AgentStatus(
             agent_id=agent_id,
             enabled=agent.enabled,
@@ -244,7 +213,7 @@ class AgentManager:
         )
 
     def statuses(self) -> list[AgentStatus]:
-        return [self.status(agent.agent_id) for agent in self.config.agents]
+        return [self.status(agent.agent_id) for agent in self.registry.config.agents]
 
     async def close(self) -> None:
         """Stop every agent and the spare."""
@@ -255,7 +224,7 @@ class AgentManager:
         await asyncio.gather(self._launcher.spare.stop(), *(runner.close() for runner in self._runners.values()))
 
     async def _restore_windows(self, states: dict[str, AgentState]) -> None:
-        for agent in self.config.agents:
+        for agent in self.registry.config.agents:
             agent_id = agent.agent_id
             forgotten = states[agent_id].window_from if agent_id in states else None
             calls = await self._database.read(
@@ -263,43 +232,49 @@ class AgentManager:
             )
             self.costs.restore(agent_id, calls)
 
-    def _apply(self, config: AgentsConfig) -> None:
-        for agent in config.agents:
+    def _apply(self) -> None:
+        """Give every configured agent a runner with the plan in force."""
+        agents = self.registry.config.agents
+        for agent in agents:
             plan = RunnerPlan(agent.as_profile(self._settings), agent.port, agent.idle_timeout_minutes * 60)
             runner = self._runners.get(agent.agent_id)
             if runner is None:
-                self._runners[agent.agent_id] = self._runner(plan)
+                self._runners[agent.agent_id] = self._make_runner(plan)
             else:
-                runner.plan = plan
-        self._config = config
+                runner.replace_plan(plan)
         # Last: an agent without its folder is in trouble, but one that is configured and has no runner is a mistake.
-        for agent in config.agents:
-            seed_agent(self._file.home, agent.agent_id)
+        for agent in agents:
+            seed_agent(self.registry.home, agent.agent_id)
 
-    def _runner(self, plan: RunnerPlan) -> AgentRunner:
+    def _make_runner(self, plan: RunnerPlan) -> AgentRunner:
         agent_id = plan.profile.agent_id
 
-        def flapping() -> None:
+        def report_flapping() -> None:
             self._notices.add(
                 f"agent_flapping:{agent_id}", f"The agent {agent_id} keeps dying; see its log.", level="error"
             )
 
-        runner = AgentRunner(
-            plan, self._launcher, AgentRestartBackoff(self._settings.agent_restart_base_seconds), flapping
+        def check_stopped() -> None:
+            self.halts.check(agent_id)
+
+        async def cancel_owed(client: ThinkerClient) -> None:
+            await cancel_owed_turns(self.halts, agent_id, client)
+
+        return AgentRunner(
+            plan,
+            self._launcher,
+            AgentRestartBackoff(self._settings.agent_restart_base_seconds),
+            RunnerHooks(may_start=check_stopped, on_started=cancel_owed, on_flapping=report_flapping),
         )
-        runner.may_start = lambda: self._check_stopped(agent_id)
-        runner.on_started = lambda client: self.on_thinker(agent_id, client)
-        return runner
 
     async def _reload(self) -> None:
-        config = self._file.load_if_changed()
-        if config is not None and config != self._config:
-            self._apply(config)
-            ids = [agent.agent_id for agent in config.agents]
+        if self.registry.reload_if_changed():
+            self._apply()
+            ids = [agent.agent_id for agent in self.registry.config.agents]
             self._audit_event("config", {"event": "changed", "what": "agents", "agents": ids})
             self._notices.add("agents_reloaded", "agents.json has changed and is in force.")
         for agent_id, runner in list(self._runners.items()):
-            agent = self.config.agent(agent_id)
+            agent = self.registry.find(agent_id)
             if agent is None or not agent.enabled:
                 if runner.turns == 0:
                     await runner.stop()

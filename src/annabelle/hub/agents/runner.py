@@ -15,7 +15,8 @@ from typing import Literal, Protocol
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.messages import now
-from annabelle.hub.agents.client import ThinkerClient
+from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
+from annabelle.hub.agents.halts import Halts
 from annabelle.hub.agents.process import ThinkerProcess
 
 WINDOW_SECONDS = 600.0
@@ -71,7 +72,31 @@ _DYING_SECONDS = 1.0
 RunnerState = Literal["stopped", "starting", "running", "stopping"]
 
 
-async def _nothing(_client: ThinkerClient) -> None: ...
+async def _ignore_client(_client: ThinkerClient) -> None: ...
+
+
+def _ignore() -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerHooks:
+    """`may_start` raises when no process may be started; `on_started` is told of every process that is ready."""
+
+    may_start: Callable[[], None] = _ignore
+    on_started: Callable[[ThinkerClient], Coroutine[None, None, None]] = _ignore_client
+    on_flapping: Callable[[], None] = _ignore
+
+
+async def cancel_owed_turns(halts: Halts, agent_id: str, client: ThinkerClient) -> None:
+    """Tell a thinker that has started which of its turns were ended while it could not be told."""
+    for message_id in halts.owed_cancels(agent_id):
+        try:
+            with contextlib.suppress(ThinkerRefused):  # it does not know the turn, so it will not go on with it
+                await client.cancel(message_id)
+        except ThinkerGone:
+            return  # the next one is told
+        halts.remove_owed_cancel(agent_id, message_id)
+        await asyncio.to_thread(halts.save)
 
 
 class ThinkerStarter(Protocol):
@@ -111,10 +136,14 @@ class AgentRunner:
     """Keeps at most one thinker process for one agent."""
 
     def __init__(
-        self, plan: RunnerPlan, launcher: ThinkerStarter, restarts: AgentRestartBackoff, on_flapping: Callable[[], None]
+        self,
+        plan: RunnerPlan,
+        launcher: ThinkerStarter,
+        restarts: AgentRestartBackoff,
+        hooks: RunnerHooks | None = None,
     ) -> None:
         self.plan, self.restarts = plan, restarts
-        self._launcher, self._on_flapping = launcher, on_flapping
+        self._launcher, self._hooks = launcher, hooks or RunnerHooks()
         self.state: RunnerState = "stopped"
         self.turns = 0
         self.last_activity: datetime | None = None
@@ -124,10 +153,6 @@ class AgentRunner:
         self._changing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
-        self.may_start: Callable[[], None] = lambda: None
-        """Raises when no process may be started."""
-        self.on_started: Callable[[ThinkerClient], Coroutine[None, None, None]] = _nothing
-        """Told of every process that is ready."""
 
     @property
     def agent_id(self) -> str:
@@ -151,6 +176,10 @@ class AgentRunner:
         finally:
             self.turns -= 1
             self._mark_active()
+
+    def replace_plan(self, plan: RunnerPlan) -> None:
+        """What the next process is made from."""
+        self.plan = plan
 
     async def ensure(self) -> ThinkerClient:
         """The running agent; started when it is not, after the backoff when it has just died."""
@@ -241,7 +270,7 @@ class AgentRunner:
     async def _start(self) -> _LiveProcess:
         if self._closed:
             raise Unavailable("Annabelle is shutting down.")
-        self.may_start()
+        self._hooks.may_start()
         self.state = "starting"
         secret = self._launcher.admit(self.agent_id)
         try:
@@ -249,7 +278,7 @@ class AgentRunner:
                 await asyncio.sleep(self.restarts.wait_seconds)
                 self.restarts.restarted()
                 if self.restarts.flapping:
-                    self._on_flapping()
+                    self._hooks.on_flapping()
             process, client = await self._launcher.launch(self.plan.profile, self.plan.port, secret)
         except BaseException as error:
             self.state = "stopped"
@@ -260,7 +289,7 @@ class AgentRunner:
         life = _LiveProcess(process, client, secret, self.plan)
         life.watching = asyncio.create_task(self._watch(life))
         self._live, self.state = life, "running"
-        self._run_in_background(self.on_started(client))
+        self._run_in_background(self._hooks.on_started(client))
         self._mark_active()
         return life
 

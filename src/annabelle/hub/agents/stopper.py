@@ -16,7 +16,7 @@ from typing import Final
 from annabelle.core.errors import AnnabelleError, Conflict
 from annabelle.core.ports import AuditTrail
 from annabelle.core.trace import current_trace
-from annabelle.hub.agents.client import ThinkerClient, ThinkerGone, ThinkerRefused
+from annabelle.hub.agents.client import ThinkerGone, ThinkerRefused
 from annabelle.hub.agents.halts import ALL, RESUME, Halts
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.expiry import QuestionWithdrawal
@@ -38,7 +38,7 @@ _GONE_SECONDS: Final = 2.0
 _WHY: Final = "You stopped it"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopperDeps:
     """What it works with."""
 
@@ -47,7 +47,6 @@ class StopperDeps:
     toolbox: Toolbox
     reply_waiters: ReplyWaiters
     withdrawal: QuestionWithdrawal
-    halts: Halts
     notices: Notices
     audit: AuditTrail
 
@@ -61,7 +60,11 @@ class Stopper:
 
     @property
     def halts(self) -> Halts:
-        return self._deps.halts
+        return self._deps.agents.halts
+
+    @property
+    def withdrawal(self) -> QuestionWithdrawal:
+        return self._deps.withdrawal
 
     def start(self) -> None:
         """Say again what an earlier hub was told to stop."""
@@ -79,14 +82,14 @@ class Stopper:
         """Stop an agent, or all of them; how many turns were ended. It holds until `resume`."""
         parts = self._deps
         if target != ALL:
-            parts.agents.agent(target)
-        agents = [agent.agent_id for agent in parts.agents.config.agents] if target == ALL else [target]
-        parts.halts.stop(target, by)
+            parts.agents.registry.agent(target)
+        agents = [agent.agent_id for agent in parts.agents.registry.config.agents] if target == ALL else [target]
+        self.halts.stop(target, by)
         running = parts.turns.running_for(agents)
         parts.audit.note(
             "stop", {"event": "stopped", "target": target, "by": by, "turns": len(running)}, current_trace()
         )
-        saving = asyncio.create_task(asyncio.to_thread(parts.halts.save))
+        saving = asyncio.create_task(asyncio.to_thread(self.halts.save))
         await self._end(running, for_good=agents)
         for agent_id in agents:
             await self._withdraw_questions(agent_id)
@@ -98,26 +101,14 @@ class Stopper:
         """Let it go on; whether it was stopped."""
         parts = self._deps
         if target != ALL:
-            parts.agents.agent(target)
-            if parts.halts.everything is not None:
+            parts.agents.registry.agent(target)
+            if self.halts.everything is not None:
                 raise Conflict("Everything is stopped, not just one agent.", hint=f"Let all go on with: {RESUME}")
-        was = parts.halts.resume(target)
-        await asyncio.to_thread(parts.halts.save)
+        was = self.halts.resume(target)
+        await asyncio.to_thread(self.halts.save)
         parts.audit.note("stop", {"event": "resumed", "target": target, "by": by}, current_trace())
         self._update_notice()
         return was
-
-    async def cancel_owed_turns(self, agent_id: str, client: ThinkerClient) -> None:
-        """A thinker has started: tell it which of its turns were ended while it could not be told."""
-        halts = self._deps.halts
-        for message_id in halts.owed_cancels(agent_id):
-            try:
-                with contextlib.suppress(ThinkerRefused):  # it does not know the turn, so it will not go on with it
-                    await client.cancel(message_id)
-            except ThinkerGone:
-                return  # the next one is told
-            halts.remove_owed_cancel(agent_id, message_id)
-            await asyncio.to_thread(halts.save)
 
     async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
         """`running` has the agent of each message. The processes of the agents in `for_good` are ended anyway."""
@@ -163,7 +154,7 @@ class Stopper:
         for task in asked.values():
             task.cancel()
         for message_id, agent_id in unheard.items():
-            parts.halts.add_owed_cancel(agent_id, message_id)
+            self.halts.add_owed_cancel(agent_id, message_id)
         ending = [parts.agents.end_process(agent_id) for agent_id in {*unheard.values(), *for_good}]
         if unheard:
             ending.append(self._save())
@@ -171,7 +162,7 @@ class Stopper:
 
     async def _save(self) -> None:
         try:
-            await asyncio.to_thread(self._deps.halts.save)
+            await asyncio.to_thread(self.halts.save)
         except AnnabelleError as error:
             _log.error("%s", error.message)
 
@@ -187,7 +178,7 @@ class Stopper:
         await self._deps.toolbox.kill_hung(servers, _HUNG_SECONDS)
 
     def _update_notice(self) -> None:
-        halts, notices = self._deps.halts, self._deps.notices
+        halts, notices = self.halts, self._deps.notices
         if halts.damaged:
             text = f"The file that says what is stopped is damaged, so everything is. Let it go on with: {RESUME}"
         elif halts.everything is not None:

@@ -87,7 +87,7 @@ async def list_approvals(
     limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 100,
 ) -> ApprovalList:
     """Your own questions, newest first."""
-    found = await hub.approvals.listing(caller.user_id, state, limit)
+    found = await hub.services.approvals.listing(caller.user_id, state, limit)
     return ApprovalList(approvals=[_view(hub, one) for one in found])
 
 
@@ -96,7 +96,7 @@ async def list_approvals(
 )
 async def get_approval(approval_id: ApprovalId, hub: TheHub, caller: Caller) -> ApprovalView:
     """The question with all of its arguments, and what became of it."""
-    return _view(hub, await hub.approvals.get(approval_id, caller.user_id))
+    return _view(hub, await hub.services.approvals.get(approval_id, caller.user_id))
 
 
 @router.post(
@@ -110,7 +110,7 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
     """The answer is on disk when this answers, and counts once. The turn goes on as soon as nothing it asked waits."""
     new = await read_body(request, NewAnswer)
     answer = PersonsAnswer(new.verdict == "approve", new.arguments, new.note, new.always)
-    decided = await hub.approvals.decide(approval_id, caller.user_id, answer)
+    decided = await hub.services.approvals.decide(approval_id, caller.user_id, answer)
     going_on = decided.going_on.id if decided.going_on is not None else None
     return AnsweredView(
         approval=_view(hub, decided.approval), message_id=going_on, task_id=decided.task_id, rule_id=decided.rule_id
@@ -118,7 +118,7 @@ async def answer_approval(approval_id: ApprovalId, request: Request, hub: TheHub
 
 
 def _view(hub: HubContext, approval: Approval) -> ApprovalView:
-    allowance = hub.approvals.allowance(approval) if approval.state == "pending" else None
+    allowance = hub.services.approvals.allowance(approval) if approval.state == "pending" else None
     return ApprovalView(
         id=approval.id,
         state=approval.state,

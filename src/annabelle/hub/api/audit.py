@@ -38,7 +38,7 @@ async def audit(
     kind: Annotated[AuditKind | None, Query(description="Only of this kind")] = None,
 ) -> AuditList:
     """For the owner. Whether the records are whole is checked at the terminal: annabelle audit verify."""
-    found = await asyncio.to_thread(read_latest, AuditPaths.from_home(hub.home), AuditQuery(last, kind))
+    found = await asyncio.to_thread(read_latest, AuditPaths.from_home(hub.base.home), AuditQuery(last, kind))
     return AuditList(
         records=[AuditRecord(n=r.n, at=r.at, kind=r.kind, trace=r.trace, facts=r.facts, hash=r.hash) for r in found]
     )

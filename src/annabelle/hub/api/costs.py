@@ -99,15 +99,15 @@ async def costs(
 ) -> Costs:
     """Days are UTC. Costs are unknown (null) where none was ever stated."""
     whose = None if everyone or by == "user" else caller.user_id
-    found = await hub.database.read(lambda conn: ledger.sum_usage(conn, whose, by))
+    found = await hub.storage.database.read(lambda conn: ledger.sum_usage(conn, whose, by))
     return Costs(by=by, totals=[CostTotal.from_total(total) for total in found])
 
 
 @router.get("/costs/budget", operation_id="budget", responses=error_responses(), summary="How the budgets stand")
 async def budget(hub: TheHub) -> Budgets:
     """What is spent of today's and this month's budget, and when they begin anew."""
-    caps = hub.ledger.caps
-    day, month = await hub.database.read(lambda conn: cost_control.read_spending(conn, now()))
+    caps = hub.services.ledger.caps
+    day, month = await hub.storage.database.read(lambda conn: cost_control.read_spending(conn, now()))
     return Budgets(
         day=Budget.from_spent(day, caps), month=Budget.from_spent(month, caps), warning_share=caps.warning_share
     )
@@ -124,7 +124,7 @@ async def reserve(request: Request) -> Response:
     """Whether a model call may be made."""
     hub: HubContext = request.app.state.hub
     asked = await read_body(request, Reserve)
-    reservation = await hub.ledger.reserve(asked.model_copy(update=_booked_for(request)))
+    reservation = await hub.services.ledger.reserve(asked.model_copy(update=_booked_for(request)))
     return Response(reservation.model_dump_json(), media_type="application/json")
 
 
@@ -132,7 +132,7 @@ async def settle(request: Request) -> Response:
     """What a model call used."""
     hub: HubContext = request.app.state.hub
     call = await read_body(request, ModelCall)
-    await hub.ledger.settle(call.model_copy(update=_booked_for(request)))
+    await hub.services.ledger.settle(call.model_copy(update=_booked_for(request)))
     return Response(status_code=204)
 
 

@@ -133,8 +133,8 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
         limit=asked.batch_size,
         tries=1,
     )
-    await hub.memory.extraction.begin(wanted)
-    learnt = await hub.memory.extraction.result(wanted.learn_id, _LEARN_SECONDS)
+    await hub.services.memory.extraction.begin(wanted)
+    learnt = await hub.services.memory.extraction.result(wanted.learn_id, _LEARN_SECONDS)
     facts = [LearntView(fact_id=fact.fact_id, fact=fact.fact, status=fact.status) for fact in learnt.facts]
     return LearnAnswer(turns=learnt.turns, facts=facts, refused=learnt.refused)
 
@@ -150,12 +150,12 @@ async def tidy_facts(request: Request, hub: TheHub, caller: Caller) -> TidyAnswe
     """Facts that say the same become one, and what is outdated is retired. Without `apply` it is only proposed."""
     asked = await read_body(request, Tidy)
     # While something is being forgotten, no plan may carry its words on.
-    async with hub.memory.maintenance.working():
+    async with hub.services.memory.maintenance.working():
         return await _run_tidy(hub, asked, _memory_owner(hub, caller, asked.agent_id))
 
 
 async def _run_tidy(hub: HubContext, asked: Tidy, owned: MemoryOwner) -> TidyAnswer:
-    tidying = hub.memory.tidier
+    tidying = hub.services.memory.tidier
     if asked.actions is None:
         plan = await tidying.plan(owned, asked.category, asked.max_facts_per_category)
     else:
@@ -171,11 +171,11 @@ async def _run_tidy(hub: HubContext, asked: Tidy, owned: MemoryOwner) -> TidyAns
 def _memory_owner(hub: HubContext, caller: CallerIdentity, agent_id: str | None) -> MemoryOwner:
     context = CallContext(
         caller="api",
-        agent_id=hub.agents.config.default.agent_id,
+        agent_id=hub.agents.registry.config.default.agent_id,
         user_id=caller.user_id,
         trace_id=current_trace(),
     )
-    return resolve_memory_owner(context, agent_id, hub.agents)
+    return resolve_memory_owner(context, agent_id, hub.agents.registry)
 
 
 def _to_answer(plan: FactTidyPlan) -> TidyAnswer:
@@ -248,17 +248,19 @@ async def forget(request: Request, hub: TheHub, caller: Caller) -> ForgetAnswer:
         raise NotAllowed("Only the owner of this home can have something forgotten.")
     asked = await read_body(request, Forget)
     _check_forget(asked)
-    await hub.lifecycle.wait_ready()
-    agent_id = hub.agents.config.default.agent_id
+    await hub.base.lifecycle.wait_ready()
+    agent_id = hub.agents.registry.config.default.agent_id
     texts = (asked.text,) if asked.text is not None else ()
     if asked.fact_id is not None:
-        texts = await hub.forgetting.find_fact_texts(asked.fact_id, asked.with_source, caller.user_id, agent_id)
+        texts = await hub.services.forgetting.find_fact_texts(
+            asked.fact_id, asked.with_source, caller.user_id, agent_id
+        )
     pending = ForgetRequest(texts=texts, user_id=caller.user_id, agent_id=agent_id)
     if not asked.preview:
-        return _to_forget_answer(await hub.forgetting.forget(pending), preview=False)
-    report = await hub.forgetting.preview(pending)
+        return _to_forget_answer(await hub.services.forgetting.forget(pending), preview=False)
+    report = await hub.services.forgetting.preview(pending)
     return _to_forget_answer(
-        report, () if report.places else await hub.forgetting.find_near_facts(pending), preview=True
+        report, () if report.places else await hub.services.forgetting.find_near_facts(pending), preview=True
     )
 
 

@@ -71,8 +71,8 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
         external_id=new.external_id,
         agent_id=new.agent_id,
     )
-    with hub.reply_waiters.watch(inbound.id) as finished:
-        entered = await hub.gate.receive(inbound)
+    with hub.conversations.reply_waiters.watch(inbound.id) as finished:
+        entered = await hub.conversations.gate.receive(inbound)
         if entered.duplicate:
             progress = await _wait_for_progress(hub, entered.message.id, caller.user_id, wait)
         elif wait > 0 and entered.message.state in _UNFINISHED:
@@ -111,7 +111,7 @@ async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> 
         messages.get_message(conn, message_id, caller.user_id)
         return threads.list_message_events(conn, message_id, caller.user_id)
 
-    return EventList(events=await hub.database.read(load_events))
+    return EventList(events=await hub.storage.database.read(load_events))
 
 
 @router.post(
@@ -122,13 +122,13 @@ async def message_events(message_id: MessageId, hub: TheHub, caller: Caller) -> 
 )
 async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wait: Wait = 2) -> MessageProgress:
     """A message that waits is not begun; a turn that runs is interrupted. One that is answered stays answered."""
-    await hub.gate.cancel(message_id, caller.user_id)
+    await hub.conversations.gate.cancel(message_id, caller.user_id)
     return await _wait_for_progress(hub, message_id, caller.user_id, wait)
 
 
 async def _wait_for_progress(hub: HubContext, message_id: str, user_id: str, wait: float) -> MessageProgress:
     """What came of a message, once it is finished or the time is over."""
-    with hub.reply_waiters.watch(message_id) as finished:
+    with hub.conversations.reply_waiters.watch(message_id) as finished:
         progress = await _load_progress(hub, message_id, user_id)
         if wait > 0 and progress.state in _UNFINISHED:
             await _wait_for_event(finished, wait)
@@ -150,7 +150,7 @@ async def _load_progress(hub: HubContext, message_id: str, user_id: str) -> Mess
             return message, []
         return message, messages.list_replies(conn, message)
 
-    return _to_progress(*await hub.database.read(load_message))
+    return _to_progress(*await hub.storage.database.read(load_message))
 
 
 def _to_progress(message: StoredMessage, replies: list[StoredMessage]) -> MessageProgress:

@@ -72,7 +72,7 @@ async def list_rules(
 ) -> RuleList:
     """Your own rules, oldest first."""
     return RuleList(
-        rules=[RuleView.from_rule(rule) for rule in await hub.rules.listing(caller.user_id, revoked=revoked)]
+        rules=[RuleView.from_rule(rule) for rule in await hub.services.rules.listing(caller.user_id, revoked=revoked)]
     )
 
 
@@ -87,8 +87,8 @@ async def add_rule(hub: TheHub, caller: Caller, request: Request) -> RuleView:
     """It holds at once. What is not understood is said, and nothing is kept."""
     new = await read_body(request, NewRuleBody)
     if new.agent_id is not None:
-        hub.agents.agent(new.agent_id)  # a rule for an agent that is misspelt would seem to hold
-    return RuleView.from_rule(await hub.rules.add(caller.user_id, new.words, new.agent_id))
+        hub.agents.registry.agent(new.agent_id)  # a rule for an agent that is misspelt would seem to hold
+    return RuleView.from_rule(await hub.services.rules.add(caller.user_id, new.words, new.agent_id))
 
 
 @router.post(
@@ -99,7 +99,7 @@ async def add_rule(hub: TheHub, caller: Caller, request: Request) -> RuleView:
 )
 async def confirm_rule(rule_id: RuleId, hub: TheHub, caller: Caller) -> RuleView:
     """One that was noticed in what you said, or that an agent proposed."""
-    return RuleView.from_rule(await hub.rules.confirm(rule_id, caller.user_id))
+    return RuleView.from_rule(await hub.services.rules.confirm(rule_id, caller.user_id))
 
 
 @router.post(
@@ -107,4 +107,4 @@ async def confirm_rule(rule_id: RuleId, hub: TheHub, caller: Caller) -> RuleView
 )
 async def revoke_rule(rule_id: RuleId, hub: TheHub, caller: Caller) -> RuleView:
     """From this moment it holds no more, whatever turn is under way."""
-    return RuleView.from_rule(await hub.rules.revoke(rule_id, caller.user_id))
+    return RuleView.from_rule(await hub.services.rules.revoke(rule_id, caller.user_id))

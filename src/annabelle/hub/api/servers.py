@@ -67,7 +67,7 @@ async def list_servers(hub: TheHub) -> ServerList:
 )
 async def restart_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """Answers when it is back. Calls that wait for it go on then; one it was working on may be lost."""
-    await hub.lifecycle.wait_ready()
+    await hub.base.lifecycle.wait_ready()
     return await hub.toolbox.restart(name)
 
 
@@ -79,7 +79,7 @@ async def restart_server(name: ServerName, hub: TheHub) -> ServerStatus:
 )
 async def show_server(name: ServerName, hub: TheHub) -> ServerAccount:
     """What it is, what holds it back, and what changed since it was accepted."""
-    await hub.lifecycle.wait_ready()
+    await hub.base.lifecycle.wait_ready()
     return ServerAccount.from_account(hub.toolbox.admission.review(name))
 
 
@@ -93,11 +93,11 @@ async def show_server(name: ServerName, hub: TheHub) -> ServerAccount:
 async def accept_server(name: ServerName, hub: TheHub, request: Request) -> ServerStatus:
     """It starts at once. When what it says of itself is not what was accepted before, it is held back again."""
     wanted = await read_body(request, Accept)
-    await hub.lifecycle.wait_ready()
+    await hub.base.lifecycle.wait_ready()
     await hub.toolbox.admission.accept(name, wanted.digest)
     status = _status(hub, name)
     if status.state not in get_args(HoldState):
-        hub.notices.clear(f"server_held:{name}")
+        hub.base.notices.clear(f"server_held:{name}")
     return status
 
 
@@ -109,9 +109,9 @@ async def accept_server(name: ServerName, hub: TheHub, request: Request) -> Serv
 )
 async def reject_server(name: ServerName, hub: TheHub) -> ServerStatus:
     """It stops, and does not start again before a yes."""
-    await hub.lifecycle.wait_ready()
+    await hub.base.lifecycle.wait_ready()
     await hub.toolbox.admission.reject(name)
-    hub.notices.clear(f"server_held:{name}")
+    hub.base.notices.clear(f"server_held:{name}")
     return _status(hub, name)
 
 

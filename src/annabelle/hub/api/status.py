@@ -8,7 +8,8 @@ from fastapi import APIRouter
 
 from annabelle import __version__
 from annabelle.hub.api.endpoint import ApiAnswer, TheHub, error_responses
-from annabelle.hub.context import HubStatus, Phase
+from annabelle.hub.base import Phase
+from annabelle.hub.context import HubStatus
 
 router = APIRouter(tags=["hub"])
 
@@ -28,4 +29,4 @@ class HubHealth(ApiAnswer):
 @router.get("/health", operation_id="health", responses=error_responses(), summary="Is the hub alive?")
 async def health(hub: TheHub) -> HubHealth:
     """Answers as soon as the hub listens; `phase` is `ready` once every server has started."""
-    return HubHealth(phase=hub.lifecycle.phase, version=__version__)
+    return HubHealth(phase=hub.base.lifecycle.phase, version=__version__)

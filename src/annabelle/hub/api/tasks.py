@@ -52,5 +52,5 @@ async def list_tasks(
     hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500, description="At most so many")] = 50
 ) -> TaskList:
     """Your own tasks, newest first."""
-    found = await hub.database.read(lambda conn: tasks.list_tasks(conn, caller.user_id, limit))
+    found = await hub.storage.database.read(lambda conn: tasks.list_tasks(conn, caller.user_id, limit))
     return TaskList(tasks=[TaskView.from_task(task) for task in found])

@@ -114,7 +114,7 @@ class MessageList(ApiAnswer):
 @router.get("/threads", operation_id="list_threads", responses=error_responses(), summary="Your conversations")
 async def list_threads(hub: TheHub, caller: Caller, limit: Annotated[int, Query(ge=1, le=500)] = 50) -> ThreadList:
     """The one used last comes first."""
-    found = await hub.database.read(lambda conn: threads.list_threads(conn, caller.user_id, limit))
+    found = await hub.storage.database.read(lambda conn: threads.list_threads(conn, caller.user_id, limit))
     return ThreadList(threads=[ThreadView.from_thread(thread) for thread in found])
 
 
@@ -132,8 +132,10 @@ async def list_messages(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> MessageList:
     """In the order it was said."""
-    await hub.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
-    found = await hub.database.read(lambda conn: messages.list_messages(conn, thread_id, caller.user_id, after, limit))
+    await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    found = await hub.storage.database.read(
+        lambda conn: messages.list_messages(conn, thread_id, caller.user_id, after, limit)
+    )
     return MessageList(messages=[MessageView.from_message(message) for message in found])
 
 
@@ -145,14 +147,16 @@ async def list_messages(
 )
 async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> ThreadView:
     """What was said so far is archived with a summary: it is out of the agent's mind, and can still be searched."""
-    thread = await hub.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    thread = await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
     try:
         await ThinkerQuestions(hub.agents).clear_session(thread.agent_id, thread.id)
     except AgentPaused as error:
         # Nothing is broken, and asking again changes nothing: first somebody has to let the agent go on.
         raise Conflict(error.message, hint=error.hint) from error
     # A turn that went on after this would bring back what is out of mind now, without what is known of it.
-    await hub.approvals.withdrawal.withdraw(OpenQuestionFilter(thread_id=thread.id), "The thread was started afresh")
+    await hub.services.approvals.withdrawal.withdraw(
+        OpenQuestionFilter(thread_id=thread.id), "The thread was started afresh"
+    )
     return ThreadView.from_thread(thread)
 
 
@@ -167,7 +171,7 @@ async def thread_events(
     thread_id: ThreadId, hub: TheHub, caller: Caller, after: After = None, last_event_id: LastEventId = None
 ) -> StreamingResponse:
     """Come back with Last-Event-ID and nothing is lost or doubled."""
-    await hub.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
+    await hub.storage.database.read(lambda conn: threads.get_thread(conn, thread_id, caller.user_id))
     return await _stream_response(hub, caller.user_id, thread_id, after if last_event_id is None else last_event_id)
 
 
@@ -189,9 +193,9 @@ async def _stream_response(
     hub: HubContext, user_id: str, thread_id: str | None, after: int | None
 ) -> StreamingResponse:
     if after is None:
-        after = await hub.database.read(lambda conn: threads.last_event_number(conn, user_id))
+        after = await hub.storage.database.read(lambda conn: threads.last_event_number(conn, user_id))
     return StreamingResponse(
-        stream_events(EventReader(user_id, thread_id, after), hub.database, hub.fanout),
+        stream_events(EventReader(user_id, thread_id, after), hub.storage.database, hub.conversations.fanout),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

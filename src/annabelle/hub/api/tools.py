@@ -52,7 +52,7 @@ _RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
 )
 async def list_tools(hub: TheHub, caller: Caller) -> Response:
     """The tools this caller may use: all for the owner, those its policy allows for an agent."""
-    await hub.lifecycle.wait_ready()
+    await hub.base.lifecycle.wait_ready()
     tools = _tools_for(hub, caller)
     return _json(tools.model_dump_json(), tools.version)
 
@@ -71,21 +71,21 @@ async def call_tool(request: Request) -> Response:
     hub: HubContext = request.app.state.hub
     caller: CallerIdentity = request.state.identity
     call = await read_body(request, ToolCall)
-    await hub.lifecycle.wait_ready()
+    await hub.base.lifecycle.wait_ready()
     context = await _call_context(hub, caller, call, request.headers.get(CLIENT_HEADER))
     policy = _authorize(hub, caller, context, call)
     if hub.toolbox.wants_provenance(call.name):
-        context = await label_provenance(hub.database, context, _spec(hub, caller, call.name), call.arguments)
-    hub.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
+        context = await label_provenance(hub.storage.database, context, _spec(hub, caller, call.name), call.arguments)
+    hub.storage.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
     try:
         calling = hub.toolbox.call(call.name, call.arguments, context, policy)
         # An agent that goes away comes back for the result of its call id; a person who hangs up does not want it.
         result = await (calling if caller.kind == "agent" else run_while_connected(request, calling))
     except AnnabelleError as error:
-        hub.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": error.code})
+        hub.storage.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": error.code})
         raise
-    await note_foreign_content(hub.database, context, call.name, result)
-    hub.traces.write(
+    await note_foreign_content(hub.storage.database, context, call.name, result)
+    hub.storage.traces.write(
         "tool.finished",
         {"tool": call.name, "call_id": call.call_id, "is_error": result.is_error, "duration_ms": result.duration_ms},
     )
@@ -104,7 +104,7 @@ def _tools_for(hub: HubContext, caller: CallerIdentity) -> ToolList:
         return hub.toolbox.tools(policy)
     if caller.kind == "owner":
         return hub.toolbox.tools()
-    return hub.toolbox.tools(hub.people.policy(caller.user_id, hub.toolbox.tools().tools, in_turn=False), "api")
+    return hub.toolbox.tools(hub.security.users.policy(caller.user_id, hub.toolbox.tools().tools, in_turn=False), "api")
 
 
 def _spec(hub: HubContext, caller: CallerIdentity, name: str) -> ToolSpec | None:
@@ -116,7 +116,7 @@ def _authorize(hub: HubContext, caller: CallerIdentity, context: CallContext, ca
     needed = {call.name, *_implied_tools(call)}
     if context.user_id != OWNER:
         there = hub.toolbox.tools().tools
-        theirs = hub.people.policy(context.user_id, there, in_turn=caller.kind == "agent")
+        theirs = hub.security.users.policy(context.user_id, there, in_turn=caller.kind == "agent")
         for name in sorted(needed):
             if not theirs.permits(name) and any(spec.name == name for spec in there):
                 raise tool_refusal(context.user_id, name)
@@ -137,7 +137,7 @@ def _agent_policy(hub: HubContext, caller: CallerIdentity) -> AgentPolicy | None
     """An agent's own policy, by the config in force; a subagent's lies inside that of the agent it works for."""
     if caller.agent_id is None:
         return None
-    policy, errand = hub.agents.policy(caller.agent_id), caller.subagent_scope
+    policy, errand = hub.agents.registry.policy(caller.agent_id), caller.subagent_scope
     return policy if errand is None else policy.narrow(errand.allowed, errand.denied)
 
 
@@ -146,7 +146,7 @@ async def _call_context(hub: HubContext, caller: CallerIdentity, call: ToolCall,
         if call.call_id is not None or call.message_id is not None:
             raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
         # Whoever is no agent works on the memory of the agent that answers them (catalogue 14.1).
-        agent_id = hub.agents.config.default.agent_id
+        agent_id = hub.agents.registry.config.default.agent_id
         # The terminal may do no more than any other client: its name is kept to tell where something was said.
         return CallContext(
             caller="cli" if client == TERMINAL else "api",
@@ -161,7 +161,7 @@ async def _call_context(hub: HubContext, caller: CallerIdentity, call: ToolCall,
     # An agent's call ids belong to its own turns, so that it can not ask for the result of another's call.
     if call.call_id is not None and not call.call_id.startswith(f"{call.message_id}:"):
         raise InvalidArguments("call_id does not belong to this message.", field="call_id")
-    turn = await hub.turns.context(call.message_id, caller.agent_id)
+    turn = await hub.conversations.turns.context(call.message_id, caller.agent_id)
     # Nobody talks with a subagent, so it can not be the one to ask.
     askable = caller.subagent_scope is None and call.call_id is not None
     own = {"call_id": call.call_id, "trace_id": current_trace(), "askable": askable, "judged": False}

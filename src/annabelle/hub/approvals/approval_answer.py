@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final, Literal, cast
 
 from sqlalchemy import Connection
@@ -21,7 +20,9 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.approval_store import resume_if_answered
 from annabelle.hub.approvals.expiry import QuestionExpiry, QuestionWithdrawal
 from annabelle.hub.approvals.questions import find_asking_task, format_deadline
-from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.base import HubStorage
+from annabelle.hub.conversations.event_log import WriteResult
+from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.policy.rules.rule import RuleMatch, collect_texts, exact_glob
 from annabelle.policy.tool_traits import ToolTraits, guess_traits
 from annabelle.store import approvals, messages, rules, threads
@@ -105,29 +106,23 @@ class ApprovalOutcome:
     task_id: str | None = None
 
 
-async def _nobody_waits(_task_id: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswerDeps:
     """What answers need around them."""
 
-    database: Database
-    events: EventLog
+    storage: HubStorage
     thread_queue: ThreadQueue
     agents: AgentManager
     toolbox: Toolbox
     expiry: QuestionExpiry
-    audit: AuditTrail | None = None
-    redact: Redactor = field(default_factory=Redactor)
-    continue_task: Callable[[str], Awaitable[None]] = _nobody_waits
+    tasks: TaskRunner
 
 
 class ApprovalDecider:
     """Takes answers. Only the person who was asked gets this far; to others there is no such question."""
 
-    def __init__(self, parts: ApprovalAnswerDeps) -> None:
-        self._deps = parts
+    def __init__(self, parts: ApprovalAnswerDeps, redact: Redactor, audit: AuditTrail | None = None) -> None:
+        self._deps, self._redact, self._audit = parts, redact, audit
 
     def allowance(self, approval: Approval) -> AllowanceRule | None:
         """The rule that `always` would make, to be shown before it is made; none where there is no narrow one."""
@@ -136,9 +131,9 @@ class ApprovalDecider:
     async def decide(self, approval_id: str, user_id: str, answer: ApprovalAnswer) -> ApprovalOutcome:
         """Write the answer down and go on with the turn once nothing it asked is open."""
         parts = self._deps
-        answer = replace(answer, note=parts.redact.distinctive_secrets.mask(answer.note))
+        answer = replace(answer, note=self._redact.distinctive_secrets.mask(answer.note))
         await parts.expiry.expire_due()
-        asked = await parts.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
+        asked = await parts.storage.database.read(lambda conn: approvals.get_approval(conn, approval_id, user_id))
         verdict = self._verdict(asked, user_id, answer)
         allowance = self._allowance_to_add(asked, answer)
 
@@ -159,13 +154,13 @@ class ApprovalDecider:
                 ApprovalOutcome(now_is, going_on, rule.id if rule is not None else None, task_id), user_id, told
             )
 
-        decided = await parts.events.transact(write)
+        decided = await parts.storage.events.transact(write)
         self._note(decided, answer)
         failpoint("hub.after_decision")
         if decided.going_on is not None:
             await parts.thread_queue.start_next(decided.going_on.thread_id)
         if decided.task_id is not None:
-            await parts.continue_task(decided.task_id)
+            await parts.tasks.continue_task(decided.task_id)
         return decided
 
     def _verdict(self, asked: Approval, user_id: str, answer: ApprovalAnswer) -> ApprovalVerdict:
@@ -177,12 +172,12 @@ class ApprovalDecider:
                 raise InvalidArguments(f"{field} goes with a yes only.", field=field)
             return ApprovalVerdict("denied", user_id, answer.note)
         # Nothing is lost: the question waits until the agent may work again, or is there again.
-        self._deps.agents.agent(asked.agent_id)
+        self._deps.agents.registry.agent(asked.agent_id)
         self._deps.agents.check_paused(asked.agent_id)
         edited = answer.arguments
         if edited is None or edited == asked.arguments:
             return ApprovalVerdict("approved", user_id, answer.note)
-        if self._deps.redact.distinctive_secrets.found_in(edited):
+        if self._redact.distinctive_secrets.found_in(edited):
             raise InvalidArguments(
                 "The arguments hold a secret of this home, and secrets go to tools as handles only.",
                 hint="Deny the call and make it yourself: annabelle tools call.",
@@ -194,7 +189,7 @@ class ApprovalDecider:
                 hint="Approve the call as it is, or write a value of your own there.",
                 field="arguments",
             )
-        policy = self._deps.agents.policy(asked.agent_id)
+        policy = self._deps.agents.registry.policy(asked.agent_id)
         self._deps.toolbox.check(asked.tool, edited, policy)
         return ApprovalVerdict("approved", user_id, answer.note, edited, arguments_hash(asked.tool, edited))
 
@@ -219,7 +214,7 @@ class ApprovalDecider:
         return allowance_for(spec, traits, arguments, asked.agent_id)
 
     def _note(self, decided: ApprovalOutcome, answer: ApprovalAnswer) -> None:
-        audit, approval = self._deps.audit, decided.approval
+        audit, approval = self._audit, decided.approval
         if audit is None:
             return
         facts: JsonObject = {

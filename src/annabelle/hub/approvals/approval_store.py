@@ -37,7 +37,7 @@ from annabelle.toolbox.call_hooks import arguments_hash
 class ApprovalStore:
     """Questions and answers as rows of the hub's database: nothing a caller sends can stand for one.
 
-    `asked` is told of every new question, so that whoever waits for its expiry knows.
+    `on_asked` is told of every new question, so that whoever waits for its expiry knows.
     """
 
     database: Database

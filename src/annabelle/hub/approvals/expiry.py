@@ -101,11 +101,10 @@ class QuestionExpiry:
         self,
         database: Database,
         events: EventLog,
-        ended: Callable[[], None] = lambda: None,
         clock: Callable[[], datetime] = now,
         audit: AuditTrail | None = None,
     ) -> None:
-        self._database, self._events, self._on_expired, self._clock = database, events, ended, clock
+        self._database, self._events, self._clock = database, events, clock
         self._audit = audit
         self._asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -134,7 +133,6 @@ class QuestionExpiry:
                 return WriteResult(ended, ended.user_id, ended.events)
 
             (await self._events.transact(end)).note(self._audit, "expired")
-            self._on_expired()
 
     async def _try_expire_due(self) -> None:
         try:

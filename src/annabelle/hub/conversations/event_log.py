@@ -62,6 +62,11 @@ class EventListener:
             self._waiting.append(told)
         self._news.set()
 
+    def restart_if_behind(self) -> bool:
+        """Queue events again after the queue was let go; whether it was."""
+        behind, self.fell_behind = self.fell_behind, False
+        return behind
+
     def close(self) -> None:
         self.closed = True
         self._news.set()
@@ -145,14 +150,22 @@ class _EventBatch:
     written: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
+EventSubscriber = Callable[[Sequence[StoredEvent]], None]
+
+
 class EventLog:
-    """The one writer of events in this process, so that the order of numbers is the order of telling."""
+    """The one writer of events in this process, so that events are published in the order of their numbers."""
 
     def __init__(self, database: Database, fanout: EventFanout) -> None:
         self._database, self._fanout = database, fanout
         self._lock = asyncio.Lock()
         self._batch: _EventBatch | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._subscribers: list[EventSubscriber] = []
+
+    def subscribe(self, subscriber: EventSubscriber) -> None:
+        """Be told of events once they are stored. It is called under the log's lock, so it must not wait or raise."""
+        self._subscribers.append(subscriber)
 
     def add(self, thread_id: str, user_id: str, event: TurnEvent) -> asyncio.Future[None]:
         """Write an event down soon. The future tells when it is stored, or that it could not be."""
@@ -178,7 +191,7 @@ class EventLog:
                 async with self._lock:
                     told = await self._database.write(lambda conn, batch=batch: _append(conn, batch))
                     for user_id, events in told:
-                        self._fanout.publish(user_id, events)
+                        self._publish(user_id, events)
                 batch.written.set_result(None)
             except AnnabelleError as error:
                 _log.error("%d events could not be written: %s", batch.count, error.message)
@@ -194,8 +207,13 @@ class EventLog:
         """Run a change that also writes events, in one transaction, and tell the events once it is committed."""
         async with self._lock:
             written = await self._database.write(change)
-            self._fanout.publish(written.user_id, written.events)
+            self._publish(written.user_id, written.events)
         return written.result
+
+    def _publish(self, user_id: str, events: Sequence[StoredEvent]) -> None:
+        self._fanout.publish(user_id, events)
+        for subscriber in self._subscribers:
+            subscriber(events)
 
     async def close(self, timeout: float = 5) -> None:
         """Wait for what is being written."""
@@ -243,21 +261,14 @@ async def stream_events(
                 if told.seq > position:
                     position = told.seq
                     yield told.line
-            behind = _must_catch_up(listener)
+            # Restarted before the store is read: whatever is published from here on is queued again.
+            behind = listener.restart_if_behind()
             if listener.closed:
                 return
             if not behind and not await listener.wait(heartbeat):
                 yield b": still here\n\n"
     finally:
         fanout.remove(listener)
-
-
-def _must_catch_up(listener: EventListener) -> bool:
-    if not listener.fell_behind:
-        return False
-    # Reset before the store is read: whatever is told from here on is queued again.
-    listener.fell_behind = False
-    return True
 
 
 async def _read_missed(reader: EventReader, after: int, database: Database) -> AsyncIterator[tuple[int, bytes]]:

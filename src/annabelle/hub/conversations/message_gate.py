@@ -17,12 +17,12 @@ from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage
 from annabelle.core.secrets.redactor import Redactor, is_secret_name, passwords_in_url
 from annabelle.core.settings import Settings
-from annabelle.core.trace import TraceFile, current_trace
+from annabelle.core.trace import current_trace
 from annabelle.durable.thread_queue import ThreadQueue
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.stopper import Stopper
-from annabelle.hub.approvals.expiry import QuestionWithdrawal
-from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.base import HubStorage
+from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turns import ReplyWaiters
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules
@@ -95,17 +95,15 @@ class AdmittedMessage:
     last_event_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageGateDeps:
     """What the gate works with."""
 
+    storage: HubStorage
     agents: AgentManager
-    events: EventLog
     thread_queue: ThreadQueue
     stopper: Stopper
     reply_waiters: ReplyWaiters
-    traces: TraceFile
-    withdrawal: QuestionWithdrawal
     rules: StandingRules
     secrets: HomeSecrets
 
@@ -114,9 +112,9 @@ class MessageGate:
     """Lets messages in, unless there is nobody to answer them."""
 
     def __init__(self, settings: Settings, parts: MessageGateDeps) -> None:
-        self._agents, self._log, self._lanes = parts.agents, parts.events, parts.thread_queue
-        self._stopper, self._finished, self._traces = parts.stopper, parts.reply_waiters, parts.traces
-        self._questions, self._rules, self._secrets = parts.withdrawal, parts.rules, parts.secrets
+        self._events, self._traces = parts.storage.events, parts.storage.traces
+        self._agents, self._thread_queue, self._stopper = parts.agents, parts.thread_queue, parts.stopper
+        self._reply_waiters, self._rules, self._secrets = parts.reply_waiters, parts.rules, parts.secrets
         self._enabled = settings.thinker_enabled
         self._limits = QueueLimits(settings.max_queued_per_thread, settings.max_queued_messages)
         self._closing = False
@@ -160,14 +158,14 @@ class MessageGate:
                 AdmittedMessage(told.result.message, False, last), message.user_id, (*ruled, *told.events)
             )
 
-        entered = await self._log.transact(store_message)
+        entered = await self._events.transact(store_message)
         failpoint("hub.after_receive")
         stored = entered.message
         self._traces.write(
             "message.received", {"message_id": stored.id, "agent_id": agent_id, "channel": stored.channel}
         )
         if stored.state == "queued":
-            await self._lanes.start_next(stored.thread_id)
+            await self._thread_queue.start_next(stored.thread_id)
             failpoint("hub.after_claim")
         return entered
 
@@ -185,12 +183,12 @@ class MessageGate:
             written = deliver(conn, message_id, stopped).events if message.state == "queued" else ()
             return WriteResult((message, thread), user_id, written)
 
-        message, thread = await self._log.transact(cancel_if_queued)
+        message, thread = await self._events.transact(cancel_if_queued)
         if message.state == "queued":
-            self._finished.notify(message_id)
+            self._reply_waiters.notify(message_id)
         if message.state in ("done", "failed"):
             # A turn that waits for the person is not wanted any more either.
-            await self._questions.withdraw_for_message(message_id, _STOPPED)
+            await self._stopper.withdrawal.withdraw_for_message(message_id, _STOPPED)
         if message.state != "running":
             return
         await self._stopper.end_turn(message_id, thread.agent_id)
@@ -206,17 +204,17 @@ class MessageGate:
             again = messages.find_known_message(conn, message) is not None
             return WriteResult((again, [] if again else messages.list_unfinished_in_chat(conn, *chat)), message.user_id)
 
-        again, wanted = await self._log.transact(find_unfinished)
+        again, wanted = await self._events.transact(find_unfinished)
         for message_id in wanted:
             await self.cancel(message_id, message.user_id)
         where = OpenQuestionFilter(channel=message.channel, chat_id=message.chat_id, user_id=message.user_id)
-        taken_back = 0 if again else await self._questions.withdraw(where, _STOPPED)
+        taken_back = 0 if again else await self._stopper.withdrawal.withdraw(where, _STOPPED)
         return TurnResult(message_id=message.id, success=True, text=stop_answer(len(wanted), taken_back))
 
     def _agent_for(self, message: InboundMessage) -> str:
         if message.agent_id is None:
-            return self._agents.config.agent_for_chat(message.channel, message.chat_id).agent_id
-        agent = self._agents.agent(message.agent_id)
+            return self._agents.registry.config.agent_for_chat(message.channel, message.chat_id).agent_id
+        agent = self._agents.registry.agent(message.agent_id)
         if not agent.enabled:
             raise Unavailable(f"The agent {agent.agent_id} is disabled.", hint="Enable it in agents.json.")
         return agent.agent_id

@@ -16,8 +16,7 @@ from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, St
 from annabelle.core.failpoints import failpoint
 from annabelle.core.messages import EventType, TurnEvent, now
 from annabelle.core.tools import JsonObject
-from annabelle.core.trace import TraceFile, use_trace
-from annabelle.durable.engine import Durable
+from annabelle.core.trace import use_trace
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.thinker_calls import TurnFollower, failed_turn
 from annabelle.hub.approvals.approval_store import (
@@ -28,15 +27,17 @@ from annabelle.hub.approvals.approval_store import (
     was_asked,
 )
 from annabelle.hub.approvals.questions import headline, question_event
-from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.base import HubBase, HubStorage
+from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters, make_call_context
+from annabelle.hub.memory.idle_threads import idle_seconds
 from annabelle.hub.tasks.task_notices import tell_unheard
 from annabelle.hub.trust.guard import MessageGuard, was_sender_told
 from annabelle.store import memory_queue, messages, threads, tool_calls
 from annabelle.store.approvals import Approval
-from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
+from annabelle.toolbox.facade import Toolbox
 
 _APOLOGY = ErrorBody(code="internal_error", message="The turn failed without saying why.")
 _UNASKED = ErrorBody(code="internal_error", message="The turn waits for the answer to a question nobody was asked.")
@@ -57,7 +58,7 @@ def deliver(
     conn: Connection,
     message_id: str,
     result: TurnResult,
-    rest_seconds: float | None = None,
+    idle_seconds: float | None = None,
     *,
     remember: bool = True,
 ) -> WriteResult[Delivered]:
@@ -92,15 +93,15 @@ def deliver(
     written += tell_unheard(conn, message)
     messages.release_claim(conn, message_id)
     if result.success and remember and not (parked is not None and parked.waits):
-        _add_to_memory(conn, message, rest_seconds)
+        _add_to_memory(conn, message, idle_seconds)
     return WriteResult(Delivered(messages.load_message(conn, message_id), reply), message.user_id, written)
 
 
-def _add_to_memory(conn: Connection, message: StoredMessage, rest_seconds: float | None) -> None:
+def _add_to_memory(conn: Connection, message: StoredMessage, idle_seconds: float | None) -> None:
     agent_id = threads.load_thread(conn, message.thread_id).agent_id
     memory_queue.add_unstored_turn(conn, message, agent_id)
-    if rest_seconds is not None:
-        memory_queue.put_idle_thread(conn, message, agent_id, now() + timedelta(seconds=rest_seconds))
+    if idle_seconds is not None:
+        memory_queue.put_idle_thread(conn, message, agent_id, now() + timedelta(seconds=idle_seconds))
 
 
 def _add_reply(
@@ -191,21 +192,16 @@ HANDLE_MESSAGE = "handle_message"
 _DISK_CAP_SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageWorkflowDeps:
-    """What the flow works with."""
+    """What the workflow works with."""
 
-    database: Database
-    durable: Durable
+    base: HubBase
+    storage: HubStorage
     agents: AgentManager
-    events: EventLog
     turns: ActiveTurns
     reply_waiters: ReplyWaiters
-    traces: TraceFile
-    ready: Callable[[], Awaitable[None]]
-    tools_version: Callable[[str], str]
-    rest_seconds: float | None = None
-    on_delivered: Callable[[StoredMessage], None] = lambda _message: None
+    toolbox: Toolbox
     guard: MessageGuard | None = None
 
 
@@ -214,6 +210,14 @@ class MessageWorkflow:
 
     def __init__(self, services: MessageWorkflowDeps) -> None:
         self._deps = services
+        self._idle_seconds = idle_seconds(services.base.settings)
+        self._traces = services.storage.traces
+
+    async def begin(self, message_id: str) -> None:
+        """Start the workflow of a claimed message."""
+        if self._deps.base.lifecycle.stopping:
+            raise Unavailable("Annabelle is shutting down; the message is taken up at the next start.")
+        await self._deps.storage.durable.start(HANDLE_MESSAGE, message_id, {"message_id": message_id})
 
     def make_workflow(
         self, finished: Callable[[str], Awaitable[None]]
@@ -232,7 +236,7 @@ class MessageWorkflow:
     async def _run(self, argument: JsonObject) -> JsonObject:
         """From the claimed message to its delivered answer. It never fails: whatever goes wrong is the answer."""
         message_id = str(argument["message_id"])
-        durable = self._deps.durable
+        durable = self._deps.storage.durable
         try:
             result = TurnResult.model_validate(await durable.step("run_turn", lambda: self._run_turn(message_id)))
         except AnnabelleError as error:
@@ -247,17 +251,18 @@ class MessageWorkflow:
 
     async def _run_turn(self, message_id: str) -> JsonObject:
         services = self._deps
-        await services.ready()
+        await services.base.lifecycle.wait_ready()
 
         def load(conn: Connection) -> tuple[StoredMessage, Thread, Resumption | None]:
             message = messages.load_message(conn, message_id)
             return message, threads.load_thread(conn, message.thread_id), load_resumption(conn, message)
 
-        message, thread, resume = await services.database.read(load)
+        message, thread, resume = await services.storage.database.read(load)
         with use_trace(message.trace_id) as trace_id, services.turns.open(make_call_context(message, thread)):
             failpoint("hub.before_turn")
-            services.traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
-            brief = _make_brief(message, resume, trace_id, services.tools_version(thread.agent_id))
+            self._traces.write("turn.started", {"message_id": message_id, "agent_id": thread.agent_id})
+            tools = services.toolbox.tools(services.agents.registry.policy(thread.agent_id))
+            brief = _make_brief(message, resume, trace_id, tools.version)
             try:
                 turn = self._follow_turn(message, thread, brief)
                 result = await services.turns.run_unless_abandoned(message_id, turn)
@@ -265,7 +270,7 @@ class MessageWorkflow:
                 result = failed_turn(message_id, error)
             if result is None:
                 result = failed_turn(message_id, TurnCancelled("The turn was stopped."))
-            services.traces.write("turn.finished", {"message_id": message_id, "success": result.success})
+            self._traces.write("turn.finished", {"message_id": message_id, "success": result.success})
             return result.model_dump(mode="json")
 
     async def _follow_turn(self, message: StoredMessage, thread: Thread, brief: TurnBrief) -> TurnResult:
@@ -273,28 +278,28 @@ class MessageWorkflow:
         if services.guard is not None:
             await services.guard.admit(message, thread.agent_id)
         async with services.agents.turn(thread.agent_id) as runner:
-            follower = TurnFollower(brief, runner, services.events, lambda: services.turns.cancelled(message.id))
+            follower = TurnFollower(
+                brief, runner, services.storage.events, lambda: services.turns.cancelled(message.id)
+            )
             return await follower.follow()
 
     async def _deliver(self, message_id: str, result: TurnResult) -> None:
         services = self._deps
         failpoint("hub.before_deliver")
         delivered = await self._deliver_until_stored(message_id, result)
-        services.traces.write(
+        self._traces.write(
             "message.delivered",
             {"message_id": message_id, "state": delivered.message.state},
             trace_id=delivered.message.trace_id,
         )
         services.reply_waiters.notify(message_id)
-        if delivered.message.state == "done":
-            services.on_delivered(delivered.message)
 
     async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
         # An answer is never given up: a full disk is waited for, and a restart begins this step again.
         for attempt in itertools.count():
             try:
-                return await self._deps.events.transact(
-                    lambda conn: deliver(conn, message_id, result, self._deps.rest_seconds)
+                return await self._deps.storage.events.transact(
+                    lambda conn: deliver(conn, message_id, result, self._idle_seconds)
                 )
             except (StorageTrouble, Unavailable) as trouble:
                 _log.error("%s could not be delivered yet: %s", message_id, trouble.message)

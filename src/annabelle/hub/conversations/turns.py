@@ -49,6 +49,9 @@ class ActiveTurns:
         """Messages being worked on now, from the start of their turn to their delivery."""
         return self._busy
 
+    def is_idle(self) -> bool:
+        return self._busy == 0
+
     @contextlib.contextmanager
     def busy(self) -> Generator[None]:
         """Around the whole work on one message."""

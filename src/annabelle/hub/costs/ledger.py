@@ -151,7 +151,7 @@ class CostLedger:
     async def _count_calls(self, calls: Sequence[SettledCall]) -> None:
         for call in calls:
             # What a server spends has no agent to be paused; the budgets bound it.
-            known = self._agents.config.agent(call.agent_id) is not None
+            known = self._agents.registry.config.agent(call.agent_id) is not None
             reason = self._agents.costs.count(call.agent_id, call.usage) if known else None
             try:
                 if reason is not None and not self._agents.is_paused(call.agent_id):
@@ -177,7 +177,7 @@ class CostLedger:
         cap = self.caps.cap_for(spent.period)
         if cap is None:
             return
-        text, agent_id = costs.explain_warning(spent, cap), self._agents.config.default.agent_id
+        text, agent_id = costs.explain_warning(spent, cap), self._agents.registry.config.default.agent_id
         self._notified.add(f"budget:{spent.period}")
         self._notices.add(f"budget:{spent.period}", text, level="warning")
         await self._announcer.announce(f"budget:{spent.period}", text, agent_id, self._controls(agent_id))
@@ -195,7 +195,7 @@ class CostLedger:
             self._notices.clear(topic)
 
     def _controls(self, agent_id: str) -> CostControls:
-        return self._agents.cost_controls(agent_id)
+        return self._agents.registry.cost_controls(agent_id)
 
 
 def _vectors() -> ModuleType:

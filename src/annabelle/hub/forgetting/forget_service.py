@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -94,9 +94,26 @@ STILL_SECONDS = 60.0
 PASSES = 3
 
 
+_WEB_SERVER = "web"
+
+
 @dataclass(frozen=True, slots=True)
-class ForgetDeps:
-    """What it works with."""
+class BrowserServer:
+    """The server that runs the browsers."""
+
+    home: Home
+    toolbox: Toolbox
+
+    async def close_browsers(self) -> None:
+        """Restart the server, which ends its browsers; nothing to do where none was ever used."""
+        running = any(server.name == _WEB_SERVER and server.available for server in self.toolbox.servers())
+        if running and self.home.browser_profiles.is_dir():
+            await self.toolbox.restart(_WEB_SERVER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetTargets:
+    """Everything that may hold the text."""
 
     home: Home
     files: HomeFiles
@@ -104,21 +121,33 @@ class ForgetDeps:
     engines: WorkflowDatabases
     snapshots: DatabaseSnapshots
     memory: ForgetMemoryClient
-    agents: AgentManager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningWork:
+    """What has to be paused, because it carries people's words from one place to another."""
+
     thread_queue: ThreadQueue
     turns: ActiveTurns
     maintenance: MaintenanceGate
-    notices: Notices
-    close_browser: Callable[[], Awaitable[None]]
-    audit: AuditTrail | None = None
+    agents: AgentManager
+    browser: BrowserServer
 
 
 class ForgetService:
     """One at a time."""
 
-    def __init__(self, parts: ForgetDeps, still_seconds: float = STILL_SECONDS) -> None:
-        self._deps, self._still_seconds = parts, still_seconds
-        self._marker = PendingForgetFile(parts.home.forgetting_file)
+    def __init__(
+        self,
+        targets: ForgetTargets,
+        work: RunningWork,
+        notices: Notices,
+        audit: AuditTrail | None = None,
+        still_seconds: float = STILL_SECONDS,
+    ) -> None:
+        self._targets, self._work, self._notices, self._audit = targets, work, notices, audit
+        self._still_seconds = still_seconds
+        self._marker = PendingForgetFile(targets.home.forgetting_file)
         self._lock = asyncio.Lock()
 
     @property
@@ -131,28 +160,28 @@ class ForgetService:
         found = await self._find_everywhere(asked)
         if found.places:
             return found
-        left = await asyncio.to_thread(count_database_remains, self._deps.files, ForgetMatcher(asked.texts))
+        left = await asyncio.to_thread(count_database_remains, self._targets.files, ForgetMatcher(asked.texts))
         return ForgetReport(report_lines({"remains of deleted rows": left}), own=found.own)
 
     async def _find_everywhere(self, asked: ForgetRequest) -> ForgetReport:
-        parts, needle = self._deps, ForgetMatcher(asked.texts)
+        targets, needle = self._targets, ForgetMatcher(asked.texts)
         looking = TextRemoval(needle, apply=False, user_id=asked.user_id)
-        remembered = await parts.memory.find_matches(asked.texts, asked.user_id, asked.agent_id)
-        stored = await parts.database.read(lambda conn: text_removal.remove_text(conn, looking))
-        turns = await parts.engines.sweep(looking)
-        files = await asyncio.to_thread(sweep_files, parts.files, needle, apply=False)
-        copies = await parts.snapshots.find_holding(needle)
-        own = await asyncio.to_thread(find_personal_files, parts.files, needle)
+        remembered = await targets.memory.find_matches(asked.texts, asked.user_id, asked.agent_id)
+        stored = await targets.database.read(lambda conn: text_removal.remove_text(conn, looking))
+        turns = await targets.engines.sweep(looking)
+        files = await asyncio.to_thread(sweep_files, targets.files, needle, apply=False)
+        copies = await targets.snapshots.find_holding(needle)
+        own = await asyncio.to_thread(find_personal_files, targets.files, needle)
         places = report_lines(remembered.counts, stored, {"turns": turns, "backups": len(copies)}, files)
         return ForgetReport(places, remembered.facts, tuple(own))
 
     async def find_near_facts(self, asked: ForgetRequest) -> tuple[MemoryFactMatch, ...]:
         """Facts that mean something like it, for when it stands nowhere as it was typed."""
-        return await self._deps.memory.find_near_facts(asked.texts[0], asked.user_id, asked.agent_id)
+        return await self._targets.memory.find_near_facts(asked.texts[0], asked.user_id, asked.agent_id)
 
     async def find_fact_texts(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
         """What has to be forgotten for a fact to be gone."""
-        return await self._deps.memory.find_fact_texts(fact_id, with_source, user_id, agent_id)
+        return await self._targets.memory.find_fact_texts(fact_id, with_source, user_id, agent_id)
 
     async def forget(self, asked: ForgetRequest) -> ForgetReport:
         """Forget for good. What fails half-way is finished at the next start, or when it is asked for again."""
@@ -167,7 +196,7 @@ class ForgetService:
             try:
                 return await self._forget_everywhere(asked)
             except AnnabelleError:
-                self._deps.notices.add(
+                self._notices.add(
                     _TOPIC,
                     "Something could not be forgotten everywhere yet; it is tried again at the next start.",
                     level="error",
@@ -184,33 +213,32 @@ class ForgetService:
             async with self._lock:
                 await self._forget_everywhere(pending)
         except AnnabelleError as error:
-            self._deps.notices.add(
+            self._notices.add(
                 _TOPIC, f"Something could not be forgotten everywhere yet: {error.message}", level="error"
             )
 
     @contextlib.asynccontextmanager
     async def _everything_paused(self) -> AsyncGenerator[None]:
         """Nothing that carries people's words runs while inside."""
-        parts = self._deps
-        parts.thread_queue.pause()
-        parts.maintenance.pause()
+        work = self._work
+        work.thread_queue.pause()
+        work.maintenance.pause()
         try:
-            turns_over = await parts.turns.wait_all_over(self._still_seconds)
-            if not (turns_over and await parts.maintenance.wait_idle(self._still_seconds)):
+            turns_over = await work.turns.wait_all_over(self._still_seconds)
+            if not (turns_over and await work.maintenance.wait_idle(self._still_seconds)):
                 raise Unavailable(
                     "Annabelle is still working on a message, so nothing was forgotten.",
                     hint="Try again when the answer is there, or stop the turn.",
                 )
-            async with parts.engines.suspended(), parts.agents.all_stopped():
-                await parts.close_browser()
+            async with self._targets.engines.suspended(), work.agents.all_stopped():
+                await work.browser.close_browsers()
                 yield
         finally:
-            parts.maintenance.unpause()
-            await parts.thread_queue.unpause()
+            work.maintenance.unpause()
+            await work.thread_queue.unpause()
 
     async def _forget_everywhere(self, asked: ForgetRequest) -> ForgetReport:
         """Again until it stands nowhere: a log may be rotated, or a tool still answer, while others are looked at."""
-        parts = self._deps
         failpoint("hub.forget_begun")
         counts, remembered = await self._run_pass(asked)
         facts, left = remembered.facts, await self._find_everywhere(asked)
@@ -225,27 +253,27 @@ class ForgetService:
         failpoint("hub.forget_verified")
         places = report_lines(*counts)
         counted = {place.name: place.count for place in places}
-        hashes = await asyncio.to_thread(forget_journal.record_forgotten, parts.home, asked, counted)
-        if parts.audit is not None:
-            parts.audit.note("forget", {"user_id": asked.user_id, "hashes": hashes, "places": counted})
+        hashes = await asyncio.to_thread(forget_journal.record_forgotten, self._targets.home, asked, counted)
+        if self._audit is not None:
+            self._audit.note("forget", {"user_id": asked.user_id, "hashes": hashes, "places": counted})
         failpoint("hub.forget_recorded")
         await asyncio.to_thread(self._marker.remove)
-        parts.notices.clear(_TOPIC)
+        self._notices.clear(_TOPIC)
         return ForgetReport(places, facts, left.own)
 
     async def _run_pass(self, asked: ForgetRequest) -> tuple[list[Mapping[str, int]], MemoryMatches]:
-        parts, needle = self._deps, ForgetMatcher(asked.texts)
+        targets, needle = self._targets, ForgetMatcher(asked.texts)
         sweep = TextRemoval(needle, apply=True, user_id=asked.user_id)
-        remembered = await parts.memory.forget(asked.texts, asked.user_id, asked.agent_id)
+        remembered = await targets.memory.forget(asked.texts, asked.user_id, asked.agent_id)
         failpoint("hub.forget_memory_done")
-        stored = await parts.database.write(lambda conn: _mask_rows(conn, sweep))
+        stored = await targets.database.write(lambda conn: _mask_rows(conn, sweep))
         failpoint("hub.forget_rows_masked")
-        await parts.database.vacuum([f'"{name}"' for name in metadata.tables])
+        await targets.database.vacuum([f'"{name}"' for name in metadata.tables])
         failpoint("hub.forget_store_done")
-        turns = await parts.engines.sweep(sweep)
+        turns = await targets.engines.sweep(sweep)
         failpoint("hub.forget_engines_done")
-        copies = await parts.snapshots.drop(needle)
-        files = await asyncio.to_thread(sweep_files, parts.files, needle, apply=True)
+        copies = await targets.snapshots.drop(needle)
+        files = await asyncio.to_thread(sweep_files, targets.files, needle, apply=True)
         failpoint("hub.forget_files_done")
         return [remembered.counts, stored, {"turns": turns, "backups": copies}, files], remembered
 
@@ -256,13 +284,3 @@ def _mask_rows(conn: Connection, sweep: TextRemoval) -> dict[str, int]:
     for message_id in approvals.list_forgotten_messages(conn, text_removal.FORGOTTEN_DIGEST):
         close_questions(conn, message_id, "cancelled", "What it was about was forgotten")
     return counts
-
-
-_SERVER = "web"
-
-
-async def close_browser(home: Home, toolbox: Toolbox) -> None:
-    """Start the browser's server afresh, which ends every browser of it; nothing to do where none was ever used."""
-    running = any(server.name == _SERVER and server.available for server in toolbox.servers())
-    if running and home.browser_profiles.is_dir():
-        await toolbox.restart(_SERVER)

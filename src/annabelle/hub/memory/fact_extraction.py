@@ -25,7 +25,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolR
 from annabelle.core.trace import TraceFile, use_trace
 from annabelle.core.trust import Trust
 from annabelle.durable.engine import Durable
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner, resolve_memory_owner
 from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
@@ -80,7 +80,7 @@ class ExtractionOutcome(BaseModel):
     refused: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtractionDeps:
     """What the flow works with."""
 
@@ -256,7 +256,7 @@ _SCHEMA: JsonObject = {
 }
 
 
-def backfill_tool(learn: FactExtractionWorkflow, agents: AgentManager) -> NativeTool:
+def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> NativeTool:
     """The tool under its old name; a call id makes a repeat find the same run."""
 
     async def backfill(arguments: JsonObject, context: CallContext) -> ToolResult:

@@ -12,7 +12,7 @@ from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.core.trust import FactCategory
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
 from annabelle.hub.memory.memory_client import (
     MemoryClient,
@@ -129,7 +129,7 @@ _SCHEMA: JsonObject = {
 }
 
 
-def synthesize_tool(tidying: FactTidier, agents: AgentManager) -> NativeTool:
+def synthesize_tool(tidying: FactTidier, agents: AgentRegistry) -> NativeTool:
     """The tool under its old name."""
 
     async def synthesize(arguments: JsonObject, context: CallContext) -> ToolResult:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
 
 from annabelle.core.errors import AgentPaused, AnnabelleError
-from annabelle.core.messages import now
+from annabelle.core.messages import StoredEvent, now
+from annabelle.core.settings import Settings
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.store import memory_queue
 from annabelle.store.database import Database
@@ -21,11 +22,17 @@ STOP_SECONDS: Final = 5.0
 Learn = Callable[[IdleThread], Awaitable[None]]
 
 
-class IdleThreads:
-    """One timer per thread; something said starts it anew."""
+def idle_seconds(settings: Settings) -> float | None:
+    """How long a thread has to be idle before facts are extracted from it; None where that is switched off."""
+    enabled = settings.fact_extraction_enabled and settings.thinker_enabled
+    return settings.fact_extraction_idle_seconds if enabled else None
 
-    def __init__(self, database: Database, agents: AgentManager, rest_seconds: float, learn: Learn) -> None:
-        self._database, self._agents, self._seconds, self._learn = database, agents, rest_seconds, learn
+
+class IdleThreads:
+    """One timer per thread; something said starts it again."""
+
+    def __init__(self, database: Database, agents: AgentManager, seconds: float, learn: Learn) -> None:
+        self._database, self._agents, self._seconds, self._learn = database, agents, seconds, learn
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -36,8 +43,13 @@ class IdleThreads:
             left = (idle.due_at - now()).total_seconds()
             self._set_timer(idle.thread_id, min(max(left, 0.0), self._seconds))
 
+    def on_events(self, events: Sequence[StoredEvent]) -> None:
+        """Restart the timers of the threads in which something was delivered."""
+        for event in events:
+            if event.type == "done" and event.data.get("success"):
+                self.restart_timer(event.thread_id)
+
     def restart_timer(self, thread_id: str) -> None:
-        """Something was delivered in this thread: it rests from now on."""
         self._set_timer(thread_id, self._seconds)
 
     async def stop(self) -> None:
@@ -74,7 +86,7 @@ class IdleThreads:
             idle, busy = await self._database.read(load_idle)
             if idle is None:
                 return
-            if self._agents.config.agent(idle.agent_id) is not None:
+            if self._agents.registry.find(idle.agent_id) is not None:
                 if busy or not self._may_ask(idle.agent_id):
                     self._retry_later(thread_id)
                     return
@@ -92,7 +104,7 @@ class IdleThreads:
             self._set_timer(thread_id, self._seconds)
 
     def _may_ask(self, agent_id: str) -> bool:
-        agent = self._agents.config.agent(agent_id)
+        agent = self._agents.registry.find(agent_id)
         if agent is None or not agent.enabled:
             return False
         try:

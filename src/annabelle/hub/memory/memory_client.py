@@ -14,7 +14,7 @@ from annabelle.core.errors import AnnabelleError, ErrorBody, NotAllowed, Switche
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import FactCategory, Provenance
 from annabelle.durable.steps import rebuild_error
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 
 M = TypeVar("M", bound=BaseModel)
 LEARNT = "learnt from a conversation"
@@ -196,7 +196,7 @@ def _parse_answer(model: type[M], answer: JsonObject) -> M:
 _LEGACY_AGENT_NAME = "main"  # what skills of older systems call the agent they run in
 
 
-def resolve_memory_owner(context: CallContext, asked: str | None, agents: AgentManager) -> MemoryOwner:
+def resolve_memory_owner(context: CallContext, asked: str | None, agents: AgentRegistry) -> MemoryOwner:
     """The memory that is meant. The user is who calls, and never an argument."""
     own = context.agent_id or agents.config.default.agent_id
     agent_id = own if asked in (None, "", _LEGACY_AGENT_NAME, own) else str(asked)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from sqlalchemy import Connection
@@ -21,7 +21,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.failpoints import failpoint
-from annabelle.core.messages import OWNER
+from annabelle.core.messages import OWNER, StoredEvent
 from annabelle.core.trace import use_trace
 from annabelle.core.trust import Provenance
 from annabelle.hub.conversations.turns import MaintenanceGate
@@ -67,8 +67,13 @@ class MemoryOutbox:
         self._woken.set()
         self._task = asyncio.create_task(self._run())
 
+    def on_events(self, events: Sequence[StoredEvent]) -> None:
+        """A turn was delivered, or ended because its question was closed."""
+        if any(event.type == "done" or (event.type, event.key) == ("message", "ended") for event in events):
+            self.wake()
+
     def wake(self) -> None:
-        """A turn was delivered."""
+        """There may be a turn to store."""
         self._idle.clear()
         self._woken.set()
 

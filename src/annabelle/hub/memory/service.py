@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.messages import OWNER
-from annabelle.core.settings import Settings
-from annabelle.core.trace import TraceFile
-from annabelle.durable.engine import Durable
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions
+from annabelle.hub.base import HubBase, HubStorage
 from annabelle.hub.conversations.turns import MaintenanceGate
 from annabelle.hub.memory.fact_extraction import (
     FactExtractionDeps,
@@ -22,58 +18,62 @@ from annabelle.hub.memory.fact_extraction import (
     request_for_thread,
 )
 from annabelle.hub.memory.fact_tidier import FactTidier, synthesize_tool
-from annabelle.hub.memory.idle_threads import IdleThreads
+from annabelle.hub.memory.idle_threads import IdleThreads, idle_seconds
 from annabelle.hub.memory.memory_client import MemoryClient, MemoryOwner
 from annabelle.hub.memory.memory_outbox import MemoryOutbox
-from annabelle.store.database import Database
 from annabelle.store.memory_queue import IdleThread
-from annabelle.store.messages import StoredMessage
 from annabelle.toolbox.catalogue import NativeTool
 from annabelle.toolbox.facade import Toolbox
 
 _OPEN_AFTER_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDeps:
-    """What of the hub it works with."""
-
-    settings: Settings
-    database: Database
-    durable: Durable
-    toolbox: Toolbox
-    agents: AgentManager
-    traces: TraceFile
-    ready: Callable[[], Awaitable[None]]
-    maintenance: MaintenanceGate
-
-
 class HubMemory:
-    """The keeper of turns, the threads that rest, and what learns and tidies."""
+    """The outbox of turns, the idle threads, and what extracts and tidies facts."""
 
-    def __init__(self, around: MemoryDeps) -> None:
-        settings, agents = around.settings, around.agents
-        self.maintenance, self.tools = around.maintenance, MemoryClient(around.toolbox)
+    def __init__(
+        self,
+        *,
+        base: HubBase,
+        storage: HubStorage,
+        toolbox: Toolbox,
+        agents: AgentManager,
+        maintenance: MaintenanceGate,
+    ) -> None:
+        settings, ready = base.settings, base.lifecycle.wait_ready
+        self.maintenance, self.tools = maintenance, MemoryClient(toolbox)
         thinking = ThinkerQuestions(agents)
-        self.outbox = MemoryOutbox(around.database, self.tools, around.ready, settings.user_name, around.maintenance)
+        self.outbox = MemoryOutbox(
+            storage.database, self.tools, ready, owner_name=settings.user_name, quiet=maintenance
+        )
         self.extraction = FactExtractionWorkflow(
-            FactExtractionDeps(around.durable, self.tools, thinking, around.traces, settings, around.ready)
+            FactExtractionDeps(
+                durable=storage.durable,
+                memory=self.tools,
+                thinker=thinking,
+                traces=storage.traces,
+                settings=settings,
+                ready=ready,
+            )
         )
         self.tidier = FactTidier(self.tools, thinking)
-        self._agents = agents
-        learning = settings.fact_extraction_enabled and settings.thinker_enabled
-        self.rest_seconds = settings.fact_extraction_idle_seconds if learning else None
-        self._idle_threads = IdleThreads(around.database, agents, settings.fact_extraction_idle_seconds, self._on_idle)
+        self._registry = agents.registry
+        self._idle_threads: IdleThreads | None = None
+        storage.events.subscribe(self.outbox.on_events)
+        seconds = idle_seconds(settings)
+        if seconds is not None:
+            self._idle_threads = IdleThreads(storage.database, agents, seconds, self._on_idle)
+            storage.events.subscribe(self._idle_threads.on_events)
         self._warm = settings.thinker_warm_spare and settings.thinker_enabled
         self._opening: asyncio.Task[None] | None = None
 
     def native_tools(self) -> list[NativeTool]:
-        return [backfill_tool(self.extraction, self._agents), synthesize_tool(self.tidier, self._agents)]
+        return [backfill_tool(self.extraction, self._registry), synthesize_tool(self.tidier, self._registry)]
 
     async def start(self) -> None:
         """Go on with what the last process left."""
         self.outbox.start()
-        if self.rest_seconds is not None:
+        if self._idle_threads is not None:
             await self._idle_threads.start()
         if self._warm:
             self._opening = asyncio.create_task(self._warm_up())
@@ -82,18 +82,13 @@ class HubMemory:
         """Let the memory open its database now, like the spare thinker: the first message would wait for it."""
         await asyncio.sleep(_OPEN_AFTER_SECONDS)
         with contextlib.suppress(AnnabelleError):  # whoever needs it next is told
-            await self.tools.list_known_facts(MemoryOwner(OWNER, self._agents.config.default.agent_id), 1)
-
-    def on_delivered(self, message: StoredMessage) -> None:
-        """A turn is over: it has to be stored, and its thread rests."""
-        self.outbox.wake()
-        if self.rest_seconds is not None:
-            self._idle_threads.restart_timer(message.thread_id)
+            await self.tools.list_known_facts(MemoryOwner(OWNER, self._registry.config.default.agent_id), 1)
 
     async def stop(self) -> None:
         if self._opening is not None:
             self._opening.cancel()
-        await self._idle_threads.stop()
+        if self._idle_threads is not None:
+            await self._idle_threads.stop()
         await self.outbox.stop()
 
     async def _on_idle(self, idle: IdleThread) -> None:

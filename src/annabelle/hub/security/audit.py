@@ -11,10 +11,9 @@ from typing import Final
 from annabelle import __version__
 from annabelle.core.home import Home
 from annabelle.core.ports import AuditTrail
-from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
-from annabelle.hub.notices import Notices
-from annabelle.hub.security.identities import CallerIdentity
+from annabelle.hub.base import HubBase
+from annabelle.hub.security.identities import CallerIdentity, HomeUsers
 from annabelle.hub.security.users_file import UserList
 from annabelle.store.audit.chain import AuditChain, AuditLimits
 from annabelle.store.audit.records import AuditPaths
@@ -25,9 +24,9 @@ from annabelle.toolbox.status import ToolboxNotice
 TOPIC: Final = "audit"
 
 
-def open_audit(home: Home, settings: Settings, redact: Redactor, notices: Notices) -> AuditWriter:
+def open_audit(base: HubBase) -> AuditWriter:
     """The audit, begun with what this hub was started from: a file that changed meanwhile has another fingerprint."""
-    loop = asyncio.get_running_loop()
+    loop, notices, settings = asyncio.get_running_loop(), base.notices, base.settings
 
     def tell(text: str | None) -> None:
         if text is None:
@@ -40,10 +39,10 @@ def open_audit(home: Home, settings: Settings, redact: Redactor, notices: Notice
             loop.call_soon_threadsafe(tell, text)
 
     limits = AuditLimits(settings.audit_max_bytes, settings.audit_keep_files)
-    audit = AuditWriter(AuditChain(AuditPaths.from_home(home), limits, redact), trouble)
+    audit = AuditWriter(AuditChain(AuditPaths.from_home(base.home), limits, base.redact), trouble)
     audit.start()
     audit.note("server", {"event": "start", "server": "hub", "version": __version__})
-    audit.note("config", {"event": "in_force", "files": _fingerprints(home, settings)})
+    audit.note("config", {"event": "in_force", "files": _fingerprints(base.home, settings)})
     return audit
 
 
@@ -128,6 +127,10 @@ def audit_server_changes(toolbox: Toolbox, audit: AuditTrail) -> None:
     toolbox.on_notice(record_change)
 
 
-def audit_user_changes(users: UserList, audit: AuditTrail) -> None:
-    """Who beside the owner may come in, from now on."""
-    audit.note("config", {"event": "changed", "what": "users", "users": [user.id for user in users.users]})
+def audit_user_changes(users: HomeUsers, audit: AuditTrail) -> None:
+    """Note who beside the owner may come in, whenever that changes."""
+
+    def record_users(users: UserList) -> None:
+        audit.note("config", {"event": "changed", "what": "users", "users": [user.id for user in users.users]})
+
+    users.subscribe(record_users)

@@ -55,29 +55,36 @@ class CallerIdentity:
 class Identities:
     """The tokens in force. A thinker's secret is made for one process and dies with it."""
 
-    def __init__(self, owner_token: str) -> None:
+    def __init__(
+        self,
+        owner_token: str,
+        *,
+        users: HomeUsers | None = None,
+        on_revoked: Callable[[str], None] | None = None,
+        on_admitted: Callable[[CallerIdentity], None] | None = None,
+    ) -> None:
+        """`on_revoked` is told whose token is no longer valid, `on_admitted` of every process that gets a secret."""
         self._owner = (owner_token.encode(), CallerIdentity("owner"))
         self._agents: dict[bytes, CallerIdentity] = {}
         self._people: dict[bytes, CallerIdentity] = {}
-        self.on_unknown_token: Callable[[], bool] = lambda: False
-        """Asked about an unknown token: whether the people known may have changed meanwhile."""
-        self.on_revoked: Callable[[str], None] = lambda user_id: None
-        """Told whose token is no longer valid."""
-        self.on_admitted: Callable[[CallerIdentity], None] = lambda _identity: None
-        """Told of every process that gets a secret."""
+        self._users, self._on_revoked, self._on_admitted = users, on_revoked, on_admitted
+        if users is not None:
+            users.subscribe(self.set_users)
 
     def set_users(self, users: UserList) -> None:
-        """The people beside the owner, from now on. Whose token is gone is told of, so that their streams end."""
+        """The people beside the owner, from now on. Whose token is gone is reported, so that their streams end."""
         before = self._people
         self._people = {user.token_sha256.encode(): CallerIdentity("user", user.id) for user in users.users}
         for token in before.keys() - self._people.keys():
-            self.on_revoked(before[token].user_id)
+            if self._on_revoked is not None:
+                self._on_revoked(before[token].user_id)
 
     def admit(self, agent_id: str, errand: SubagentScope | None = None) -> str:
         """A fresh secret for a thinker process that is about to start."""
         secret = secrets.token_urlsafe(32)
         identity = self._agents[secret.encode()] = CallerIdentity("agent", agent_id=agent_id, subagent_scope=errand)
-        self.on_admitted(identity)
+        if self._on_admitted is not None:
+            self._on_admitted(identity)
         return secret
 
     def admit_servers(self) -> str:
@@ -92,7 +99,7 @@ class Identities:
     def identify(self, token: bytes) -> CallerIdentity:
         """Whose token this is. Every known token is compared, so the time taken tells nothing."""
         found = self._find(token)
-        if found is None and token and self.on_unknown_token():
+        if found is None and token and self._users is not None and self._users.reload_if_changed():
             found = self._find(token)
         if found is None:
             raise Unauthorized(
@@ -201,12 +208,19 @@ Stamp = tuple[int, int, int]
 class HomeUsers:
     """Reads users.json at the start and whenever it changes; a bad edit leaves the last good one in force."""
 
-    def __init__(self, path: Path, notices: Notices, on_change: Callable[[UserList], None]) -> None:
-        self._path, self._notices, self._on_change = path, notices, on_change
+    def __init__(self, path: Path, notices: Notices) -> None:
+        self._path, self._notices = path, notices
+        self._subscribers: list[Callable[[UserList], None]] = []
         self._users = UserList()
         self._stamp: Stamp | None = None
         self._task: asyncio.Task[None] | None = None
-        self.reload_if_changed()
+        self._loaded = self.reload_if_changed()
+
+    def subscribe(self, subscriber: Callable[[UserList], None]) -> None:
+        """Be told who there is, now if a file was read, and whenever it changes."""
+        self._subscribers.append(subscriber)
+        if self._loaded:
+            subscriber(self._users)
 
     def reload_if_changed(self) -> bool:
         """Read the file if it changed since the last look; whether it did."""
@@ -220,7 +234,9 @@ class HomeUsers:
             self._notices.add(TOPIC, f"{mistake.message} The last good one stays in force.", level="error")
             return False
         self._notices.clear(TOPIC)
-        self._on_change(self._users)
+        self._loaded = True
+        for subscriber in self._subscribers:
+            subscriber(self._users)
         return True
 
     def start(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -12,7 +11,9 @@ from annabelle.core.ports import Judge
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import PolicyDecision
 from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.approvals.questions import make_task_call_id
+from annabelle.hub.base import HubLifecycle
 from annabelle.hub.security.identities import HomeUsers, tool_refusal
 from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
 from annabelle.hub.trust.call_records import label_provenance
@@ -21,20 +22,20 @@ from annabelle.store.approvals import Approval
 from annabelle.store.database import Database
 from annabelle.store.tasks import StoredTask
 from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 
 _MOST_STOPS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundCallDeps:
     """What a call needs."""
 
     database: Database
     toolbox: Toolbox
     agents: AgentManager
-    people: HomeUsers
-    ready: Callable[[], Awaitable[None]]
+    users: HomeUsers
+    lifecycle: HubLifecycle
 
 
 class BackgroundCalls:
@@ -44,7 +45,7 @@ class BackgroundCalls:
         self._deps = parts
 
     def policy(self, context: CallContext) -> AgentPolicy | None:
-        return self._deps.agents.policy_of(context)
+        return self._deps.agents.registry.policy_of(context)
 
     async def run(self, task: StoredTask) -> ToolResult:
         """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""
@@ -52,7 +53,7 @@ class BackgroundCalls:
         queued_as = task.request.get("queued_as")
         context = context.model_copy(update={"queued_as": queued_as, "askable": queued_as is not None})
         asked = await self._deps.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
-        await self._deps.ready()
+        await self._deps.lifecycle.wait_ready()
         for attempt in range(_MOST_STOPS):
             try:
                 if context.caller == "agent":
@@ -78,7 +79,7 @@ class BackgroundCalls:
             arguments = answer.edited
         there = parts.toolbox.tools().tools
         if context.user_id != OWNER:
-            theirs = parts.people.policy(context.user_id, there, in_turn=context.caller == "agent")
+            theirs = parts.users.policy(context.user_id, there, in_turn=context.caller == "agent")
             if not theirs.permits(name):
                 raise tool_refusal(context.user_id, name)
         if parts.toolbox.wants_provenance(name):
@@ -110,13 +111,12 @@ class QueuedCallJudge:
     """The question is asked before the call is queued, while the person is there; a yes to that is one to the call.
 
     Of what was allowed then and needs a yes by the time it is made, the task asks itself (`approvals.queued`).
-    `tools` are those the caller may use, `check` raises what a call would be refused with: about a call that could not
-    be made nobody is asked.
+    Nobody is asked about a call that could not be made.
     """
 
     inner: Judge
-    tools: Callable[[CallContext], Sequence[ToolSpec]]
-    check: Callable[[str, JsonObject, CallContext], None]
+    servers: ToolServers
+    registry: AgentRegistry
 
     async def judge(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> PolicyDecision:
         if tool.name != QUEUE or tool.server != NATIVE:
@@ -125,12 +125,14 @@ class QueuedCallJudge:
             name, handed = parse_queued_call(arguments)
         except RetryByModel:
             return PolicyDecision()  # the queue says so itself
-        spec = next((one for one in self.tools(context) if one.name == name), None)
+        policy = self.registry.policy_of(context)
+        usable = self.servers.catalogue.list_tools(policy, "api" if policy is None else "agent").tools
+        spec = next((one for one in usable if one.name == name), None)
         if spec is None:
             return PolicyDecision()  # likewise
         decision = await self.inner.judge(spec, handed, context)
         if decision.verdict != "ask":
             return decision.model_copy(update={"labels": ()})
-        self.check(name, handed, context)
+        self.servers.router.check(name, handed, policy)
         reasons = (f"{name} is to be called in the background.", *decision.reasons)
         return decision.model_copy(update={"reasons": reasons, "labels": ()})

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, get_args
@@ -17,22 +17,21 @@ from sqlalchemy import Connection
 
 from annabelle.core.contract import AgentProfile, TurnBrief, TurnLimits, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, ToolTimeout, TurnCancelled
-from annabelle.core.home import Home
 from annabelle.core.messages import TurnEvent, now
-from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.hub.agents.config import ProviderName
 from annabelle.hub.agents.launcher import ThinkerLauncher
 from annabelle.hub.agents.manager import AgentManager, AgentStatus
 from annabelle.hub.agents.runner import AgentRestartBackoff, AgentRunner, RunnerPlan
 from annabelle.hub.agents.thinker_calls import TurnFollower
+from annabelle.hub.base import HubBase
 from annabelle.hub.conversations.turns import ActiveTurns
 from annabelle.hub.security.identities import SubagentScope
 from annabelle.policy.provenance import trust_after
 from annabelle.store import tool_calls
 from annabelle.store.database import Database
 from annabelle.store.tasks import StoredTask
-from annabelle.toolbox.catalogue import AgentPolicy
+from annabelle.toolbox.facade import Toolbox
 
 AT_ONCE: Final = 5
 MAX_STEPS: Final = 20
@@ -130,18 +129,16 @@ _log = logging.getLogger(__name__)
 _FOREVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentDeps:
     """What subagents are made of."""
 
-    home: Home
-    settings: Settings
+    base: HubBase
     database: Database
     agents: AgentManager
     launcher: ThinkerLauncher
     turns: ActiveTurns
-    tools_version: Callable[[AgentPolicy], str]
-    ready: Callable[[], Awaitable[None]]
+    toolbox: Toolbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,24 +164,25 @@ class Subagents:
         context = CallContext.model_validate(task.request["context"])
         assert context.agent_id is not None
         assert context.message_id is not None
-        await parts.ready()
+        await parts.base.lifecycle.wait_ready()
         try:
             parts.agents.check_paused(context.agent_id)
-            profile = make_profile(parts.agents.agent(context.agent_id).as_profile(parts.settings), ask, task.id)
+            profile = make_profile(
+                parts.agents.registry.agent(context.agent_id).as_profile(parts.base.settings), ask, task.id
+            )
         except AnnabelleError as error:
             return _failed_result(task, error.body(context.trace_id))
         errand = make_scope(ask, task.id, context.message_id)
-        policy = parts.agents.policy(context.agent_id).narrow(errand.allowed, errand.denied)
+        policy = parts.agents.registry.policy(context.agent_id).narrow(errand.allowed, errand.denied)
         runner = AgentRunner(
             RunnerPlan(profile, 0, _FOREVER),
             parts.launcher.for_subagent(context.agent_id, errand),
-            AgentRestartBackoff(parts.settings.agent_restart_base_seconds),
-            lambda: None,
+            AgentRestartBackoff(parts.base.settings.agent_restart_base_seconds),
         )
         run = self._runs[task.id] = _SubagentRun(context.agent_id, context.message_id, runner)
         if parts.turns.cancelled(context.message_id):
             run.unwanted.set()
-        brief = make_brief(ask, task.id, context, profile.limits, parts.tools_version(policy))
+        brief = make_brief(ask, task.id, context, profile.limits, parts.toolbox.tools(policy).version)
         try:
             with parts.turns.lend_to_subagent(task.id, context), runner.turn():
                 follower = TurnFollower(brief, runner, _DiscardEvents(), lambda: False)
@@ -200,19 +198,19 @@ class Subagents:
 
     def statuses(self) -> list[AgentStatus]:
         """Those at work now, as agents."""
-        config = self._deps.agents.config
+        config = self._deps.agents.registry.config
         return [self._status(run) for run in self._runs.values() if config.agent(run.parent_id) is not None]
 
     def tidy(self, unfinished: Iterable[StoredTask]) -> None:
         """Remove the folders of subagents whose task is over, also those a killed hub left behind."""
         kept = {subagent_id(task.agent_id or "", task.id) for task in unfinished if task.kind == "subagent"}
-        for folder in self._deps.home.agents.glob(f"*{MARK}*"):
+        for folder in self._deps.base.home.agents.glob(f"*{MARK}*"):
             if folder.name not in kept:
                 self.remove(folder.name)
 
     def remove(self, agent_id: str) -> None:
         """Leave nothing of a subagent behind: neither its session nor its log."""
-        home = self._deps.home
+        home = self._deps.base.home
         with contextlib.suppress(OSError):
             shutil.rmtree(home.agent(agent_id), ignore_errors=True)
             for file in home.logs.glob(f"thinker-{agent_id}.log*"):

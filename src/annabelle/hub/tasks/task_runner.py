@@ -14,17 +14,16 @@ from sqlalchemy import Connection
 from annabelle.core.errors import AgentPaused, AgentStopped, NotFound, OutcomeUnknown, StorageTrouble, Unavailable
 from annabelle.core.ids import new_id
 from annabelle.core.tools import CallContext, JsonObject, ToolResult
-from annabelle.core.trace import TraceFile, use_trace
-from annabelle.durable.engine import Durable
+from annabelle.core.trace import use_trace
 from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.approvals.expiry import close_questions
 from annabelle.hub.approvals.questions import settle_task
-from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.hub.base import HubLifecycle, HubStorage
+from annabelle.hub.conversations.event_log import WriteResult
 from annabelle.hub.tasks.subagents import Subagents, subagent_id
 from annabelle.hub.tasks.task_notices import tell_end, tell_question
 from annabelle.store import approvals, messages, tasks
 from annabelle.store.approvals import Approval
-from annabelle.store.database import Database
 from annabelle.store.tasks import NewTask, StoredTask, TaskKind, TaskState
 
 _log = logging.getLogger(__name__)
@@ -35,16 +34,13 @@ _DISK_SECONDS: Final = 1.0
 TaskWork = Callable[[StoredTask], Awaitable[ToolResult]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDeps:
-    """What the flow works with."""
+    """What the workflow works with."""
 
-    database: Database
-    durable: Durable
-    events: EventLog
+    storage: HubStorage
     agents: AgentManager
-    traces: TraceFile
-    closing: Callable[[], bool]
+    lifecycle: HubLifecycle
 
 
 class TaskInterrupted(Exception):
@@ -70,12 +66,12 @@ class TaskRunner:
         self._work: dict[TaskKind, TaskWork] = {"subagent": subagents.run, "tool_call": call_tool}
         self._stopped = asyncio.Event()
         self._taking_on = asyncio.Lock()
-        parts.durable.workflow(RUN_TASK)(self._run)
+        parts.storage.durable.workflow(RUN_TASK)(self._run)
 
     async def begin(self, new: NewTask, at_once: int | None = None) -> StoredTask:
         """Take a task on; it is on disk when this returns. The same id again finds the same task."""
         async with self._taking_on:  # two at once would both count the same ones at work
-            task = await self._deps.database.write(lambda conn: tasks.create_task(conn, new, at_once))
+            task = await self._deps.storage.database.write(lambda conn: tasks.create_task(conn, new, at_once))
         if task.open:
             await self._start(task)
         return task
@@ -83,17 +79,17 @@ class TaskRunner:
     async def result(self, task: StoredTask, timeout: float) -> ToolResult:
         """What came of a task, when it is over; Unavailable when it takes longer, Interrupted when the hub stops."""
         try:
-            await self._deps.durable.result(task.id, timeout)
+            await self._deps.storage.durable.result(task.id, timeout)
         except Unavailable as error:
-            if not self._deps.closing():
+            if not self._deps.lifecycle.stopping:
                 raise
             await self._stopped.wait()  # whoever asked is stopped first, and must not be told of a failure
             raise TaskInterrupted from error
-        ended = await self._deps.database.read(lambda conn: tasks.load_task(conn, task.id))
+        ended = await self._deps.storage.database.read(lambda conn: tasks.load_task(conn, task.id))
         return ToolResult.model_validate(ended.result)
 
     async def status(self, task_id: str, user_id: str) -> StoredTask:
-        return await self._deps.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
+        return await self._deps.storage.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
     async def stop(self) -> None:
         """Let go of those who wait; after the agents are stopped."""
@@ -101,21 +97,21 @@ class TaskRunner:
 
     async def tidy(self) -> None:
         """Before anything runs: remove what subagents of an earlier life left behind."""
-        unfinished = await self._deps.database.read(tasks.list_unfinished_tasks)
+        unfinished = await self._deps.storage.database.read(tasks.list_unfinished_tasks)
         await asyncio.to_thread(self.subagents.tidy, unfinished)
 
     async def continue_task(self, task_id: str) -> None:
         """A question of the task was answered: do the rest of it."""
-        task = await self._deps.database.read(lambda conn: tasks.load_task(conn, task_id))
+        task = await self._deps.storage.database.read(lambda conn: tasks.load_task(conn, task_id))
         if task.open:
             await self._start(task)
 
     async def resume(self) -> None:
         """After a start: begin what was written down and not begun, and end what can not go on."""
-        for task in await self._deps.database.read(tasks.list_unfinished_tasks):
+        for task in await self._deps.storage.database.read(tasks.list_unfinished_tasks):
             if await self.is_waiting(task):
                 continue
-            state = await self._deps.durable.status(await self._flow_id(task))
+            state = await self._deps.storage.durable.status(await self._flow_id(task))
             if state is None:
                 await self._start(task)
             elif state != "running":
@@ -124,7 +120,9 @@ class TaskRunner:
 
     async def _start(self, task: StoredTask) -> None:
         trace_id = cast("JsonObject", task.request["context"]).get("trace_id")
-        await self._deps.durable.start(RUN_TASK, await self._flow_id(task), {"task_id": task.id, "trace_id": trace_id})
+        await self._deps.storage.durable.start(
+            RUN_TASK, await self._flow_id(task), {"task_id": task.id, "trace_id": trace_id}
+        )
 
     async def is_waiting(self, task: StoredTask) -> bool:
         """Whether it waits for a person's yes."""
@@ -136,26 +134,26 @@ class TaskRunner:
         return f"{task.id}:{answered}" if answered else task.id
 
     async def _load_approvals(self, task: StoredTask) -> list[Approval]:
-        return await self._deps.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
+        return await self._deps.storage.database.read(lambda conn: approvals.list_root_approvals(conn, task.id))
 
     async def _run(self, argument: JsonObject) -> JsonObject:
         parts, task_id = self._deps, str(argument["task_id"])
         with use_trace(cast("str | None", argument["trace_id"])):
-            task = await parts.database.read(lambda conn: tasks.load_task(conn, task_id))
+            task = await parts.storage.database.read(lambda conn: tasks.load_task(conn, task_id))
             await self._while_paused(task)
-            await parts.database.write(lambda conn: tasks.begin_task(conn, task_id))
-            parts.traces.write("task.started", {"task_id": task_id, "kind": task.kind})
+            await parts.storage.database.write(lambda conn: tasks.begin_task(conn, task_id))
+            parts.storage.traces.write("task.started", {"task_id": task_id, "kind": task.kind})
 
             async def run_kind() -> JsonObject:
                 return (await self._work[task.kind](task)).model_dump(mode="json")
 
-            result = ToolResult.model_validate(await parts.durable.step("work", run_kind))
+            result = ToolResult.model_validate(await parts.storage.durable.step("work", run_kind))
             if result.approval_id is not None:
                 await self._show_question(task)
-                parts.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
+                parts.storage.traces.write("task.waits", {"task_id": task_id, "kind": task.kind})
                 return {"state": "waiting"}
             state = await self._end_until_stored(task, result)
-            parts.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
+            parts.storage.traces.write("task.finished", {"task_id": task_id, "kind": task.kind, "state": state})
             if task.kind == "subagent":
                 await asyncio.to_thread(self.subagents.remove, subagent_id(task.agent_id or "", task.id))
             return {"state": state}
@@ -188,7 +186,7 @@ class TaskRunner:
                 ]
             return WriteResult(None, task.user_id, told)
 
-        await self._deps.events.transact(write)
+        await self._deps.storage.events.transact(write)
 
     def _stopped_agent(self, task: StoredTask) -> bool:
         try:
@@ -220,7 +218,7 @@ class TaskRunner:
                 return WriteResult(None, task.user_id)
             return WriteResult(None, task.user_id, tell_end(conn, tasks.load_task(conn, task.id)))
 
-        await self._deps.events.transact(write)
+        await self._deps.storage.events.transact(write)
         return state
 
 

@@ -14,7 +14,7 @@ from typing import cast
 from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.core.trust import Trust
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.security.identities import HomeUsers
 from annabelle.hub.tools.memory import PlainMemory
 from annabelle.toolbox.catalogue import NativeTool
@@ -177,7 +177,7 @@ class _ContactAnswer:
     trouble: str | None = None
 
 
-def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentManager, people: HomeUsers) -> NativeTool:
+def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistry, people: HomeUsers) -> NativeTool:
     """Every source is asked as the caller and with its policy: what an agent, or the person it works for, may not use
     is not asked for them."""
 

@@ -9,7 +9,7 @@ from typing import get_args
 from annabelle.core.errors import AnnabelleError
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.core.trust import FactCategory
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.trust.call_records import label_provenance
 from annabelle.store.database import Database
 from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
@@ -21,7 +21,7 @@ _SERVER = "memory"
 class PlainMemory:
     """Calls a tool of the memory for whoever called the plain one."""
 
-    def __init__(self, toolbox: Toolbox, agents: AgentManager, database: Database) -> None:
+    def __init__(self, toolbox: Toolbox, agents: AgentRegistry, database: Database) -> None:
         self._toolbox, self._agents, self._database = toolbox, agents, database
 
     async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult:

@@ -14,12 +14,14 @@ from annabelle.hub.tools.tool_search import ToolSearch, get_tool_catalog_tool
 
 def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     """Those that stand on nothing but the hub at once, the plain names of the memory when there is one."""
-    toolbox, agents, tasks = hub.toolbox, hub.agents, hub.tasks
-    own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(hub.events)]
+    toolbox, agents, tasks = hub.toolbox, hub.agents.registry, hub.services.tasks
+    own = [get_status_tool(hub.status), get_tool_catalog_tool(toolbox, agents), *send_message_tools(hub.storage.events)]
     handing_on = [spawn_subagent_tool(tasks), queue_task_tool(tasks, calls, toolbox), get_job_status_tool(tasks)]
-    searching = ToolSearch(toolbox, agents, hub.settings, hub.home, EmbeddingMeter(hub.ledger, "hub")).tool()
-    ruling = propose_rule_tool(hub.rules)
-    plain = PlainMemory(toolbox, agents, hub.database)
-    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.people)]
-    toolbox.add_native([*own, *handing_on, ruling, *hub.memory.native_tools(), *finding])
+    searching = ToolSearch(
+        toolbox, agents, hub.base.settings, hub.base.home, EmbeddingMeter(hub.services.ledger, "hub")
+    ).tool()
+    ruling = propose_rule_tool(hub.services.rules)
+    plain = PlainMemory(toolbox, agents, hub.storage.database)
+    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.security.users)]
+    toolbox.add_native([*own, *handing_on, ruling, *hub.services.memory.native_tools(), *finding])
     register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])

@@ -11,7 +11,7 @@ from annabelle.core.settings import Settings
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.embeddings import EmbeddingConfig, make_embedder
 from annabelle.embeddings.metering import EmbeddingMeter
-from annabelle.hub.agents.manager import AgentManager
+from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
 from annabelle.toolbox.facade import Toolbox
 
@@ -44,7 +44,7 @@ class ToolSearch:
     """Ranks what an agent may use. The index is made at the first search: most homes never need it in the hub."""
 
     def __init__(
-        self, toolbox: Toolbox, agents: AgentManager, settings: Settings, home: Home, books: EmbeddingMeter
+        self, toolbox: Toolbox, agents: AgentRegistry, settings: Settings, home: Home, books: EmbeddingMeter
     ) -> None:
         self._toolbox, self._agents, self._settings, self._home = toolbox, agents, settings, home
         self._books = books
@@ -91,7 +91,7 @@ _CATALOG_SCHEMA: JsonObject = {
 }
 
 
-def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentManager) -> NativeTool:
+def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool:
     """The listing an agent sees is the one it may use."""
 
     async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:

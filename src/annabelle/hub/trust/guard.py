@@ -30,7 +30,7 @@ _ASKED_AND_ANSWERED: Final = frozenset({"api", TERMINAL})
 
 
 def make_guarding(
-    settings: Settings, environment: Mapping[str, str], agent: Callable[[str], Agent | None], notices: Notices
+    settings: Settings, environment: Mapping[str, str], find_agent: Callable[[str], Agent | None], notices: Notices
 ) -> GuardConfig:
     """Rules by the config in force at each call. Switched off is said where a person looks."""
     switch = _switched_off_by(settings, environment)
@@ -44,7 +44,7 @@ def make_guarding(
     )
 
     def rules_for_agent(agent_id: str | None) -> GuardRules:
-        found = agent(agent_id) if agent_id is not None else None
+        found = find_agent(agent_id) if agent_id is not None else None
         if found is None:
             return everyone
         own = found.guardian

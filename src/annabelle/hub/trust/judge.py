@@ -115,7 +115,7 @@ class AddressBook:
 _READING: Final = frozenset({"read_private", "read_untrusted"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDeps:
     """What the judge looks things up in. `reviewed` is what people wrote of a tool."""
 

@@ -1,0 +1,88 @@
+"""What the components of the hub are built from: the home and its settings, the storage and the lifecycle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal
+
+from annabelle.core.home import Home
+from annabelle.core.messages import now
+from annabelle.core.secrets.redactor import Redactor
+from annabelle.core.settings import Settings
+from annabelle.core.trace import TraceFile
+from annabelle.durable.engine import Durable
+from annabelle.hub.conversations.event_log import EventLog
+from annabelle.hub.notices import Notices
+from annabelle.store.database import Database
+
+Phase = Literal["starting", "ready", "stopping"]
+_READY_SECONDS: Final = 60.0
+
+
+class HubLifecycle:
+    """Whether the hub is starting, ready or stopping."""
+
+    def __init__(self) -> None:
+        self.started_at: datetime = now()
+        self._began = time.monotonic()
+        self._ready = asyncio.Event()
+        self._phase: Phase = "starting"
+
+    @property
+    def phase(self) -> Phase:
+        return self._phase
+
+    @property
+    def stopping(self) -> bool:
+        return self._phase == "stopping"
+
+    @property
+    def uptime_seconds(self) -> float:
+        return time.monotonic() - self._began
+
+    def mark_ready(self) -> None:
+        self._phase = "ready"
+        self._ready.set()
+
+    def mark_stopping(self) -> None:
+        self._phase = "stopping"
+
+    async def wait_ready(self, timeout: float = _READY_SECONDS) -> None:
+        """Wait until every server has listed its tools or failed to; go on anyway after the time."""
+        if not self._ready.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ready.wait(), timeout)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubBase:
+    """What is known before anything is opened. `environment` has what settings.env adds to the process's own."""
+
+    home: Home
+    settings: Settings
+    environment: Mapping[str, str] = field(repr=False)
+    redact: Redactor
+    address: str
+    notices: Notices = field(default_factory=Notices)
+    lifecycle: HubLifecycle = field(default_factory=HubLifecycle)
+
+    @property
+    def database_url(self) -> str | None:
+        """The shared PostgreSQL; None where each database is a file of the home."""
+        url = self.settings.database_url
+        return url.get_secret_value() if url is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubStorage:
+    """Where the hub writes: its tables, its workflows, the events of its conversations and its traces."""
+
+    database: Database
+    durable: Durable
+    events: EventLog
+    traces: TraceFile
