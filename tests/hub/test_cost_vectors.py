@@ -104,7 +104,7 @@ def test_vectors_of_this_machine_cost_nothing_and_are_not_booked() -> None:
     assert is_charged(EmbeddingConfig("openai", "m", here))
 
 
-@pytest.mark.req("CST-09", "SEC-01")
+@pytest.mark.req("CST-09", "API-01")
 def test_a_servers_token_opens_the_ledger_and_nothing_else() -> None:
     identities = Identities("owner-token")
     server = identities.identify(identities.admit_servers().encode())

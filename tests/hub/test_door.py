@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from annabelle.core.settings import Settings
 from annabelle.core.trace import current_trace
@@ -179,3 +179,24 @@ async def test_an_unexpected_error_answers_in_the_one_shape_and_tells_nothing(ca
     assert code(answer) == (500, "internal_error")
     assert "secret" not in answer.text
     assert "a secret inside" in caplog.text
+
+
+@pytest.mark.req("API-01")
+async def test_a_websocket_is_refused_and_reaches_nothing_inside(identities: Identities) -> None:
+    reached: list[str] = []
+    sent: list[Message] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        reached.append(scope["type"])
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    guard = RequestGuard(app, RequestGuardConfig.from_settings(Settings.model_validate({}), identities))
+    await guard({"type": "websocket", "path": "/events", "headers": []}, receive, send)
+    assert (reached, [(one["type"], one["code"]) for one in sent]) == ([], [("websocket.close", 1008)])
+    await guard({"type": "lifespan"}, receive, send)
+    assert reached == ["lifespan"]

@@ -85,11 +85,27 @@ async def test_a_queued_call_is_made_once_for_the_person_and_told_in_the_thread(
 
 
 @pytest.mark.req("RTR-05")
+async def test_a_workflow_of_one_step_is_queued_as_a_call_and_one_of_several_is_refused(
+    machine: RunningHub, work: Work
+) -> None:
+    context = await turn(machine)
+    queued = await queue(machine, context, "do_once", "workflow")
+    assert not queued.is_error, queued.text
+    await ended(machine, str((queued.structured or {})["taskId"]))
+    assert len(work.calls) == 1
+    called = context.model_copy(update={"call_id": f"{context.message_id}:2:9"})
+    action = {"type": "workflow", "workflowSteps": [{"id": "1", "toolName": "do_once"}]}
+    refused = await call(machine, "queue_task", called, name="steps", action=action)
+    assert refused.is_error
+    assert "A task is one tool call." in refused.text
+
+
+@pytest.mark.req("RTR-05")
 async def test_what_can_not_be_queued_is_refused_with_a_sentence(machine: RunningHub) -> None:
     context = await turn(machine)
     for number, (tool, kind, words) in enumerate(
         [
-            ("do_once", "workflow", "type workflow can not be queued"),
+            ("do_once", "dance", "type dance can not be queued"),
             ("spawn_subagent", "tool_call", "spawn_subagent can not be queued"),
             ("nobody_has_this", "tool_call", "no tool nobody_has_this"),
         ]

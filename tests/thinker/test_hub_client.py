@@ -96,7 +96,7 @@ async def test_a_hub_that_comes_back_is_found_again_and_the_wait_was_told_once(h
     busy = (status, ErrorBody(code=code, message="The hub has a bad moment."))
     hub.refusals["look_up"] = busy
     client = ThinkerHubClient(HubTransport(hub.url, {}), HubRetryPolicy(0.01, 0.02, 0.05, 30))
-    client.notify = tell
+    client.on_wait(tell)
     waiting = asyncio.create_task(client.call(call(), "owner"))
     await asyncio.wait_for(spoken.wait(), seconds(10))
     await asyncio.to_thread(wait_for, lambda: len(hub.calls) > 8)  # it keeps trying, and does not keep telling
@@ -114,7 +114,6 @@ async def test_a_hub_that_stays_away_is_given_up_with_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     client = ThinkerHubClient(HubTransport(f"http://127.0.0.1:{port}", {}), QUICK)
-    client.notify = lambda reason: None
     with pytest.raises(HubUnreachable, match="can not be reached"):
         await client.tools()
 
@@ -140,7 +139,6 @@ async def test_garbage_instead_of_http_counts_as_unreachable() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         client = ThinkerHubClient(HubTransport(f"http://127.0.0.1:{port}", {}), QUICK)
-        client.notify = lambda reason: None
         with pytest.raises(HubUnreachable):
             await client.tools()
         client.close()

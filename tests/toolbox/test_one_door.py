@@ -21,7 +21,7 @@ from annabelle.toolbox.catalogue import AgentPolicy, Caller, NativeTool, ToolCat
 from annabelle.toolbox.config import ToolboxConfig
 from annabelle.toolbox.facade import Toolbox, ToolServers
 from annabelle.toolbox.guard import ContentGuard
-from annabelle.toolbox.router import ToolRouter
+from annabelle.toolbox.router import HubCalls, ToolRouter
 from support.timing import seconds
 from support.toolbox import TESTS, MemoryJournal, eventually, write_external
 
@@ -289,3 +289,18 @@ async def test_a_person_needs_no_policy_and_a_native_tool_keeps_its_plain_name(
     toolbox.add_native([tool])
     assert (await toolbox.call("speak", {"text": "a"}, person)).text == "inside"
     assert [spec.description for spec in toolbox.tools().tools] == ["[Annabelle | Core] Speak."]
+
+
+@pytest.mark.incident("I-07")
+async def test_only_the_hub_itself_calls_without_a_judge(journal: MemoryJournal) -> None:
+    guard = ContentGuard(None, lambda agent_id: GuardRules(enabled=False))
+    catalogue, server = ToolCatalogue(), Inside()
+    spec = ToolSpec(name="t_x", server="t", original_name="x", description="", input_schema={"type": "object"})
+    catalogue.offer("t", [ToolOffer(spec, server, 7)])
+    calls = HubCalls(ToolRouter(catalogue, journal, CallHooks(), guard))
+    for caller in ("agent", "api", "cli"):
+        with pytest.raises(NotAllowed, match="Only the hub itself"):
+            await calls.call("t_x", {}, AGENT.model_copy(update={"caller": caller}))
+    assert server.heard == []
+    await calls.call("t_x", {}, CallContext(caller="hub", user_id="owner"))
+    assert server.heard == ["t_x"]

@@ -118,14 +118,12 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     """
     base = _make_base(start)
     settings, home, notices = base.settings, base.home, base.notices
-    token = owner_token(home, settings)
-    base.redact.learn([token])
     seed_home(home)
     secrets = HomeSecrets(home, base.redact, base.database_url)
     fanout = EventFanout()
     storage = await _open_storage(base, fanout, stack)
     database, events = storage.database, storage.events
-    security = _build_security(base, token, fanout, stack)
+    security = _build_security(base, fanout, stack)
     audit = security.audit
 
     turns, reply_waiters, maintenance = ActiveTurns(database), ReplyWaiters(), MaintenanceGate()
@@ -330,12 +328,14 @@ async def _open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStac
     return HubStorage(database=database, durable=durable, events=EventLog(database, fanout), traces=traces)
 
 
-def _build_security(base: HubBase, token: str, fanout: EventFanout, stack: AsyncExitStack) -> HubSecurity:
+def _build_security(base: HubBase, fanout: EventFanout, stack: AsyncExitStack) -> HubSecurity:
     audit = open_audit(base)
     stack.push_async_callback(asyncio.to_thread, close_audit, audit)
     logins = LoginAudit(audit)
     stack.callback(logins.flush_refused)
     users = HomeUsers(base.home.users_file, base.notices)
+    token = owner_token(base.home, base.settings)
+    base.redact.learn([token])
     identities = Identities(token, users=users, on_revoked=fanout.close_for_user, on_admitted=logins.admitted)
     audit_user_changes(users, audit)
     return HubSecurity(identities=identities, users=users, logins=logins, audit=audit)

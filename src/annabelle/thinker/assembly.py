@@ -172,7 +172,7 @@ async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redac
         workspaces=Workspaces(folder, profile.thinking, hub),
     )
     turns = TurnRegistry(deps)
-    hub.notify = turns.notify_running
+    hub.on_wait(turns.notify_running)
     return Thinker(deps, turns, FactLearner(deps), model, embedder)
 
 

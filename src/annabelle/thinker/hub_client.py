@@ -116,11 +116,20 @@ class ThinkerHubClient:
         self._retry_policy = retry_policy or HubRetryPolicy()
         self._tools: ToolList | None = None
         self._fetched_at = 0.0
-        self.notify: Callable[[str], None] = _log.warning
+        self._wait_listeners: list[Callable[[str], None]] = []
 
     @classmethod
     def connect_to(cls, hub_url: str, secret: str) -> ThinkerHubClient:
         return cls(HubTransport(hub_url, {TOKEN_HEADER: secret}))
+
+    def on_wait(self, listener: Callable[[str], None]) -> None:
+        """Be told when the hub cannot be reached and a call waits for it."""
+        self._wait_listeners.append(listener)
+
+    def _notify_wait(self, reason: str) -> None:
+        _log.warning("%s", reason)
+        for listener in self._wait_listeners:
+            listener(reason)
 
     async def tools(self) -> ToolList:
         """The tools this agent may use: kept for ten minutes, or until the hub says that they changed."""
@@ -184,7 +193,7 @@ class ThinkerHubClient:
                 raise _parse_refusal(reply)
             return reply
 
-        return await retry_until_reachable(send_once, self._retry_policy, self.notify)
+        return await retry_until_reachable(send_once, self._retry_policy, self._notify_wait)
 
     def _check_tools_version(self, reply: HttpReply) -> None:
         self.expect_tools(reply.headers.get(TOOLS_VERSION_HEADER.lower()))

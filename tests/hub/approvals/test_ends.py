@@ -17,6 +17,7 @@ from annabelle.core.secrets.forget_mask import ForgetMatcher
 from annabelle.hub.agents.thinker_calls import ThinkerQuestions, failed_turn
 from annabelle.hub.forgetting.forget_service import _mask_rows
 from annabelle.store import approvals, memory_queue, tables
+from annabelle.store.approvals import OpenQuestionFilter
 from annabelle.store.text_removal import TextRemoval
 from hub.approvals.house import House, a_house
 
@@ -218,3 +219,14 @@ async def test_every_question_and_every_answer_is_in_the_audit(home: Home) -> No
     assert [line["facts"]["event"] for line in lines if line["kind"] == "rule"] == ["allowed"]
     assert {(fact["tool"], fact["user_id"]) for fact in noted} == {("post_letter", "owner")}
     assert "hello" not in str(noted), "what was asked about is known by its call, not by its content"
+
+
+@pytest.mark.req("MEM-12", "POL-03")
+async def test_a_question_that_is_taken_back_wakes_the_memory(house: House) -> None:
+    woken: list[str] = []
+    await house.say(LETTER)
+    house.hub.storage.events.subscribe(lambda events: woken.extend(event.key for event in events))
+    outbox = house.hub.services.memory.outbox
+    outbox._woken.clear()
+    await house.hub.services.stopper.withdrawal.withdraw(OpenQuestionFilter(user_id="owner"), "You stopped it")
+    assert (woken, outbox._woken.is_set()) == (["ended"], True)

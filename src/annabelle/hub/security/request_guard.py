@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import cast
+from typing import Final, cast
 
 from pydantic import BaseModel, ValidationError
 from starlette.datastructures import MutableHeaders
@@ -224,6 +224,9 @@ class RequestGuardConfig:
         )
 
 
+_POLICY_VIOLATION: Final = 1008
+
+
 class RequestGuard:
     """Wraps the application; nothing inside it runs for a request that is not allowed in."""
 
@@ -231,6 +234,12 @@ class RequestGuard:
         self._app, self._rules = app, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            # No resource uses them, and what is checked here is checked of HTTP requests.
+            await send(
+                {"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": "There are no websockets here."}
+            )
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

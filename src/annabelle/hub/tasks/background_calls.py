@@ -89,15 +89,18 @@ class BackgroundCalls:
 
 
 QUEUE: Final = "queue_task"
+_TYPES: Final = ("tool_call", "workflow")  # a workflow of one step is a call
 
 
 def parse_queued_call(arguments: JsonObject) -> tuple[str, JsonObject]:
     """The tool and the arguments that are to be queued; RetryByModel says why there are none."""
     action = cast("JsonObject", arguments["action"])
-    if action["type"] != "tool_call":
+    if action["type"] not in _TYPES:
         raise RetryByModel(
             f"A task of the type {action['type']} can not be queued.", hint="Use the type tool_call, one call per task."
         )
+    if action.get("workflowSteps"):
+        raise RetryByModel("A task is one tool call.", hint="Queue every step of the workflow as a task of its own.")
     tool = action.get("toolName")
     if not tool or tool in FORBIDDEN_TOOLS:
         raise RetryByModel(

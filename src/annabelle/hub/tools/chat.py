@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection
 
-from annabelle.core.errors import AnnabelleError, RetryByModel
+from annabelle.core.errors import AnnabelleError, NotFound, RetryByModel
 from annabelle.core.ids import new_id
-from annabelle.core.messages import TurnEvent
+from annabelle.core.messages import InboundMessage, TurnEvent
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.hub.context import HubStatus
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
@@ -24,6 +24,7 @@ _SEND_SCHEMA: JsonObject = {
         "message": {"type": "string", "minLength": 1, "maxLength": 100_000, "description": "What to say"},
         "chat_id": {"type": ["string", "integer"], "description": "Another chat of the user; by default this one"},
         "channel": {"type": "string", "description": "The channel of that chat; by default this one's"},
+        "reply_to": {"type": ["string", "integer"], "description": "The id of a message of that chat it answers"},
     },
     "required": ["message"],
     "additionalProperties": False,
@@ -57,14 +58,22 @@ class _MessageSender:
 
         def write(conn: Connection) -> WriteResult[StoredMessage]:
             thread = _resolve_thread(conn, arguments, context)
+            # `reply_to` of the row is the message of the turn: that is how its delivery finds what was said.
+            answers = _resolve_answered(conn, arguments, thread)
             said = messages.add_agent_message(
-                conn, thread.id, text, call_id, reply_to=context.message_id, trace_id=context.trace_id
+                conn,
+                thread.id,
+                text,
+                call_id,
+                reply_to=context.message_id,
+                metadata=answers,
+                trace_id=context.trace_id,
             )
             event = TurnEvent(
                 message_id=context.message_id or said.id,
                 key=f"said:{call_id}",
                 type="message",
-                data={"message_id": said.id, "text": text},
+                data={"message_id": said.id, "text": text, **answers},
             )
             return WriteResult(said, thread.user_id, threads.append_events(conn, thread.id, [event]))
 
@@ -89,6 +98,30 @@ def _resolve_thread(conn: Connection, arguments: JsonObject, context: CallContex
             return thread
     names = ", ".join(f"{thread.channel} {thread.chat_id}" for thread in known[:_CHATS_SHOWN]) or "none yet"
     raise RetryByModel("The user has no such chat.", hint=f"Leave chat_id out for the current chat, or use: {names}.")
+
+
+def _resolve_answered(conn: Connection, arguments: JsonObject, thread: Thread) -> JsonObject:
+    """The message that is answered, by our id or by the channel's; nothing where none is named."""
+    named = arguments.get("reply_to")
+    if named is None:
+        return {}
+    known = InboundMessage(
+        channel=thread.channel,
+        chat_id=thread.chat_id,
+        user_id=thread.user_id,
+        sender_id=thread.user_id,
+        external_id=str(named),
+        text=str(named),
+    )
+    found = messages.find_known_message(conn, known)
+    if found is None:
+        try:
+            found = messages.get_message(conn, str(named), thread.user_id)
+        except NotFound:
+            found = None
+    if found is None or found.thread_id != thread.id:
+        raise RetryByModel(f"There is no message {named} in that chat.", hint="Leave reply_to out.")
+    return {"reply_to": found.id}
 
 
 _RULE_SCHEMA: JsonObject = {

@@ -95,7 +95,7 @@ _QUEUE_SCHEMA: JsonObject = {
         "action": {
             "type": "object",
             "properties": {
-                "type": {"type": "string", "description": "tool_call"},
+                "type": {"type": "string", "description": "tool_call, or workflow for the same"},
                 "toolName": {"type": "string", "minLength": 1, "maxLength": 200},
                 "parameters": {"type": "object", "description": "The tool's arguments"},
             },
