@@ -126,6 +126,21 @@ async def test_a_repeated_call_id_is_answered_from_the_journal_and_acts_once(
     assert [message.content for message in listed] == ["once"]
 
 
+@pytest.mark.req("RTR-07")
+async def test_a_sent_message_may_name_the_message_it_answers(
+    agent: httpx.AsyncClient, hub: HubContext, turn: str
+) -> None:
+    first = (await agent.post("/tools/call", json=call("send_message", turn, f"{turn}:1:0", message="one"))).json()
+    answered = first["structured"]["message_id"]
+    named = call("send_message", turn, f"{turn}:1:1", message="two", reply_to=answered)
+    second = (await agent.post("/tools/call", json=named)).json()["structured"]["message_id"]
+    kept = await hub.storage.database.read(lambda conn: messages.load_message(conn, second))
+    assert kept.metadata == {"reply_to": answered}
+    unknown = call("send_message", turn, f"{turn}:1:2", message="three", reply_to=4711)
+    refused = (await agent.post("/tools/call", json=unknown)).json()
+    assert (refused["is_error"], "no message 4711 in that chat" in refused["text"]) == (True, True)
+
+
 @pytest.mark.req("CST-09")
 async def test_the_ledger_books_under_the_agent_that_asks_whatever_it_claims(
     agent: httpx.AsyncClient, hub: HubContext

@@ -58,11 +58,11 @@ async def test_a_call_in_the_background_ends_with_its_agent_and_is_not_made_agai
     context = await turn(machine)
     await queue(machine, context, tool)
     await asyncio.wait_for(work.begun.wait(), seconds(30))
-    await machine.hub.services.stopper.stop("annabelle", "owner")
+    await machine.hub.conversations.stopper.stop("annabelle", "owner")
     task = await ended(machine, context)
     assert (task.state, len(work.calls)) == (state, 1)
     work.go_on.set()
-    await machine.hub.services.stopper.resume("annabelle", "owner")
+    await machine.hub.conversations.stopper.resume("annabelle", "owner")
     assert len(work.calls) == 1
 
 
@@ -71,12 +71,12 @@ async def test_what_is_queued_while_everything_is_stopped_ends_with_a_sentence_a
     machine: RunningHub, work: Work
 ) -> None:
     context = await turn(machine)
-    await machine.hub.services.stopper.stop("all", "owner")
+    await machine.hub.conversations.stopper.stop("all", "owner")
     await queue(machine, context, "write_again")
     task = await ended(machine, context)
     assert task.state == "failed"
     assert "Everything was stopped by the owner." in str(task.result)
-    await machine.hub.services.stopper.resume("all", "owner")
+    await machine.hub.conversations.stopper.resume("all", "owner")
     assert work.calls == []
 
 
@@ -90,7 +90,7 @@ async def test_questions_of_a_stopped_agent_are_taken_back(machine: RunningHub, 
     asked = await desk.ask(spec, {}, context, PolicyDecision(verdict="ask", reasons=("It sends mail.",)))
     assert asked.approval_id is not None
     approval_id = asked.approval_id
-    await machine.hub.services.stopper.stop("annabelle", "owner")
+    await machine.hub.conversations.stopper.stop("annabelle", "owner")
     row = await machine.hub.storage.database.read(lambda conn: approvals.get_approval(conn, approval_id, "owner"))
     assert row.state == "cancelled"
     with pytest.raises(AgentStopped):
@@ -109,6 +109,6 @@ async def test_a_turn_whose_thinker_could_not_be_told_is_written_down_to_be_told
     context = await turn(machine)
     assert context.message_id is not None
     with machine.hub.conversations.turns.open(context):
-        await machine.hub.services.stopper.end_turn(context.message_id, "annabelle")
-        await machine.hub.services.stopper.close()
+        await machine.hub.conversations.stopper.end_turn(context.message_id, "annabelle")
+        await machine.hub.conversations.stopper.close()
     assert Halts(home.halts_file).owed_cancels("annabelle") == (context.message_id,)

@@ -51,6 +51,7 @@ from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import forward_server_notices
 from annabelle.hub.security.audit import LoginAudit, audit_server_changes, audit_user_changes, close_audit, open_audit
 from annabelle.hub.security.identities import HomeUsers, Identities, owner_token
+from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.server import HttpServer, StopSignal
 from annabelle.hub.tasks.background_calls import BackgroundCallDeps, BackgroundCalls, QueuedCallJudge
 from annabelle.hub.tasks.subagents import SubagentDeps, Subagents
@@ -118,12 +119,14 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     """
     base = _make_base(start)
     settings, home, notices = base.settings, base.home, base.notices
+    token = owner_token(home, settings)
+    base.redact.learn([token])
     seed_home(home)
     secrets = HomeSecrets(home, base.redact, base.database_url)
     fanout = EventFanout()
     storage = await _open_storage(base, fanout, stack)
     database, events = storage.database, storage.events
-    security = _build_security(base, fanout, stack)
+    security = _build_security(base, fanout, stack, token=token)
     audit = security.audit
 
     turns, reply_waiters, maintenance = ActiveTurns(database), ReplyWaiters(), MaintenanceGate()
@@ -173,10 +176,9 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         notices=notices,
     )
     memory = HubMemory(base=base, storage=storage, toolbox=toolbox, agents=agents, maintenance=maintenance)
+    access = ToolAccess(registry=registry, users=security.users, turns=turns, toolbox=toolbox)
     calls = BackgroundCalls(
-        BackgroundCallDeps(
-            database=database, toolbox=toolbox, agents=agents, users=security.users, lifecycle=base.lifecycle
-        )
+        BackgroundCallDeps(database=database, toolbox=toolbox, agents=agents, access=access, lifecycle=base.lifecycle)
     )
     subagents = Subagents(
         SubagentDeps(base=base, database=database, agents=agents, launcher=launcher, turns=turns, toolbox=toolbox)
@@ -256,7 +258,12 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
         storage=storage,
         security=security,
         conversations=HubConversations(
-            gate=gate, thread_queue=thread_queue, turns=turns, reply_waiters=reply_waiters, fanout=fanout
+            gate=gate,
+            thread_queue=thread_queue,
+            turns=turns,
+            reply_waiters=reply_waiters,
+            fanout=fanout,
+            stopper=stopper,
         ),
         agents=agents,
         toolbox=toolbox,
@@ -267,7 +274,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
             memory=memory,
             forgetting=forgetting,
             ledger=ledger,
-            stopper=stopper,
+            tool_access=access,
         ),
     )
     register_native_tools(hub, calls)
@@ -328,14 +335,12 @@ async def _open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStac
     return HubStorage(database=database, durable=durable, events=EventLog(database, fanout), traces=traces)
 
 
-def _build_security(base: HubBase, fanout: EventFanout, stack: AsyncExitStack) -> HubSecurity:
+def _build_security(base: HubBase, fanout: EventFanout, stack: AsyncExitStack, *, token: str) -> HubSecurity:
     audit = open_audit(base)
     stack.push_async_callback(asyncio.to_thread, close_audit, audit)
     logins = LoginAudit(audit)
     stack.callback(logins.flush_refused)
     users = HomeUsers(base.home.users_file, base.notices)
-    token = owner_token(base.home, base.settings)
-    base.redact.learn([token])
     identities = Identities(token, users=users, on_revoked=fanout.close_for_user, on_admitted=logins.admitted)
     audit_user_changes(users, audit)
     return HubSecurity(identities=identities, users=users, logins=logins, audit=audit)
@@ -369,7 +374,7 @@ async def _start_all(machine: RunningHub) -> None:
     base.lifecycle.mark_ready()
     status = hub.status()
     _log.info("The hub is ready at %s", base.address)
-    services.stopper.start()
+    hub.conversations.stopper.start()
     base.notices.startup(__version__, status.tool_count, len(status.servers))
     # What is there now stays: the collector need not walk over it with every turn.
     gc.freeze()

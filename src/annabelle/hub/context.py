@@ -25,6 +25,7 @@ from annabelle.hub.memory.service import HubMemory
 from annabelle.hub.notices import HubNotice
 from annabelle.hub.security.audit import LoginAudit
 from annabelle.hub.security.identities import HomeUsers, Identities
+from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.tasks.task_runner import TaskRunner
 from annabelle.hub.trust.rules import StandingRules
 from annabelle.toolbox.facade import Toolbox
@@ -71,6 +72,7 @@ class HubConversations:
     turns: ActiveTurns
     reply_waiters: ReplyWaiters
     fanout: EventFanout
+    stopper: Stopper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class HubServices:
     memory: HubMemory
     forgetting: ForgetService
     ledger: CostLedger
-    stopper: Stopper
+    tool_access: ToolAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

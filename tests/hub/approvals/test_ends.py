@@ -228,5 +228,5 @@ async def test_a_question_that_is_taken_back_wakes_the_memory(house: House) -> N
     house.hub.storage.events.subscribe(lambda events: woken.extend(event.key for event in events))
     outbox = house.hub.services.memory.outbox
     outbox._woken.clear()
-    await house.hub.services.stopper.withdrawal.withdraw(OpenQuestionFilter(user_id="owner"), "You stopped it")
+    await house.hub.conversations.stopper.withdrawal.withdraw(OpenQuestionFilter(user_id="owner"), "You stopped it")
     assert (woken, outbox._woken.is_set()) == (["ended"], True)

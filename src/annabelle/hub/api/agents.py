@@ -118,7 +118,7 @@ async def stop(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     """Turns end within a second, also when an agent or a server hangs; its processes are killed. Questions that waited
     for an answer are taken back. It stays stopped over restarts until it is resumed."""
     target = (await read_body(request, StopTarget)).target
-    turns = await hub.services.stopper.stop(target, caller.user_id)
+    turns = await hub.conversations.stopper.stop(target, caller.user_id)
     what = "Everything is stopped" if target == ALL else f"{target} is stopped"
     ended = f"; {turns} {'turn was' if turns == 1 else 'turns were'} ended" if turns else ""
     resume = RESUME if target == ALL else f"{RESUME} {target}"
@@ -135,11 +135,11 @@ async def stop(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
 async def resume(request: Request, hub: TheHub, caller: Caller) -> StopAnswer:
     """Turns that were ended stay so; the next message is answered again. A pause for costs is not ended by this."""
     target = (await read_body(request, StopTarget)).target
-    was = await hub.services.stopper.resume(target, caller.user_id)
+    was = await hub.conversations.stopper.resume(target, caller.user_id)
     what = "Everything goes on" if target == ALL else f"{target} goes on"
     return StopAnswer(message=f"{what}." if was else "Nothing was stopped.", halted=_halted(hub))
 
 
 def _halted(hub: HubContext) -> Halted:
-    halts = hub.services.stopper.halts
+    halts = hub.conversations.stopper.halts
     return Halted(all=halts.everything is not None, agents=list(halts.agents))

@@ -8,16 +8,13 @@ from typing import TypeVar
 
 from fastapi import APIRouter, Request, Response
 
-from annabelle.core.contract import CLIENT_HEADER, TERMINAL, TOOLS_VERSION_HEADER, ToolCall, ToolList
-from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed, TurnCancelled
-from annabelle.core.messages import OWNER
-from annabelle.core.tools import CallContext, ToolResult, ToolSpec
-from annabelle.core.trace import current_trace
+from annabelle.core.contract import CLIENT_HEADER, TOOLS_VERSION_HEADER, ToolCall, ToolList
+from annabelle.core.errors import AnnabelleError, TurnCancelled
+from annabelle.core.tools import ToolResult
 from annabelle.hub.api.endpoint import Caller, TheHub, document_body, error_responses, read_body
 from annabelle.hub.context import HubContext
-from annabelle.hub.security.identities import CallerIdentity, tool_refusal
+from annabelle.hub.security.identities import CallerIdentity
 from annabelle.hub.trust.call_records import label_provenance, note_foreign_content
-from annabelle.toolbox.catalogue import AgentPolicy
 
 T = TypeVar("T")
 _SETTLE_SECONDS = 5.0
@@ -44,7 +41,6 @@ async def _wait_disconnect(request: Request) -> None:
 
 
 router = APIRouter(tags=["tools"])
-_RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
 
 
 @router.get(
@@ -53,7 +49,7 @@ _RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
 async def list_tools(hub: TheHub, caller: Caller) -> Response:
     """The tools this caller may use: all for the owner, those its policy allows for an agent."""
     await hub.base.lifecycle.wait_ready()
-    tools = _tools_for(hub, caller)
+    tools = hub.services.tool_access.tools_for(caller)
     return _json(tools.model_dump_json(), tools.version)
 
 
@@ -72,10 +68,13 @@ async def call_tool(request: Request) -> Response:
     caller: CallerIdentity = request.state.identity
     call = await read_body(request, ToolCall)
     await hub.base.lifecycle.wait_ready()
-    context = await _call_context(hub, caller, call, request.headers.get(CLIENT_HEADER))
-    policy = _authorize(hub, caller, context, call)
+    access = hub.services.tool_access
+    context = await access.make_context(caller, call, request.headers.get(CLIENT_HEADER))
+    policy = access.authorize(caller, context, call)
     if hub.toolbox.wants_provenance(call.name):
-        context = await label_provenance(hub.storage.database, context, _spec(hub, caller, call.name), call.arguments)
+        context = await label_provenance(
+            hub.storage.database, context, access.find_tool(caller, call.name), call.arguments
+        )
     hub.storage.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
     try:
         calling = hub.toolbox.call(call.name, call.arguments, context, policy)
@@ -90,79 +89,8 @@ async def call_tool(request: Request) -> Response:
         {"tool": call.name, "call_id": call.call_id, "is_error": result.is_error, "duration_ms": result.duration_ms},
     )
     # With each answer comes the version of the list, so that an agent sees at once when it changes (RTR-06).
-    return _json(result.model_dump_json(), _tools_for(hub, caller).version)
+    return _json(result.model_dump_json(), access.tools_for(caller).version)
 
 
 def _json(text: str, tools_version: str) -> Response:
     return Response(text, headers={TOOLS_VERSION_HEADER: tools_version}, media_type="application/json")
-
-
-def _tools_for(hub: HubContext, caller: CallerIdentity) -> ToolList:
-    """What this caller may use: all for the owner, what is theirs for other people, what its policy allows an agent."""
-    policy = _agent_policy(hub, caller)
-    if policy is not None:
-        return hub.toolbox.tools(policy)
-    if caller.kind == "owner":
-        return hub.toolbox.tools()
-    return hub.toolbox.tools(hub.security.users.policy(caller.user_id, hub.toolbox.tools().tools, in_turn=False), "api")
-
-
-def _spec(hub: HubContext, caller: CallerIdentity, name: str) -> ToolSpec | None:
-    return next((spec for spec in _tools_for(hub, caller).tools if spec.name == name), None)
-
-
-def _authorize(hub: HubContext, caller: CallerIdentity, context: CallContext, call: ToolCall) -> AgentPolicy | None:
-    """What an agent's policy allows; refuses what the person it is done for may not have done (I-30)."""
-    needed = {call.name, *_implied_tools(call)}
-    if context.user_id != OWNER:
-        there = hub.toolbox.tools().tools
-        theirs = hub.security.users.policy(context.user_id, there, in_turn=caller.kind == "agent")
-        for name in sorted(needed):
-            if not theirs.permits(name) and any(spec.name == name for spec in there):
-                raise tool_refusal(context.user_id, name)
-    policy = _agent_policy(hub, caller)
-    for name in _implied_tools(call):
-        if policy is not None and not policy.permits(name):
-            raise NotAllowed(f"This agent may not use {name}, and so not have its result brought along.")
-    return policy
-
-
-def _implied_tools(call: ToolCall) -> tuple[str, ...]:
-    """Tools whose result a call brings along: a search in memory can bring the profile."""
-    wanted = call.name == _RETRIEVE and call.arguments.get("include_profile")
-    return (_PROFILE,) if wanted else ()
-
-
-def _agent_policy(hub: HubContext, caller: CallerIdentity) -> AgentPolicy | None:
-    """An agent's own policy, by the config in force; a subagent's lies inside that of the agent it works for."""
-    if caller.agent_id is None:
-        return None
-    policy, errand = hub.agents.registry.policy(caller.agent_id), caller.subagent_scope
-    return policy if errand is None else policy.narrow(errand.allowed, errand.denied)
-
-
-async def _call_context(hub: HubContext, caller: CallerIdentity, call: ToolCall, client: str | None) -> CallContext:
-    if caller.agent_id is None:
-        if call.call_id is not None or call.message_id is not None:
-            raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
-        # Whoever is no agent works on the memory of the agent that answers them (catalogue 14.1).
-        agent_id = hub.agents.registry.config.default.agent_id
-        # The terminal may do no more than any other client: its name is kept to tell where something was said.
-        return CallContext(
-            caller="cli" if client == TERMINAL else "api",
-            agent_id=agent_id,
-            user_id=caller.user_id,
-            trace_id=current_trace(),
-        )
-    if call.message_id is None:
-        raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
-    if caller.subagent_scope is not None and call.message_id != caller.subagent_scope.turn_id:
-        raise NotAllowed("A subagent acts for its own task only.", field="message_id")
-    # An agent's call ids belong to its own turns, so that it can not ask for the result of another's call.
-    if call.call_id is not None and not call.call_id.startswith(f"{call.message_id}:"):
-        raise InvalidArguments("call_id does not belong to this message.", field="call_id")
-    turn = await hub.conversations.turns.context(call.message_id, caller.agent_id)
-    # Nobody talks with a subagent, so it can not be the one to ask.
-    askable = caller.subagent_scope is None and call.call_id is not None
-    own = {"call_id": call.call_id, "trace_id": current_trace(), "askable": askable, "judged": False}
-    return turn.model_copy(update=own)

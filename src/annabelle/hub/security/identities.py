@@ -260,13 +260,6 @@ class HomeUsers:
             self.reload_if_changed()
 
 
-def tool_refusal(user_id: str, tool: str) -> NotAllowed:
-    """Why a person may not use a tool that is there."""
-    return NotAllowed(
-        f"{user_id} may not use {tool}.", hint="The owner of this home decides it: allowedTools in config/users.json."
-    )
-
-
 def _is_theirs(spec: ToolSpec, in_turn: bool) -> bool:
     if spec.name in _OWNERS:
         return False

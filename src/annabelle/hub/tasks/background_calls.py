@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, TurnCancelled
-from annabelle.core.messages import OWNER
 from annabelle.core.ports import Judge
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.core.trust import PolicyDecision
@@ -14,7 +13,7 @@ from annabelle.hub.agents.manager import AgentManager
 from annabelle.hub.agents.registry import AgentRegistry
 from annabelle.hub.approvals.questions import make_task_call_id
 from annabelle.hub.base import HubLifecycle
-from annabelle.hub.security.identities import HomeUsers, tool_refusal
+from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.tasks.subagents import FORBIDDEN_TOOLS
 from annabelle.hub.trust.call_records import label_provenance
 from annabelle.store import approvals
@@ -34,7 +33,7 @@ class BackgroundCallDeps:
     database: Database
     toolbox: Toolbox
     agents: AgentManager
-    users: HomeUsers
+    access: ToolAccess
     lifecycle: HubLifecycle
 
 
@@ -77,13 +76,9 @@ class BackgroundCalls:
             raise NotAllowed(f"The answer was no, so {name} was not called.{said}")
         if answer is not None and answer.edited is not None:
             arguments = answer.edited
-        there = parts.toolbox.tools().tools
-        if context.user_id != OWNER:
-            theirs = parts.users.policy(context.user_id, there, in_turn=context.caller == "agent")
-            if not theirs.permits(name):
-                raise tool_refusal(context.user_id, name)
+        parts.access.check_user(context, name)
         if parts.toolbox.wants_provenance(name):
-            spec = next((one for one in there if one.name == name), None)
+            spec = next((one for one in parts.toolbox.tools().tools if one.name == name), None)
             context = await label_provenance(parts.database, context, spec, arguments)
         return await parts.toolbox.call(name, arguments, context, self.policy(context))
 

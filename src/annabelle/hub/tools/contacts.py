@@ -11,11 +11,10 @@ from email.utils import getaddresses
 from functools import partial
 from typing import cast
 
-from annabelle.core.messages import OWNER
 from annabelle.core.tools import CallContext, JsonObject, ToolAnnotations, ToolResult
 from annabelle.core.trust import Trust
 from annabelle.hub.agents.registry import AgentRegistry
-from annabelle.hub.security.identities import HomeUsers
+from annabelle.hub.security.tool_access import ToolAccess
 from annabelle.hub.tools.memory import PlainMemory
 from annabelle.toolbox.catalogue import NativeTool
 from annabelle.toolbox.facade import Toolbox
@@ -177,17 +176,14 @@ class _ContactAnswer:
     trouble: str | None = None
 
 
-def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistry, people: HomeUsers) -> NativeTool:
+def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistry, access: ToolAccess) -> NativeTool:
     """Every source is asked as the caller and with its policy: what an agent, or the person it works for, may not use
     is not asked for them."""
 
     def usable(context: CallContext) -> set[str]:
         there = toolbox.tools(agents.policy_of(context), context.caller).tools
-        names = {tool.name for tool in there}
-        if context.user_id == OWNER:
-            return names
-        theirs = people.policy(context.user_id, tuple(there), in_turn=context.caller == "agent")
-        return {name for name in names if theirs.permits(name)}
+        theirs = access.user_policy(context)
+        return {tool.name for tool in there if theirs is None or theirs.permits(tool.name)}
 
     async def ask(question: _ContactQuery, context: CallContext) -> _ContactAnswer:
         # Without an id of its own: it only reads, and the whole search is recorded as one call.

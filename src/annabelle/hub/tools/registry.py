@@ -22,6 +22,6 @@ def register_native_tools(hub: HubContext, calls: BackgroundCalls) -> None:
     ).tool()
     ruling = propose_rule_tool(hub.services.rules)
     plain = PlainMemory(toolbox, agents, hub.storage.database)
-    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.security.users)]
+    finding = [searching, find_contact_tool(plain, toolbox, agents, hub.services.tool_access)]
     toolbox.add_native([*own, *handing_on, ruling, *hub.services.memory.native_tools(), *finding])
     register_with_memory(toolbox, [store_fact_tool(plain), search_memories_tool(plain)])

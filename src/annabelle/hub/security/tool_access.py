@@ -1,0 +1,109 @@
+"""Which tools a caller may see and call, and on whose behalf it calls them (POL-01, I-30)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from annabelle.core.contract import TERMINAL, ToolCall, ToolList
+from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.core.messages import OWNER
+from annabelle.core.tools import CallContext, ToolSpec
+from annabelle.core.trace import current_trace
+from annabelle.hub.agents.registry import AgentRegistry
+from annabelle.hub.conversations.turns import ActiveTurns
+from annabelle.hub.security.identities import CallerIdentity, HomeUsers
+from annabelle.toolbox.catalogue import AgentPolicy
+from annabelle.toolbox.facade import Toolbox
+
+_RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAccess:
+    """Decides from the caller's token, the configuration in force and the stored turn."""
+
+    registry: AgentRegistry
+    users: HomeUsers
+    turns: ActiveTurns
+    toolbox: Toolbox
+
+    def tools_for(self, caller: CallerIdentity) -> ToolList:
+        """All for the owner, what is theirs for other people, what its policy allows for an agent."""
+        policy = self._agent_policy(caller)
+        if policy is not None:
+            return self.toolbox.tools(policy)
+        if caller.kind == "owner":
+            return self.toolbox.tools()
+        return self.toolbox.tools(self._user_policy(caller.user_id, in_turn=False), "api")
+
+    def find_tool(self, caller: CallerIdentity, name: str) -> ToolSpec | None:
+        return next((spec for spec in self.tools_for(caller).tools if spec.name == name), None)
+
+    def authorize(self, caller: CallerIdentity, context: CallContext, call: ToolCall) -> AgentPolicy | None:
+        """What an agent's policy allows; refuses what the person it is done for may not have done."""
+        implied = _implied_tools(call)
+        there = {spec.name for spec in self.toolbox.tools().tools}
+        for name in sorted({call.name, *implied} & there):
+            self.check_user(context, name)
+        policy = self._agent_policy(caller)
+        for name in implied:
+            if policy is not None and not policy.permits(name):
+                raise NotAllowed(f"This agent may not use {name}, and so not have its result brought along.")
+        return policy
+
+    def check_user(self, context: CallContext, tool: str) -> None:
+        """Raise when the person a call is made for may not use the tool."""
+        policy = self.user_policy(context)
+        if policy is not None and not policy.permits(tool):
+            raise NotAllowed(
+                f"{context.user_id} may not use {tool}.",
+                hint="The owner of this home decides it: allowedTools in config/users.json.",
+            )
+
+    def user_policy(self, context: CallContext) -> AgentPolicy | None:
+        """What the person a call is made for may use; None for the owner, who may use everything."""
+        if context.user_id == OWNER:
+            return None
+        return self._user_policy(context.user_id, in_turn=context.caller == "agent")
+
+    async def make_context(self, caller: CallerIdentity, call: ToolCall, client: str | None) -> CallContext:
+        """On whose behalf a call is made: facts of the token and the stored turn, nothing the caller says."""
+        if caller.agent_id is None:
+            if call.call_id is not None or call.message_id is not None:
+                raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
+            return CallContext(
+                # The terminal may do no more than any other client: its name is kept to tell where something was said.
+                caller="cli" if client == TERMINAL else "api",
+                # Whoever is no agent works on the memory of the agent that answers them (catalogue 14.1).
+                agent_id=self.registry.config.default.agent_id,
+                user_id=caller.user_id,
+                trace_id=current_trace(),
+            )
+        if call.message_id is None:
+            raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
+        if caller.subagent_scope is not None and call.message_id != caller.subagent_scope.turn_id:
+            raise NotAllowed("A subagent acts for its own task only.", field="message_id")
+        # An agent's call ids belong to its own turns, so that it cannot ask for the result of another's call.
+        if call.call_id is not None and not call.call_id.startswith(f"{call.message_id}:"):
+            raise InvalidArguments("call_id does not belong to this message.", field="call_id")
+        turn = await self.turns.context(call.message_id, caller.agent_id)
+        # Nobody talks with a subagent, so it cannot be the one to ask.
+        askable = caller.subagent_scope is None and call.call_id is not None
+        own = {"call_id": call.call_id, "trace_id": current_trace(), "askable": askable, "judged": False}
+        return turn.model_copy(update=own)
+
+    def _agent_policy(self, caller: CallerIdentity) -> AgentPolicy | None:
+        """An agent's own policy, by the config in force; a subagent's lies inside that of the agent it works for."""
+        if caller.agent_id is None:
+            return None
+        policy, scope = self.registry.policy(caller.agent_id), caller.subagent_scope
+        return policy if scope is None else policy.narrow(scope.allowed, scope.denied)
+
+    def _user_policy(self, user_id: str, *, in_turn: bool) -> AgentPolicy:
+        return self.users.policy(user_id, self.toolbox.tools().tools, in_turn=in_turn)
+
+
+def _implied_tools(call: ToolCall) -> tuple[str, ...]:
+    """Tools whose result a call brings along: a search in memory can bring the profile."""
+    wanted = call.name == _RETRIEVE and call.arguments.get("include_profile")
+    return (_PROFILE,) if wanted else ()
