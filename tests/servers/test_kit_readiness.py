@@ -15,7 +15,7 @@ from annabelle.core.home import Home
 from annabelle.core.tools import Audience, ToolAnnotations, ToolSpec
 from annabelle.servers.kit.server import ReadinessTool
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from annabelle.toolbox.supervisor.server import has_readiness_tool
 from servers.needy_servers.needy.__main__ import SENTENCE
 from support.timing import seconds
@@ -40,7 +40,7 @@ async def start(home: Home) -> AsyncIterator[Start]:
                 limits=replace(QUICK, ping_every_seconds=0.2),
                 python_path=(str(TESTS),),
             )
-            toolbox = Toolbox(config, MemoryJournal())
+            toolbox = Toolbox(ToolServers(config, MemoryJournal()))
             stack.push_async_callback(toolbox.stop)
             await asyncio.wait_for(toolbox.start(), seconds(60))
             return toolbox

@@ -18,7 +18,7 @@ from annabelle.core.home import Home
 from annabelle.core.tools import CallContext, ToolResult
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from support.timing import seconds
 from support.toolbox import QUICK, MemoryJournal, eventually
 
@@ -39,7 +39,7 @@ async def toolbox(home: Home, tmp_path: Path) -> AsyncIterator[Toolbox]:
         manifest_folders=(ManifestFolder(folder, "annabelle.servers"),),
         limits=QUICK,
     )
-    toolbox = Toolbox(config, MemoryJournal())
+    toolbox = Toolbox(ToolServers(config, MemoryJournal()))
     await asyncio.wait_for(toolbox.start(), seconds(60))
     yield toolbox
     await toolbox.stop()

@@ -14,7 +14,7 @@ from annabelle.core.tools import CallContext, JsonObject, ToolResult
 from annabelle.core.trust import Provenance
 from annabelle.toolbox.catalogue import AgentPolicy
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig, builtin_servers
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from support.toolbox import QUICK, MemoryJournal, eventually
 
 PERSON = CallContext(caller="cli", user_id="owner", agent_id="annabelle")
@@ -41,7 +41,7 @@ async def toolbox(home: Home, tmp_path: Path) -> AsyncIterator[Toolbox]:
         manifest_folders=(ManifestFolder(folder, "annabelle.servers"),),
         limits=QUICK,
     )
-    box = Toolbox(config, MemoryJournal())
+    box = Toolbox(ToolServers(config, MemoryJournal()))
     await box.start()
     yield box
     await box.stop()

@@ -13,7 +13,7 @@ import annabelle.servers.searcher
 from annabelle.core.home import Home
 from annabelle.core.tools import CallContext
 from annabelle.toolbox.config import ManifestFolder, ToolboxConfig
-from annabelle.toolbox.facade import Toolbox
+from annabelle.toolbox.facade import Toolbox, ToolServers
 from servers.searcher.documents import ARTICLE
 from servers.searcher.local_web import LocalWeb, Reply
 from support.timing import seconds
@@ -41,7 +41,7 @@ async def toolbox(home: Home, site: LocalWeb, tmp_path: Path) -> AsyncIterator[T
         manifest_folders=(ManifestFolder(folder, "annabelle.servers"),),
         limits=QUICK,
     )
-    toolbox = Toolbox(config, MemoryJournal())
+    toolbox = Toolbox(ToolServers(config, MemoryJournal()))
     await asyncio.wait_for(toolbox.start(), seconds(60))
     yield toolbox
     await toolbox.stop()
