@@ -319,7 +319,8 @@ async def _open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStac
     if shared is not None:
         # First: opening the database migrates it, which must not happen below a running hub.
         lock = await HubLock.acquire(shared)
-        stack.push_async_callback(lock.release)
+        if lock is not None:
+            stack.push_async_callback(lock.release)
     database = await Database.open(
         shared or sqlite_url(home.database_file), synchronous=synchronous, backups=home.backups
     )

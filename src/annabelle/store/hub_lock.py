@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from annabelle.core.errors import AlreadyRunning
-from annabelle.store.engine import make_engine
+from annabelle.store.engine import DatabaseLocation, describe_error, make_engine, parse_url
 
 _KEY: Final = 0x414E4E4148554221  # any number, the same in every hub
 _WAIT_SECONDS: Final = 5.0
@@ -25,8 +25,10 @@ class HubLock:
         self._engine, self._connection = engine, connection
 
     @classmethod
-    async def acquire(cls, url: str, wait_seconds: float = _WAIT_SECONDS) -> HubLock:
-        """Own the database while this process lives; AlreadyRunning where another hub does."""
+    async def acquire(cls, url: str, wait_seconds: float = _WAIT_SECONDS) -> HubLock | None:
+        """Own the database while this process lives; AlreadyRunning where another hub does. None for a SQLite file."""
+        if parse_url(url).drivername == "sqlite":
+            return None
         return await asyncio.to_thread(cls._acquire, url, wait_seconds)
 
     @classmethod
@@ -42,8 +44,10 @@ class HubLock:
                         hint="Stop that hub, or give this one its own database: two hubs on one are not supported.",
                     )
                 time.sleep(_RETRY_SECONDS)
-        except BaseException:
+        except BaseException as error:
             engine.dispose()
+            if isinstance(error, DBAPIError) and (known := describe_error(error, DatabaseLocation(parse_url(url)))):
+                raise known from error
             raise
         return cls(engine, connection)
 
