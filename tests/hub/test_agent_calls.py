@@ -93,7 +93,7 @@ async def test_a_search_brings_no_profile_along_that_the_agent_may_not_ask_for(
     def policy(agent_id: str) -> AgentPolicy:
         return allowed[agent_id]
 
-    monkeypatch.setattr(hub.agents, "policy", policy)
+    monkeypatch.setattr(hub.agents.registry, "policy", policy)
     answer = (await agent.post("/tools/call", json=asked)).json()
     assert answer["error"]["code"] == "unknown_tool"  # there is no memory here, and nothing else is wrong
     allowed["annabelle"] = AgentPolicy(denied=("memory_get_profile",))

@@ -181,7 +181,7 @@ async def test_the_sources_are_asked_as_the_caller_asks(hub: HubContext, known: 
 async def test_what_the_agent_may_not_use_is_not_asked(
     hub: HubContext, known: Known, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hub.agents, "policy", lambda _agent: AgentPolicy(denied=("telegram_*", "gmail_*")))
+    monkeypatch.setattr(hub.agents.registry, "policy", lambda _agent: AgentPolicy(denied=("telegram_*", "gmail_*")))
     result = await find(hub, "ann")
     assert known.asked() == {"memory_list_contacts"}
     assert [person["sources"] for person in people(result)] == [["memory"]]

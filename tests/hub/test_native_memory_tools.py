@@ -74,7 +74,7 @@ def deny(hub: HubContext, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None
     def policy(_agent_id: str) -> AgentPolicy:
         return AgentPolicy(denied=(pattern,))
 
-    monkeypatch.setattr(hub.agents, "policy", policy)
+    monkeypatch.setattr(hub.agents.registry, "policy", policy)
 
 
 def names(hub: HubContext) -> set[str]:
