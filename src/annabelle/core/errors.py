@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 RetryClass = Literal["rate_limit", "network", "other", "none"]
 
@@ -196,3 +196,9 @@ class AlreadyRunning(StorageTrouble):
 
 class TurnCancelled(AnnabelleError):
     code, http_status = "cancelled", 409
+
+
+def first_problem(error: ValidationError, whole: str = "") -> tuple[str, str]:
+    """The field of the first error, or `whole` when it is not about one field, and what is wrong. Never the value."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ".".join(str(part) for part in first["loc"]) or whole, first["msg"].removeprefix("Value error, ")
