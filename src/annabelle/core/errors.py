@@ -66,7 +66,7 @@ class AnnabelleError(Exception):
         self.hint = hint
         self.field = field
         self.next_try: float | None = None
-        """Seconds before which another try can not help, where that is known."""
+        """Seconds before which another try cannot help, where that is known."""
 
     def body(self, trace_id: str | None = None) -> ErrorBody:
         return ErrorBody(code=self.code, message=self.message, hint=self.hint, trace_id=trace_id, field=self.field)
