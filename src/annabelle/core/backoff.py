@@ -1,17 +1,21 @@
-"""How often and how long something is retried, by class of error (DUR-05)."""
+"""How long to wait before the next try: exponential backoff, and how often by class of error (DUR-05)."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from annabelle.core.errors import AnnabelleError, RetryClass
-from annabelle.core.settings import Settings
+
+if TYPE_CHECKING:
+    from annabelle.core.settings import Settings
 
 IMMEDIATE_RETRIES: Final = 2
 BACKOFF_RETRIES: Final[dict[RetryClass, int]] = {"rate_limit": 5, "network": 3, "other": 2}
 JITTER: Final = 0.2
+_MOST_DOUBLINGS: Final = 60
+"""Far beyond any cap; without a bound the power no longer fits a float after a thousand failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +47,10 @@ class RetryPolicy:
         if step > BACKOFF_RETRIES[error.retry]:
             return None
         # Spread out, so that many turns that failed together do not come back together.
-        spread = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311  no secret depends on it
-        return min(self.cap_seconds, self.base_seconds * 2 ** (step - 1) * spread)
+        return backoff_seconds(step, self.base_seconds, self.cap_seconds, JITTER)
+
+
+def backoff_seconds(failed: int, base: float, cap: float, jitter: float = 0.0) -> float:
+    """Seconds to wait after the `failed`-th failure in a row (from 1): doubles up to `cap`, spread by `jitter`."""
+    spread = random.uniform(1 - jitter, 1 + jitter) if jitter else 1.0  # noqa: S311  no secret depends on it
+    return min(cap, base * 2 ** min(failed - 1, _MOST_DOUBLINGS) * spread)

@@ -15,7 +15,7 @@ from annabelle.core.home import Home, write_atomically
 
 M = TypeVar("M", bound=BaseModel)
 
-# A file that can not be read must not be quoted in the error that a traceback shows: it is full of secrets.
+# A file that cannot be read must not be quoted in the error that a traceback shows: it is full of secrets.
 _KEPT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
@@ -76,7 +76,7 @@ def connection_file(home: Home, kind: str) -> Path:
 
 
 def read_connection(home: Home, kind: str, model: type[M]) -> M | None:
-    """The account of this kind, None when there is none. A file that can not be read is the operator's to mend."""
+    """The account of this kind, None when there is none. A file that cannot be read is the operator's to mend."""
     file = connection_file(home, kind)
     try:
         return model.model_validate_json(file.read_bytes())

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 RetryClass = Literal["rate_limit", "network", "other", "none"]
 
@@ -66,7 +66,7 @@ class AnnabelleError(Exception):
         self.hint = hint
         self.field = field
         self.next_try: float | None = None
-        """Seconds before which another try can not help, where that is known."""
+        """Seconds before which another try cannot help, where that is known."""
 
     def body(self, trace_id: str | None = None) -> ErrorBody:
         return ErrorBody(code=self.code, message=self.message, hint=self.hint, trace_id=trace_id, field=self.field)
@@ -196,3 +196,9 @@ class AlreadyRunning(StorageTrouble):
 
 class TurnCancelled(AnnabelleError):
     code, http_status = "cancelled", 409
+
+
+def first_problem(error: ValidationError, whole: str = "") -> tuple[str, str]:
+    """The field of the first error, or `whole` when it is not about one field, and what is wrong. Never the value."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ".".join(str(part) for part in first["loc"]) or whole, first["msg"].removeprefix("Value error, ")

@@ -23,7 +23,7 @@ class Home:
         return cls(Path(os.environ.get(HOME_VARIABLE) or "~/.annabelle").expanduser().absolute())
 
     def prepare(self) -> Home:
-        """Make the folders that must exist; one clear sentence when they can not be made."""
+        """Make the folders that must exist; one clear sentence when they cannot be made."""
         try:
             for folder in (self.root, self.data, self.logs, self.agents, self.config, self.run):
                 folder.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ class Scanner(Protocol):
     """Looks at what goes to a tool, what comes back, and what people send (GRD-01)."""
 
     async def scan(self, content: object, *, source: str, context: str) -> ScanOutcome:
-        """What it found. Raises ScannerDown when it can not look; whoever asked knows what holds then (GRD-05)."""
+        """What it found. Raises ScannerDown when it cannot look; whoever asked knows what holds then (GRD-05)."""
         ...
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, cast
 
-# What is written between the lines, turns the writing around or can not be seen at all.
+# What is written between the lines, turns the writing around or cannot be seen at all.
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 # Blank like a space, and taken for a letter by whoever compares.
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")

@@ -41,7 +41,7 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """One row of unit length per text, a row of zeros for a blank one; EmbeddingsUnavailable when it can not.
+        """One row of unit length per text, a row of zeros for a blank one; EmbeddingsUnavailable when it cannot.
 
         `query`: the texts are searched with, not searched for; some models want to be told.
         """

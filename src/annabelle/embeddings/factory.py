@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 def make_embedder(config: EmbeddingConfig, cache_folder: Path | None, books: EmbeddingMeter | None = None) -> Embedder:
-    """Never raises for a provider that can not work: such an embedder says so at each call, with what to do.
+    """Never raises for a provider that cannot work: such an embedder says so at each call, with what to do.
 
     Vectors that somebody charges for are booked, if there are books.
     """

@@ -74,7 +74,7 @@ class EmbeddingHttpClient:
         """The answer, read from JSON; EmbeddingsUnavailable for whatever else comes, or does not come."""
         content = None if body is None else json.dumps(body).encode()
         try:
-            # The client's own timeout begins anew with each byte; this one is for the whole answer.
+            # The client's own timeout begins again with each byte; this one is for the whole answer.
             async with asyncio.timeout(self._timeout):
                 try:
                     answer = await self._exchange(method, path, content)

@@ -27,7 +27,7 @@ class RowBlocks:
         self._numbers: list[Vector] = []
 
     def write(self, first: int, rows: Vector) -> None:
-        """Put rows one after the other, from `first` on. What is no number can not be near anything: zeros."""
+        """Put rows one after the other, from `first` on. What is no number cannot be near anything: zeros."""
         done = 0
         while done < len(rows):
             block, start = divmod(first + done, self._size)

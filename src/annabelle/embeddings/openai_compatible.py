@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class MeteredHttpService(EmbeddingHttpClient):
-    """Asks for vectors only when the ledger agrees. A ledger that can not be asked means no request."""
+    """Asks for vectors only when the ledger agrees. A ledger that cannot be asked means no request."""
 
     def __init__(self, config: EmbeddingConfig, hints: ProviderHints, books: EmbeddingMeter) -> None:
         super().__init__(config, hints)

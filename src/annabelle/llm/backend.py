@@ -65,7 +65,7 @@ class Backend(Protocol):
 
 
 class ToolsNotSupported(ProviderRefused):
-    """The server says that this model can not be given tools; it is asked again in another way (LLM-08)."""
+    """The server says that this model cannot be given tools; it is asked again in another way (LLM-08)."""
 
 
 class KeyRefused(ProviderRefused):

@@ -21,7 +21,15 @@ from typing import BinaryIO, Literal
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from annabelle.core.errors import ConfigMistake, NotFound, ProviderDown, ProviderFailed, ProviderRefused, StorageTrouble
+from annabelle.core.errors import (
+    ConfigMistake,
+    NotFound,
+    ProviderDown,
+    ProviderFailed,
+    ProviderRefused,
+    StorageTrouble,
+    first_problem,
+)
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.tools import JsonObject
 from annabelle.llm.types import ToolMode
@@ -95,10 +103,9 @@ class GgufRegistry:
         except FileNotFoundError:
             return []
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(step) for step in first["loc"]) or "the file"
+            place, reason = first_problem(error, "the file")
             raise ConfigMistake(
-                f"{self.own_file} is not a valid list of models: {place}: {first['msg']}.",
+                f"{self.own_file} is not a valid list of models: {place}: {reason}.",
                 hint="Fix it, or remove the file.",
                 field=place,
             ) from error

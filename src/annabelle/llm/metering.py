@@ -40,7 +40,7 @@ class CallMeter:
     async def open(
         self, request: ModelRequest, place: Endpoint, model: str, effort: CallEffort | None = None
     ) -> MeteredCall:
-        """Reserve; a ledger that says no, or can not be asked, means no call."""
+        """Reserve; a ledger that says no, or cannot be asked, means no call."""
         await self._settle_owed()
         booking = MeteredCall(self._agent_id, request, place, model)
         # The first look at the price table reads it from disk.

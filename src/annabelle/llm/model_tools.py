@@ -211,7 +211,7 @@ class SchemaToolBackend:
         return None
 
     async def _ask_arguments(self, ask: ModelQuestion, tool: ToolSpec, spent: _QuestionUsage) -> JsonObject | None:
-        """The arguments for the chosen tool, or None when the model can not give them."""
+        """The arguments for the chosen tool, or None when the model cannot give them."""
         schema = inline_references(tool.input_schema)
         if not schema.get("properties"):
             return {}
@@ -255,7 +255,7 @@ def _shorten_description(description: str) -> str:
 
 
 def parse_first_object(text: str) -> JsonObject | None:
-    """The first JSON object in a text; servers that can not constrain wrap it in prose or a code fence."""
+    """The first JSON object in a text; servers that cannot constrain wrap it in prose or a code fence."""
     decoder = json.JSONDecoder()
     position = text.find("{")
     while position >= 0:

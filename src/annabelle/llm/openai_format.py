@@ -340,5 +340,5 @@ class ChunkReader:
 
 
 def _parse_count(value: object) -> int | None:
-    """A number of tokens; none when it can not be one, as a word or less than nothing."""
+    """A number of tokens; none when it cannot be one, as a word or less than nothing."""
     return int(value) if isinstance(value, int | float) and 0 <= value <= MOST_TOKENS else None

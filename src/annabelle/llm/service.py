@@ -161,7 +161,7 @@ class ModelService:
         try:
             chosen = await self._select(purpose)
         except ProviderDown as error:
-            # A local server that does not run can not even say which model it has.
+            # A local server that does not run cannot even say which model it has.
             if not self._fallbacks:
                 raise
             return FallbackCandidates(tuple(self._fallbacks), error)

@@ -133,7 +133,7 @@ class PlaybookMistake(ValueError):
 
 
 def read_playbook(path: Path) -> Playbook:
-    """The playbook in a file; OSError when it can not be read."""
+    """The playbook in a file; OSError when it cannot be read."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:

@@ -134,7 +134,7 @@ def default_playbooks(servers: Collection[str], defaults: Path = DEFAULTS) -> li
 
 
 def seed_playbooks(folder: Path, servers: Collection[str], defaults: Path = DEFAULTS) -> list[str]:
-    """Write what is new; returns the names of the files written. OSError when the folder can not be written."""
+    """Write what is new; returns the names of the files written. OSError when the folder cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     recorded = _read_manifest(folder / MANIFEST)
     kept, written = dict(recorded), list[str]()

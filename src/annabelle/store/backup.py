@@ -83,7 +83,7 @@ def _copy_database(source: Path, target: Path) -> None:
         contextlib.closing(driver.connect(str(target))) as writing,
     ):
         reading.backup(writing)
-        # A backup is one plain file: whoever moves it can not lose a WAL.
+        # A backup is one plain file: whoever moves it cannot lose a WAL.
         writing.execute("PRAGMA journal_mode=DELETE")
         trouble = writing.execute("PRAGMA quick_check(1)").fetchone()
         if trouble != ("ok",):

@@ -92,7 +92,7 @@ class Database:
         return cls(writing, make_engine(url, synchronous, pool_size=READERS, read_only=True), place, lock)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run a query on a consistent view; it can not change anything."""
+        """Run a query on a consistent view; it cannot change anything."""
         self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, self._reading, query)
 

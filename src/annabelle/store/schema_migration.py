@@ -157,7 +157,7 @@ def _copy_rows(connection: Connection, schema: str, plan: MigrationPlan) -> None
     for table in _list_tables(connection, plan):
         if table == plan.version_table:
             continue
-        # What the database works out by itself can not be written.
+        # What the database works out by itself cannot be written.
         columns = [column for column in inspector.get_columns(table) if "computed" not in column]
         names = ", ".join(f'"{column["name"]}"' for column in columns)
         copy = f'INSERT INTO "{table}" ({names}) SELECT {names} FROM "{schema}"."{table}"'  # noqa: S608

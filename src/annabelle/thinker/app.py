@@ -23,7 +23,7 @@ from annabelle.core.contract import (
     TurnAccepted,
     TurnBrief,
 )
-from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed, TooLarge, Unauthorized
+from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed, TooLarge, Unauthorized, first_problem
 from annabelle.core.trace import accept_trace, current_trace, use_trace
 from annabelle.thinker.assembly import Thinker
 
@@ -206,6 +206,5 @@ def _parse_body(model: type[M], body: bytes) -> M:
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "body"
-        raise InvalidArguments(f"{place}: {first['msg']}.", field=place) from error
+        place, reason = first_problem(error, "body")
+        raise InvalidArguments(f"{place}: {reason}.", field=place) from error

@@ -22,7 +22,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from annabelle.core.contract import ThinkerBoot
-from annabelle.core.errors import AnnabelleError, ConfigMistake
+from annabelle.core.errors import AnnabelleError, ConfigMistake, first_problem
 from annabelle.core.home import Home
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import load_settings
@@ -190,9 +190,8 @@ def _parse_boot_line(line: bytes) -> ThinkerBoot:
     try:
         return ThinkerBoot.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "boot"
-        raise ConfigMistake(f"{place} is not valid: {first['msg']}.", field=place) from error
+        place, reason = first_problem(error, "boot")
+        raise ConfigMistake(f"{place} is not valid: {reason}.", field=place) from error
 
 
 def replace_environment(given: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from annabelle.core.errors import ConfigMistake
+from annabelle.core.errors import ConfigMistake, first_problem
 from annabelle.core.trust import ScanDirections
 from annabelle.toolbox.config import ManifestFolder
 
@@ -127,9 +127,8 @@ def _read_manifest(blob: bytes, path: str) -> ServerManifest:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigMistake(f"{path} is not valid TOML: {error}.") from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        raise ConfigMistake(f"{path}: {field}: {first['msg']}.", field=field) from error
+        field, reason = first_problem(error)
+        raise ConfigMistake(f"{path}: {field}: {reason}.", field=field) from error
 
 
 def variable_name(server: str, what: str) -> str:

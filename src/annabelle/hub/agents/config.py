@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.alias_generators import to_camel
 
 from annabelle.core.contract import AgentProfile, ThinkingSettings, ThinkingStrategy, TurnLimits
-from annabelle.core.errors import ConfigMistake
+from annabelle.core.errors import ConfigMistake, first_problem
 from annabelle.core.home import Home, write_atomically
 from annabelle.core.settings import Settings
 from annabelle.core.trust import ScanDirectionsChange
@@ -189,9 +189,7 @@ def parse_agents_config(text: str, name: str) -> AgentsConfig:
     except RecursionError as error:
         raise ConfigMistake(f"{name}: nested too deeply.", field=name) from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        reason = str(first["msg"]).removeprefix("Value error, ")
+        field, reason = first_problem(error)
         raise ConfigMistake(f"{name}: {field + ': ' if field else ''}{reason}.", field=field or name) from error
 
 

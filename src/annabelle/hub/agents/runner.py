@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import AgentProfile
 from annabelle.core.errors import AnnabelleError, Unavailable
 from annabelle.core.messages import now
@@ -56,7 +57,7 @@ class AgentRestartBackoff:
         """How long to wait from now before the next start."""
         if not self._in_a_row:
             return 0.0
-        pause = min(_CAP_SECONDS, self._base * 2 ** (self._in_a_row - 1))
+        pause = backoff_seconds(self._in_a_row, self._base, _CAP_SECONDS)
         return max(0.0, self._last_death + pause - self._clock())
 
     @property

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.contract import Resumption, TurnBrief, TurnResult
 from annabelle.core.errors import AnnabelleError, ErrorBody, SecurityBlocked, StorageTrouble, TurnCancelled, Unavailable
 from annabelle.core.failpoints import failpoint
@@ -296,14 +297,14 @@ class MessageWorkflow:
 
     async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
         # An answer is never given up: a full disk is waited for, and a restart begins this step again.
-        for attempt in itertools.count():
+        for failed in itertools.count(1):
             try:
                 return await self._deps.storage.events.transact(
                     lambda conn: deliver(conn, message_id, result, self._idle_seconds)
                 )
             except (StorageTrouble, Unavailable) as trouble:
                 _log.error("%s could not be delivered yet: %s", message_id, trouble.message)
-                await asyncio.sleep(min(_DISK_CAP_SECONDS, 0.5 * 2**attempt))
+                await asyncio.sleep(backoff_seconds(failed, 0.5, _DISK_CAP_SECONDS))
         raise AssertionError("unreachable")
 
 

@@ -15,7 +15,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from annabelle.core.errors import ConfigMistake, Conflict, InvalidArguments, NotFound, OperatorMistake
+from annabelle.core.errors import ConfigMistake, Conflict, InvalidArguments, NotFound, OperatorMistake, first_problem
 from annabelle.core.home import write_atomically
 from annabelle.core.messages import OWNER, now
 
@@ -82,9 +82,7 @@ def read_users(path: Path) -> UserList:
     except RecursionError as error:
         raise ConfigMistake(f"{path}: nested too deeply.") from error
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        reason = str(first["msg"]).removeprefix("Value error, ")
+        field, reason = first_problem(error)
         raise ConfigMistake(f"{path}: {field + ': ' if field else ''}{reason}.", field=field or None) from error
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import cast
 
+from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import (
     AnnabelleError,
     Conflict,
@@ -38,8 +38,7 @@ class GoogleRetry:
         asked = parse_retry_after(retry_after)
         if asked is not None and asked > self.longest:
             return False
-        backoff = min(self.first * 2 ** (attempt - 1), self.longest)
-        await asyncio.sleep(asked if asked is not None else backoff * random.uniform(0.75, 1.25))  # noqa: S311
+        await asyncio.sleep(asked if asked is not None else backoff_seconds(attempt, self.first, self.longest, 0.25))
         return True
 
 

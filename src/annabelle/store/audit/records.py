@@ -63,7 +63,7 @@ def write_key(path: Path, key: bytes, *, begun: bool = False) -> bytes:
 
 
 def keyed_hash(key: bytes, blob: bytes) -> str:
-    """A fingerprint that tells nothing to whoever lacks the key: a guess can not be tried."""
+    """A fingerprint that tells nothing to whoever lacks the key: a guess cannot be tried."""
     return hmac.digest(key, blob, hashlib.sha256).hex()
 
 
@@ -231,7 +231,7 @@ _TAIL_BYTES: Final = 1 << 20
 
 
 def read_first_number(path: Path) -> int | None:
-    """The number of the record a file begins with; None when it can not be read."""
+    """The number of the record a file begins with; None when it cannot be read."""
     with path.open("rb") as file:
         record = parse_record(file.readline())
     return record.n if record is not None else None
@@ -280,7 +280,7 @@ class AuditQuery:
 
 
 def read_latest(places: AuditPaths, wanted: AuditQuery) -> list[AuditChainRecord]:
-    """The newest records that are wanted, oldest first. What can not be read is passed over; `verify` names it."""
+    """The newest records that are wanted, oldest first. What cannot be read is passed over; `verify` names it."""
     found: list[AuditChainRecord] = []
     with open_files(places) as files:
         for _path, file in reversed(files):

@@ -32,7 +32,7 @@ class AuditWriter:
     """The audit of a running hub. A disk that is full stops nothing: notes wait, and what is lost is counted."""
 
     def __init__(self, chain: AuditChain, on_trouble: Callable[[str | None], None] = lambda _text: None) -> None:
-        """`on_trouble` is told, from another thread, when records can not be written, and None when they can again."""
+        """`on_trouble` is told, from another thread, when records cannot be written, and None when they can again."""
         self._chain, self._on_trouble = chain, on_trouble
         self._waiting: deque[AuditNote] = deque()
         self._lost = 0
@@ -79,7 +79,7 @@ class AuditWriter:
             _log.error("%d records of the audit could not be written", len(self._waiting))
 
     def flush(self) -> None:
-        """Have on disk what was noted until now; raises StorageTrouble when that can not be."""
+        """Have on disk what was noted until now; raises StorageTrouble when that cannot be."""
         with self._writing:
             if not self._write() or not self._sync():
                 raise StorageTrouble("The audit can not be written.", hint="Free some disk space.")

@@ -119,7 +119,7 @@ def add_turn(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Stored
 
 
 def index_turn(connection: Connection, owner: Owner, turn: StoredTurn) -> None:
-    """Write the words of a turn into the index anew, as after a change of its text."""
+    """Write the words of a turn into the index again, as after a change of its text."""
     text_index.index_row(connection, "conversation", owner, turn.id, turn.search_text(), turn.search_context())
 
 

@@ -42,12 +42,12 @@ def create_index(connection: Connection) -> None:
 
 
 def index_row(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str = "") -> None:
-    """Index a row, or index it anew."""
+    """Index a row, or index it again."""
     index_rows(connection, kind, owner, [(row_id, text, around)])
 
 
 def index_rows(connection: Connection, kind: SearchKind, owner: Owner, rows: Iterable[tuple[int, str, str]]) -> None:
-    """Index rows of one owner, each with its text and what is around it, or index them anew."""
+    """Index rows of one owner, each with its text and what is around it, or index them again."""
     folded = [
         (row_id, fold_for_search(text[:INDEXED_CHARACTERS]), fold_for_search(around[:INDEXED_CHARACTERS]))
         for row_id, text, around in rows

@@ -162,7 +162,7 @@ def _same_row(table: sa.TableClause, keys: tuple[str, ...], row: FoundRow) -> sa
 
 
 def _mask_table(connection: Connection, sweep: TextRemoval, table: Table) -> list[FoundRow]:
-    """What is left in other columns. A row whose words were indexed is indexed anew."""
+    """What is left in other columns. A row whose words were indexed is indexed again."""
     cells = TextColumns.from_table(table, ("user_id", "agent_id") if "agent_id" in table.c else ())
     cells = replace(cells, names=tuple(name for name in _NAMES if name in table.c))
     if not sweep.apply:

@@ -143,7 +143,7 @@ class ImportJob:
 
 
 def begin_import(connection: Connection, owner: Owner, digest: str, name: str, total: int) -> ImportJob:
-    """Begin to import a file, or go on with it. One that was finished begins anew: the memory may have changed."""
+    """Begin to import a file, or go on with it. One that was finished begins again: the memory may have changed."""
     at = now()
     stale = (owner.row_filter(imports), imports.c.finished.is_(False), imports.c.digest != digest)
     connection.execute(delete(imports).where(*stale, imports.c.begun_at < at - IMPORT_LIFETIME))

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.contract import ThinkingSettings, ToolCall, TurnBrief
-from annabelle.core.errors import AnnabelleError, InvalidArguments, StorageTrouble
+from annabelle.core.errors import AnnabelleError, InvalidArguments, StorageTrouble, first_problem
 from annabelle.core.home import write_atomically
 from annabelle.core.tools import JsonObject, ToolAnnotations, ToolResult, ToolSpec
 from annabelle.thinker.prompt.token_budget import count_tokens, truncate_to_tokens
@@ -253,9 +253,8 @@ class UpdateWorkspace:
             state = apply_change(self._workspace.state, wanted)
             await self._workspace.save(state)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(str(part) for part in first["loc"]) or "arguments"
-            return ToolResult.failure(InvalidArguments(f"{place}: {first['msg']}.", field=place).body())
+            place, reason = first_problem(error, "arguments")
+            return ToolResult.failure(InvalidArguments(f"{place}: {reason}.", field=place).body())
         except AnnabelleError as error:
             return ToolResult.failure(error.body())
         left = len(self._workspace.open_tasks())

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
-from annabelle.core.errors import ConfigMistake
+from annabelle.core.errors import ConfigMistake, first_problem
 from annabelle.core.secrets.redactor import passwords_in_url
 from annabelle.core.trust import ScanDirections
 from annabelle.toolbox.config import UnresolvedVariable, resolve_variables
@@ -92,9 +92,7 @@ def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], defau
         try:
             server = _build_server(_check_name(name, taken), ExternalEntry.model_validate(raw), hub, default_timeout)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            said = first["msg"].removeprefix("Value error, ")
+            where, said = first_problem(error)
             mistakes.append(f"{name}: {f'{where}: ' if where else ''}{said}.")
         except (ValueError, ConfigMistake) as error:
             mistakes.append(f"{name}: {error}")

@@ -6,6 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from annabelle.core.backoff import backoff_seconds
+
 _CALM_FACTOR = 4
 
 
@@ -27,13 +29,11 @@ class RestartBackoff:
             self._restarts.popleft()
         if len(self._restarts) >= self._limit:
             return None
-        wait = min(self._cap, self._base * 2**self._step)
         if not self._restarts or now - self._restarts[-1] > _CALM_FACTOR * self._cap:
             self._step = 0
-            wait = self._base
         self._restarts.append(now)
         self._step += 1
-        return wait
+        return backoff_seconds(self._step, self._base, self._cap)
 
     def reset(self) -> None:
         self._restarts.clear()

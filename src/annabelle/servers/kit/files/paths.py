@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from annabelle.core.errors import InvalidArguments, NotAllowed
+from annabelle.core.errors import InvalidArguments, NotAllowed, first_problem
 from annabelle.servers.kit.files.config import FilesConfig, ForbiddenPaths, fold_path, names_below
 
 MAX_PATH_CHARS = 4096
@@ -145,9 +145,8 @@ class Grants:
                 raise ValueError(f"it is larger than {_MAX_BYTES} bytes")
             parsed = GrantsFile.model_validate(json.loads(self.file.read_text(encoding="utf-8")))
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the file"
-            self._keep(f"{self.file.name} is not valid ({where}: {first['msg']}); the last good grants stay in force.")
+            where, reason = first_problem(error, "the file")
+            self._keep(f"{self.file.name} is not valid ({where}: {reason}); the last good grants stay in force.")
         except (OSError, ValueError, RecursionError) as error:
             self._keep(f"{self.file.name} can not be used ({error}); the last good grants stay in force.")
         else:
