@@ -1,4 +1,4 @@
-"""What a compressed conversation lost: values that later calls needed and could not see any more."""
+"""Finds values that later calls needed and a compressed conversation no longer showed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from annabelle.thinker.compression.abbreviation import STRONG, identifier_weight
 from annabelle.thinker.compression.message_text import call_arguments, dump_arguments, render_messages
 
 _LONGEST_VALUE: Final = 60
-# Of a sentence, its words with a digit, an underline or an address in them. Kept apart from how the shortening itself
-# tells what is needed: a judge who asks the judged is none.
+# Words with a digit, an underscore or an @. Independent of how the compression decides what is needed, because this
+# checks the compression.
 _IDENTIFYING_WORD: Final = re.compile(r"[\w.@#/-]*[\d_@][\w@#/-]*\w")
 
 
 @dataclass(frozen=True, slots=True)
 class CallMoment:
-    """A conversation right before a response that calls tools, and the values those calls took out of it."""
+    """The conversation before a response with calls, and the values the calls took from it."""
 
     before: list[ModelMessage]
     goal: ModelRequest
@@ -42,7 +42,7 @@ def iterate_moments(messages: Sequence[ModelMessage]) -> Iterator[CallMoment]:
 
 
 def find_needed_values(calls: Sequence[ToolCallPart], before: Sequence[ModelMessage]) -> set[str]:
-    """Values of these calls that stand in the conversation before them; of a sentence, the identifiers in it."""
+    """Values of these calls that occur in the conversation before; of a long text, its identifiers."""
     text = render_messages(before)
     values: set[str] = set()
     for call in calls:
@@ -52,18 +52,18 @@ def find_needed_values(calls: Sequence[ToolCallPart], before: Sequence[ModelMess
 
 
 def find_lost_values(needed: frozenset[str], after: Sequence[ModelMessage]) -> set[str]:
-    """What is needed and stands there no more."""
+    """Needed values that no longer occur."""
     text = render_messages(after)
     return {value for value in needed if not contains_word(value, text)}
 
 
 def contains_word(value: str, text: str) -> bool:
-    """As a word of its own: 12 does not stand in 2012."""
+    """As a whole word: 12 is not in 2012."""
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
 
 
 def is_valid_chain(messages: Sequence[ModelMessage]) -> bool:
-    """Every call answered by the message right behind it, every result called for right before it, ids used once."""
+    """Whether every call is answered by the next message, every result has a call before it, and ids are unique."""
     used: set[str] = set()
     for place, message in enumerate(messages):
         if not message.parts:
@@ -88,7 +88,7 @@ def _result_ids(message: ModelMessage) -> list[str]:
 def count_context_losses(
     before: Sequence[ModelMessage], sent: Sequence[ModelMessage], since: Sequence[ModelMessage], elsewhere: str = ""
 ) -> int:
-    """How many calls in `since` suffered from `sent` going out for `before`; `elsewhere` is what else the model saw."""
+    """Calls in `since` that needed what `sent` left out of `before`; `elsewhere` is what else the model saw."""
     calls = [part for message in since if isinstance(message, ModelResponse) for part in _call_parts(message)]
     if not calls:
         return 0
@@ -103,7 +103,7 @@ def _uses_cut_value(call: ToolCallPart, whole: str, shown: str) -> bool:
 
 
 def _find_cut_calls(before: Sequence[ModelMessage], sent: Sequence[ModelMessage]) -> set[str]:
-    """Calls whose result the model has not seen whole any more."""
+    """Calls whose result was shortened or dropped."""
     shown = {part.tool_call_id: part.content for message in sent for part in _result_parts(message)}
     cut = {
         part.tool_call_id
