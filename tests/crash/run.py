@@ -155,7 +155,7 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     other_points = [p for p in (*HUB_POINTS, *TOOLBOX_POINTS, *SERVER_POINTS) if not only or p in only]
     thinkers_first = kills(thinker_points, asked.per_failpoint, asked.random // 4, asked.seed, ["thinker"])
     the_rest = asked.random - asked.random // 4
-    everything = kills(other_points, asked.per_failpoint, the_rest, asked.seed, ["hub", "server", "thinker", "nursery"])
+    everything = kills(other_points, asked.per_failpoint, the_rest, asked.seed, ["hub", "server", "thinker", "forkserver"])
     began = time.monotonic()
     system.start()
     run = Run(system, planned, asked.seed)
