@@ -7,10 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
 from annabelle.thinker.compression.abbreviation import STRONG, identifier_weight, iterate_leaves
-from annabelle.thinker.compression.message_text import call_arguments, dump_arguments, render_messages
+from annabelle.thinker.compression.message_text import (
+    call_arguments,
+    dump_arguments,
+    render_messages,
+    tool_calls,
+    tool_results,
+)
 
 _LONGEST_VALUE: Final = 60
 # Words with a digit, an underscore or an @. Independent of how the compression decides what is needed, because this
@@ -34,11 +40,9 @@ def iterate_moments(messages: Sequence[ModelMessage]) -> Iterator[CallMoment]:
         if isinstance(message, ModelRequest):
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 goal = message
-        elif goal is not None:
-            calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-            if calls:
-                before = list(messages[:place])
-                yield CallMoment(before, goal, frozenset(find_needed_values(calls, before)))
+        elif goal is not None and (calls := tool_calls([message])):
+            before = list(messages[:place])
+            yield CallMoment(before, goal, frozenset(find_needed_values(calls, before)))
 
 
 def find_needed_values(calls: Sequence[ToolCallPart], before: Sequence[ModelMessage]) -> set[str]:
@@ -68,28 +72,22 @@ def is_valid_chain(messages: Sequence[ModelMessage]) -> bool:
     for place, message in enumerate(messages):
         if not message.parts:
             return False
-        answered = _result_ids(messages[place + 1]) if place + 1 < len(messages) else []
+        answered = [part.tool_call_id for part in tool_results(messages[place + 1 : place + 2])]
         if isinstance(message, ModelResponse):
-            called = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+            called = [part.tool_call_id for part in tool_calls([message])]
             if sorted(called) != sorted(answered) or used & set(called) or len(set(called)) != len(called):
                 return False
             used |= set(called)
-        elif answered or (place == 0 and _result_ids(message)):
+        elif answered or (place == 0 and tool_results([message])):
             return False
     return True
-
-
-def _result_ids(message: ModelMessage) -> list[str]:
-    if not isinstance(message, ModelRequest):
-        return []
-    return [part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 def count_context_losses(
     before: Sequence[ModelMessage], sent: Sequence[ModelMessage], since: Sequence[ModelMessage], elsewhere: str = ""
 ) -> int:
     """Calls in `since` that needed what `sent` left out of `before`; `elsewhere` is what else the model saw."""
-    calls = [part for message in since if isinstance(message, ModelResponse) for part in _call_parts(message)]
+    calls = tool_calls(since)
     if not calls:
         return 0
     whole, shown = render_messages(before), f"{render_messages(sent)}\n{elsewhere}"
@@ -104,27 +102,9 @@ def _uses_cut_value(call: ToolCallPart, whole: str, shown: str) -> bool:
 
 def _find_cut_calls(before: Sequence[ModelMessage], sent: Sequence[ModelMessage]) -> set[str]:
     """Calls whose result was shortened or dropped."""
-    shown = {part.tool_call_id: part.content for message in sent for part in _result_parts(message)}
-    cut = {
-        part.tool_call_id
-        for one in before
-        for part in _result_parts(one)
-        if shown.get(part.tool_call_id) != part.content
-    }
-    called = [part for message in before if isinstance(message, ModelResponse) for part in _call_parts(message)]
-    return {_call_key(call) for call in called if call.tool_call_id in cut}
-
-
-def _call_parts(message: ModelResponse) -> list[ToolCallPart]:
-    return [part for part in message.parts if isinstance(part, ToolCallPart)]
-
-
-def _result_parts(message: ModelMessage) -> list[ToolReturnPart]:
-    return (
-        [part for part in message.parts if isinstance(part, ToolReturnPart)]
-        if isinstance(message, ModelRequest)
-        else []
-    )
+    shown = {part.tool_call_id: part.content for part in tool_results(sent)}
+    cut = {part.tool_call_id for part in tool_results(before) if shown.get(part.tool_call_id) != part.content}
+    return {_call_key(call) for call in tool_calls(before) if call.tool_call_id in cut}
 
 
 def _call_key(call: ToolCallPart) -> str:

@@ -8,7 +8,6 @@ from typing import Final
 
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     SystemPromptPart,
     TextPart,
@@ -42,6 +41,14 @@ def _message_texts(message: ModelMessage, *, results: bool) -> Iterator[str]:
             yield user_prompt_text(part)
         elif isinstance(part, SystemPromptPart):
             yield part.content
+
+
+def tool_calls(messages: Sequence[ModelMessage]) -> list[ToolCallPart]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def tool_results(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 def user_prompt_text(part: UserPromptPart) -> str:
@@ -80,8 +87,7 @@ _LINE_CHARS: Final = 100
 
 def describe_changes(since: Sequence[ModelMessage], workspace_before: str, workspace_now: str) -> str:
     """Outcomes of the latest calls, and changed lines of the workspace; empty if nothing changed."""
-    requests = [message for message in since if isinstance(message, ModelRequest)]
-    lines = [_describe_result(part) for one in requests for part in one.parts if isinstance(part, ToolReturnPart)]
+    lines = [_describe_result(part) for part in tool_results(since)]
     lines += _workspace_difference(workspace_before, workspace_now) if workspace_before else []
     fitted = fit_pieces(lines, CONTEXT_TOKENS - 10)
     rest = [f"and {fitted.left_out} more"] if fitted.left_out else []
