@@ -142,7 +142,7 @@ async def test_what_thinking_costs_is_in_the_usage_the_record_and_the_budget(tmp
     assert (await bench.sessions.turns("thr_one"))[0].usage == result.usage
     assert sum(fact["data"]["input_tokens"] for fact in bench.facts("usage")) == 34
     poor = Bench(tmp_path / "poor", ListedModel([("look", {})], "never"), tools)
-    object.__setattr__(poor.parts, "thinking", Pondering())
+    object.__setattr__(poor.parts, "compressor", Pondering())
     assert (await poor.run(token_budget=20)).limit == "token_budget"
 
 
