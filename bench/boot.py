@@ -1,4 +1,4 @@
-"""From the command to the full tool list of every server: forked from the nursery, plain, and of small ones."""
+"""From the command to the full tool list of every server: forked from the fork server, plain, and of small ones."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def make_servers(folder: Path) -> None:
         (package / "__main__.py").write_text(_SERVER.format(name=name, functions=functions, names=names))
 
 
-def boot(servers: Path | None, nursery: bool) -> Boot:
+def boot(servers: Path | None, forkserver: bool) -> Boot:
     """With the made servers beside the filer, or with every server that comes with Annabelle."""
     with tempfile.TemporaryDirectory() as temporary:
-        environment = {"NURSERY_ENABLED": "true" if nursery else "false", "THINKER_WARM_SPARE": "false"}
+        environment = {"NURSERY_ENABLED": "true" if forkserver else "false", "THINKER_WARM_SPARE": "false"}
         if servers is not None:
             environment |= {"EXTRA_SERVERS_PATH": str(servers), **only("filer")}
         wanted = len(NAMES) if servers is None else SMALL_SERVERS + 1
@@ -100,10 +100,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         servers = Path(folder) / "bench_servers"
         make_servers(servers)
-        boot(servers, nursery=True)  # the first start compiles the made servers' bytecode
-        small = [boot(servers, nursery=True) for _ in range(runs)]
-        forked = [boot(None, nursery=True) for _ in range(runs)]
-        plain = [boot(None, nursery=False) for _ in range(runs)]
+        boot(servers, forkserver=True)  # the first start compiles the made servers' bytecode
+        small = [boot(servers, forkserver=True) for _ in range(runs)]
+        forked = [boot(None, forkserver=True) for _ in range(runs)]
+        plain = [boot(None, forkserver=False) for _ in range(runs)]
     report = Report("boot")
     for name, boots in (("small", small), ("forked", forked), ("plain", plain)):
         report.figures[f"{name}_listed_after_s"] = median([b.listed_after for b in boots])

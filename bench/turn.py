@@ -57,7 +57,7 @@ def one_turn(hub: Hub) -> float:
 
 
 def measured_processes(hub: Hub) -> list[psutil.Process]:
-    """Hub, thinker, nursery and the servers; the client and the model are not ours to count."""
+    """Hub, thinker, fork server and the servers; the client and the model are not ours to count."""
     return hub.tree()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Target = Literal["hub", "thinker", "server", "nursery"]
+Target = Literal["hub", "thinker", "server", "forkserver"]
 
 
 @dataclass(frozen=True, slots=True)

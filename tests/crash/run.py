@@ -22,7 +22,7 @@ from annabelle.hub.failpoints import FAILPOINTS as HUB_POINTS
 from annabelle.servers.kit.server import FAILPOINTS as SERVER_POINTS
 from annabelle.thinker.failpoints import FAILPOINTS as THINKER_POINTS
 from annabelle.toolbox.middleware.record import FAILPOINTS as TOOLBOX_POINTS
-from crash.plan import Kill, Turn, kills, turns
+from crash.plan import Kill, Target, Turn, kills, turns
 from crash.remembered import judge_memory, wait_until_stored
 from crash.system import System
 from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
@@ -155,7 +155,8 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     other_points = [p for p in (*HUB_POINTS, *TOOLBOX_POINTS, *SERVER_POINTS) if not only or p in only]
     thinkers_first = kills(thinker_points, asked.per_failpoint, asked.random // 4, asked.seed, ["thinker"])
     the_rest = asked.random - asked.random // 4
-    everything = kills(other_points, asked.per_failpoint, the_rest, asked.seed, ["hub", "server", "thinker", "nursery"])
+    targets: list[Target] = ["hub", "server", "thinker", "forkserver"]
+    everything = kills(other_points, asked.per_failpoint, the_rest, asked.seed, targets)
     began = time.monotonic()
     system.start()
     run = Run(system, planned, asked.seed)

@@ -147,7 +147,7 @@ class System:
             if "annabelle.toolbox.process" in command:
                 parent = process.parent()
                 forked = parent is not None and "annabelle.toolbox.process" in " ".join(parent.cmdline())
-                return "server" if forked else "nursery"
+                return "server" if forked else "forkserver"
         return "other"
 
     def kill_one(self, target: str, chance: random.Random, timeout: float = 60) -> bool:

@@ -76,7 +76,7 @@ for name, package in [argument.split("=") for argument in sys.argv[1:]]:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What each server has loaded too early: its tools before they are called, heavy modules before they are used.
 
-    Each is forked from one process, as in the nursery.
+    Each is forked from one process, as in the fork server.
     """
     home = tmp_path_factory.mktemp("lean")
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "ANNABELLE_HOME": str(home / "home")}

@@ -184,7 +184,7 @@ def test_the_manifest_says_what_the_toolbox_needs() -> None:
     manifest = tomllib.loads((Path(annabelle.servers.filer.__file__).parent / "manifest.toml").read_text())
     assert manifest["name"] == "filer"
     assert manifest["transport"] == "stdio"
-    assert callable(main), "what the nursery calls"
+    assert callable(main), "what the fork server calls"
     assert "role" not in manifest, "it is neither guardian nor channel"
     assert "timeout" not in manifest, "TOOL_TIMEOUT_SECONDS holds"
     assert manifest["scan"] == {"input": True, "output": True}

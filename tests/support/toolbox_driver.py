@@ -28,7 +28,7 @@ async def main(root: Path, mode: str) -> None:
         limits=QUICK,
         external_need_approval=False,
         python_path=(str(TESTS),),
-        use_forkserver=mode == "nursery",
+        use_forkserver=mode == "forkserver",
     )
     (root / "manifests").mkdir(exist_ok=True)
     for name in ("echo", "awkward"):

@@ -156,7 +156,7 @@ async def test_no_text_however_long_takes_more_than_its_budget(
     prompt = await built(
         tmp_path, persona, compaction=compaction, summaries=summaries, playbooks=playbooks, recalled=RECALLED
     )
-    sizes = cast("dict[str, int]", prompt.layers["count_tokens"])
+    sizes = cast("dict[str, int]", prompt.layers["tokens"])
     room = {
         "persona": PERSONA_TOKENS,
         "profile": PROFILE_TOKENS,
@@ -258,7 +258,7 @@ def test_a_growing_conversation_keeps_its_beginning_and_hits_of_the_cache_are_co
     assert [data["cached_tokens"] for data in told] == [700]
     layers = traced(home, asked[1].trace_id, "context.built")[0]
     assert layers["playbooks"] == ["file-operations"]
-    assert layers["count_tokens"]["playbooks"] > 50
+    assert layers["tokens"]["playbooks"] > 50
 
 
 @pytest.mark.req("CTX-02", "CTX-07")

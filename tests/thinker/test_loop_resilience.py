@@ -136,13 +136,13 @@ class Pondering(WholeHistory):
 async def test_what_thinking_costs_is_in_the_usage_the_record_and_the_budget(tmp_path: Path) -> None:
     tools = DictTools(look=lambda a: "seen")
     bench = Bench(tmp_path, ListedModel([("look", {})], "There."), tools)
-    object.__setattr__(bench.parts, "thinking", Pondering())
+    object.__setattr__(bench.parts, "compressor", Pondering())
     result = await bench.run()
     assert (result.usage.input_tokens, result.usage.output_tokens) == (34, 10)
     assert (await bench.sessions.turns("thr_one"))[0].usage == result.usage
     assert sum(fact["data"]["input_tokens"] for fact in bench.facts("usage")) == 34
     poor = Bench(tmp_path / "poor", ListedModel([("look", {})], "never"), tools)
-    object.__setattr__(poor.parts, "thinking", Pondering())
+    object.__setattr__(poor.parts, "compressor", Pondering())
     assert (await poor.run(token_budget=20)).limit == "token_budget"
 
 
@@ -224,14 +224,14 @@ class Endless(WholeHistory):
 @pytest.mark.req("LOOP-09")
 async def test_a_stop_ends_the_thinking_before_a_request(tmp_path: Path) -> None:
     bench, thinking = Bench(tmp_path, ListedModel("never"), DictTools()), Endless()
-    object.__setattr__(bench.parts, "thinking", thinking)
+    object.__setattr__(bench.parts, "compressor", thinking)
     turn = asyncio.create_task(bench.run("go"))
     await asyncio.wait_for(thinking.begun.wait(), seconds(5))
     bench.live.cancel()
     result = await asyncio.wait_for(turn, seconds(5))
     assert result.error is not None
     assert result.error.code == "cancelled"
-    object.__setattr__(bench.parts, "thinking", WholeHistory())
+    object.__setattr__(bench.parts, "compressor", WholeHistory())
     assert (await bench.run("and now?")).text == "never"
 
 

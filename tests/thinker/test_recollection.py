@@ -218,7 +218,7 @@ async def test_what_does_not_fit_is_left_out_whole_and_counted(tmp_path: Path) -
                                       parse_memories({"facts": many})))  # fmt: skip
     assert prompt.layers["left_out"] == {"profile": 31, "memories": 16}
     assert prompt.layers["memories"] == 4
-    sizes = prompt.layers["count_tokens"]
+    sizes = prompt.layers["tokens"]
     assert isinstance(sizes, dict)
     assert PROFILE_TOKENS * 0.8 < sizes["profile"] <= PROFILE_TOKENS + 10
     assert MEMORIES_TOKENS * 0.7 < sizes["memories"] <= MEMORIES_TOKENS + 10

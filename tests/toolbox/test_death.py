@@ -33,16 +33,16 @@ def noted(pids: Path) -> list[int]:
     return [int(line) for line in pids.read_text().split()] if pids.exists() else []
 
 
-def nursery_of(toolbox: Toolbox) -> psutil.Process:
-    [nursery] = [
+def forkserver_of(toolbox: Toolbox) -> psutil.Process:
+    [forkserver] = [
         child for child in psutil.Process().children() if "annabelle.toolbox.process.forkserver" in child.cmdline()
     ]
-    return nursery
+    return forkserver
 
 
 @pytest.mark.req("HUB-05")
 @pytest.mark.incident("I-25")
-@pytest.mark.parametrize("mode", ["nursery", "plain"])
+@pytest.mark.parametrize("mode", ["forkserver", "plain"])
 async def test_a_hub_killed_with_9_leaves_no_process(tmp_path: Path, mode: str) -> None:
     root, pids = tmp_path / "killed", tmp_path / "pids"
     (root / "config").mkdir(parents=True)
@@ -70,7 +70,7 @@ async def test_a_hub_killed_with_9_leaves_no_process(tmp_path: Path, mode: str) 
 
 @pytest.mark.req("HUB-03")
 @pytest.mark.incident("I-25")
-async def test_a_killed_nursery_takes_its_servers_along_and_all_come_back(
+async def test_a_killed_fork_server_takes_its_servers_along_and_all_come_back(
     with_servers: WithServers, start: Start, person: CallContext, tmp_path: Path
 ) -> None:
     config = with_servers("echo", "witness")
@@ -78,22 +78,22 @@ async def test_a_killed_nursery_takes_its_servers_along_and_all_come_back(
     write_external(config, {"family": grandparent(pids)})
     toolbox = await start(config)
     await eventually(lambda: len(noted(pids)) == 2)
-    nursery = nursery_of(toolbox)
-    before = {*noted(pids), *(process.pid for process in nursery.children(recursive=True))}
-    nursery.kill()
+    forkserver = forkserver_of(toolbox)
+    before = {*noted(pids), *(process.pid for process in forkserver.children(recursive=True))}
+    forkserver.kill()
     await eventually(lambda: not [pid for pid in before if alive(pid)])
     assert (await toolbox.call("echo_say", {"text": "back"}, person)).structured == {"said": "back"}
     await eventually(lambda: all(status.available for status in toolbox.servers()))
     assert [status.restarts for status in toolbox.servers()] == [1, 1, 1]
-    assert nursery_of(toolbox).pid != nursery.pid
+    assert forkserver_of(toolbox).pid != forkserver.pid
 
 
 @pytest.mark.incident("I-25")
-@pytest.mark.parametrize("mode", ["nursery", "plain"])
+@pytest.mark.parametrize("mode", ["forkserver", "plain"])
 async def test_a_removed_external_server_takes_its_grandchildren_along(
     with_servers: WithServers, start: Start, tmp_path: Path, mode: str
 ) -> None:
-    config = with_servers(use_forkserver=mode == "nursery")
+    config = with_servers(use_forkserver=mode == "forkserver")
     pids = tmp_path / "pids"
     write_external(config, {"family": grandparent(pids)})
     toolbox = await start(config)
@@ -104,7 +104,7 @@ async def test_a_removed_external_server_takes_its_grandchildren_along(
 
 
 @pytest.mark.incident("I-25")
-async def test_a_killed_warden_leaves_nothing_below_it(
+async def test_a_killed_reaper_leaves_nothing_below_it(
     with_servers: WithServers, start: Start, person: CallContext, tmp_path: Path
 ) -> None:
     config = with_servers()
@@ -114,10 +114,10 @@ async def test_a_killed_warden_leaves_nothing_below_it(
     await eventually(lambda: len(noted(pids)) == 2)
     [status] = toolbox.servers()
     assert status.pid is not None
-    warden = psutil.Process(status.pid)
-    before = {warden.pid, *noted(pids), *(process.pid for process in warden.children(recursive=True))}
+    reaper = psutil.Process(status.pid)
+    before = {reaper.pid, *noted(pids), *(process.pid for process in reaper.children(recursive=True))}
     assert len(before) == 4
-    warden.kill()
+    reaper.kill()
     await eventually(lambda: not [pid for pid in before if alive(pid)])
     assert not (await toolbox.call("family_who", {}, person)).is_error, "and the server is back"
 
@@ -158,4 +158,4 @@ async def test_ctrl_c_in_the_terminal_does_not_reach_the_servers(with_servers: W
     assert status.pid is not None
     own = os.getpgid(0)
     assert os.getpgid(status.pid) != own
-    assert os.getpgid(nursery_of(toolbox).pid) != own
+    assert os.getpgid(forkserver_of(toolbox).pid) != own

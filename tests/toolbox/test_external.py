@@ -143,11 +143,11 @@ async def test_a_bad_entry_is_left_out_alone(
 
 
 @pytest.mark.incident("I-11")
-@pytest.mark.parametrize("mode", ["nursery", "plain"])
+@pytest.mark.parametrize("mode", ["forkserver", "plain"])
 async def test_an_external_server_gets_its_own_environment_and_no_more(
     with_servers: WithServers, start: Start, person: CallContext, mode: str
 ) -> None:
-    config = with_servers(use_forkserver=mode == "nursery")
+    config = with_servers(use_forkserver=mode == "forkserver")
     environment = {**config.environment, "USER": "me", "LANG": "C.UTF-8", "MY_TOKEN": "token-for-one-9"}
     entry = python(WHO, env={"PYTHONPATH": str(TESTS), "TOKEN": "${MY_TOKEN}"})
     write_external(config, {"one": entry})

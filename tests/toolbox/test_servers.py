@@ -44,10 +44,10 @@ def pid_of(toolbox: Toolbox, name: str) -> int:
     return pid
 
 
-@pytest.fixture(params=["nursery", "plain"])
+@pytest.fixture(params=["forkserver", "plain"])
 def both_ways(request: pytest.FixtureRequest, with_servers: WithServers) -> WithServers:
-    """Forked from the nursery, and each on its own: behaviour must be the same."""
-    return lambda *names: with_servers(*names, use_forkserver=request.param == "nursery")
+    """Forked from the fork server, and each on its own: behaviour must be the same."""
+    return lambda *names: with_servers(*names, use_forkserver=request.param == "forkserver")
 
 
 @pytest.mark.req("HUB-01", "HUB-03", "RTR-01")
@@ -128,7 +128,7 @@ async def test_a_server_holds_no_descriptor_of_anyone_else(
     names = [str(target) for target in found.values()]
     assert len({name for name in names if name.startswith("pipe:")}) == 3, "its input, its output and what it prints"
     assert sum(name.startswith("socket:") for name in names) <= 2, "only its own event loop's"
-    assert not [name for name in names if "memfd" in name or name.endswith(("witness.log", "nursery.log"))]
+    assert not [name for name in names if "memfd" in name or name.endswith(("witness.log", "forkserver.log"))]
 
 
 async def test_what_a_server_says_on_stderr_is_in_its_own_log(

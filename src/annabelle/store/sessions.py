@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, exists, func, insert, select, update
 from annabelle.core.tools import JsonObject
 from annabelle.store.tables import archives, sessions
 
-_OLDER: Final = ":summarised_thread_id"
+_OLDER: Final = ":older"
 
 PositionedRecord = tuple[int, JsonObject]
 """A record, and where it stands."""

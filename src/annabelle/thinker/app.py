@@ -40,7 +40,7 @@ def error_response(error: AnnabelleError) -> Response:
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """The request's body, refused as soon as it grows too large."""
+    """Read the body; raise TooLarge as soon as it exceeds `most` bytes."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
@@ -72,7 +72,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class RequireHubSecret:
-    """Wraps the whole application, so that no endpoint can be forgotten."""
+    """Wraps the whole application, so that no endpoint is left open."""
 
     def __init__(self, app: ASGIApp, secret: str) -> None:
         self._app, self._secret = app, secret.encode()
@@ -103,20 +103,24 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_app(secret: str, thinker: Thinker) -> ASGIApp:
-    """The application, ready to listen before the mind is: until then `/health` answers 503 (AGT-02)."""
+    """The application. It can listen before the thinker is ready; until then it answers 503 (AGT-02)."""
     endpoints = _Endpoints(thinker)
+
+    def route(method: str, path: str, endpoint: Endpoint) -> Route:
+        return Route(path, _guard(thinker, endpoint), methods=[method])
+
     routes = [
-        Route("/health", _handle_errors(endpoints.health), methods=["GET"]),
-        Route("/process-message", _handle_errors(endpoints.process), methods=["POST"]),
-        Route("/process-task", _handle_errors(endpoints.process), methods=["POST"]),
-        Route("/turns/{message_id}", _handle_errors(endpoints.turn), methods=["GET"]),
-        Route("/turns/{message_id}/events", _handle_errors(endpoints.events), methods=["GET"]),
-        Route("/turns/{message_id}/cancel", _handle_errors(endpoints.cancel), methods=["POST"]),
-        Route("/extract-facts", _handle_errors(endpoints.extract_facts), methods=["POST"]),
-        Route("/tidy-facts", _handle_errors(endpoints.tidy_facts), methods=["POST"]),
-        Route("/cost-status", _handle_errors(endpoints.cost_status), methods=["GET"]),
-        Route("/cost-resume", _handle_errors(endpoints.cost_status), methods=["POST"]),
-        Route("/clear-session", _handle_errors(endpoints.clear_session), methods=["POST"]),
+        route("GET", "/health", endpoints.health),
+        route("POST", "/process-message", endpoints.process),
+        route("POST", "/process-task", endpoints.process),
+        route("GET", "/turns/{message_id}", endpoints.turn),
+        route("GET", "/turns/{message_id}/events", endpoints.events),
+        route("POST", "/turns/{message_id}/cancel", endpoints.cancel),
+        route("POST", "/extract-facts", endpoints.extract_facts),
+        route("POST", "/tidy-facts", endpoints.tidy_facts),
+        route("GET", "/cost-status", endpoints.cost_status),
+        route("POST", "/cost-resume", endpoints.cost_status),
+        route("POST", "/clear-session", endpoints.clear_session),
     ]
     return RequireHubSecret(Starlette(routes=routes), secret)
 
@@ -127,7 +131,6 @@ class _Endpoints:
 
     async def health(self, request: Request) -> Response:
         thinker = self._thinker
-        thinker.require_ready()
         return JSONResponse(
             {
                 "status": "ok",
@@ -140,7 +143,6 @@ class _Endpoints:
         )
 
     async def process(self, request: Request) -> Response:
-        self._thinker.require_ready()
         brief = _parse_body(TurnBrief, await read_body(request, _BODY_BYTES))
         wait = read_number(request, "wait", _MAX_WAIT_SECONDS)
         state = await self._thinker.turns.accept(brief)
@@ -149,48 +151,42 @@ class _Endpoints:
         return model_response(await self._thinker.turns.state(brief.message_id, wait))
 
     async def turn(self, request: Request) -> Response:
-        self._thinker.require_ready()
         wait = read_number(request, "wait", _MAX_WAIT_SECONDS)
         return model_response(await self._thinker.turns.state(_message_id(request), wait))
 
     async def events(self, request: Request) -> Response:
-        self._thinker.require_ready()
         after = int(read_number(request, "after", 2**53))
         stream = await self._thinker.turns.stream(_message_id(request))
         lines = stream.lines(after, request.query_params.get("stream"))
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def cancel(self, request: Request) -> Response:
-        self._thinker.require_ready()
         return model_response(await self._thinker.turns.cancel(_message_id(request)))
 
     async def extract_facts(self, request: Request) -> Response:
-        self._thinker.require_ready()
         brief = _parse_body(ExtractBrief, await read_body(request, _BODY_BYTES))
         return model_response(await self._thinker.learning.extract(brief))
 
     async def tidy_facts(self, request: Request) -> Response:
-        self._thinker.require_ready()
         brief = _parse_body(TidyBrief, await read_body(request, _BODY_BYTES))
         return model_response(await self._thinker.learning.tidy(brief))
 
     async def cost_status(self, request: Request) -> Response:
-        self._thinker.require_ready()
         return JSONResponse(await self._thinker.costs.fetch_status())
 
     async def clear_session(self, request: Request) -> Response:
-        self._thinker.require_ready()
         wanted = _parse_body(ClearSession, await read_body(request, _BODY_BYTES))
         await self._thinker.sessions.clear(wanted.thread_id)
         return JSONResponse({"cleared": wanted.thread_id})
 
 
-def _handle_errors(endpoint: Endpoint) -> Endpoint:
-    """The edge of the process: a trace around every request, and every error in the one shape."""
+def _guard(thinker: Thinker, endpoint: Endpoint) -> Endpoint:
+    """Wrap an endpoint: set the trace, refuse while the thinker is not ready, and turn errors into responses."""
 
     async def handle_request(request: Request) -> Response:
         with use_trace(accept_trace(request.headers.get(TRACE_HEADER))):
             try:
+                thinker.require_ready()
                 return await endpoint(request)
             except AnnabelleError as error:
                 return error_response(error)

@@ -46,7 +46,7 @@ from annabelle.thinker.turn_registry import TurnRegistry
 
 
 class ClosableModel(Protocol):
-    """What a mind asks of its model service beside answers."""
+    """What a thinker needs of its model service besides answers."""
 
     def health(self) -> list[ProviderHealth]: ...
 
@@ -54,7 +54,7 @@ class ClosableModel(Protocol):
 
 
 class Thinker:
-    """What the endpoints work on. Not ready until `open` has returned, nor after `close` has begun."""
+    """One agent's thinker. Not ready before `open` has returned or after `close` was called."""
 
     def __init__(
         self, deps: ThinkerDeps, turns: TurnRegistry, learning: FactLearner, model: ClosableModel, embedder: Embedder
@@ -96,7 +96,7 @@ class Thinker:
             raise Unavailable("This thinker is not ready yet.", hint="Ask again in a moment.")
 
     async def open(self) -> None:
-        """Start the durable engine: turns an earlier process left unfinished go on from here."""
+        """Start the durable engine, which resumes turns an earlier process left unfinished."""
         await self._deps.engine.launch()
         await self._deps.sessions.open()
         self._ready = True
@@ -119,7 +119,7 @@ def make_conversations(
     settings: Settings,
     trace: TraceFile,
 ) -> Conversations:
-    """The sessions of one agent. Made before the engine is launched: it has to know how to sum up."""
+    """The sessions of one agent. Call before the engine is launched, because it registers a workflow."""
     return Conversations(
         store,
         Compactor(store, engine, summariser, CompactionRules.from_settings(settings), trace),
@@ -131,7 +131,7 @@ def make_conversations(
 
 
 async def build_thinker(boot: ThinkerBoot, home: Home, settings: Settings, redact: Redactor) -> Thinker:
-    """Every part in its place, nothing running yet."""
+    """Build all parts; nothing runs yet."""
     profile, folder = boot.agent, home.agent(boot.agent.agent_id)
     time_zone = parse_time_zone(settings.user_timezone)
     try:
@@ -181,7 +181,7 @@ def _make_durable(profile: AgentProfile, home: Home, settings: Settings) -> Dura
     own_file = home.agent(profile.agent_id) / "turns.db"
     return Durable(
         name="thinker",
-        # The same over restarts, so that the next process of this agent, and no other, takes up what is unfinished.
+        # The same after a restart, so that only the next process of this agent resumes unfinished turns.
         executor_id=f"thinker-{profile.agent_id}",
         database_url=shared.get_secret_value() if shared is not None else sqlite_url(own_file),
         schema="turns_" + re.sub(r"[^a-z0-9_]", "_", profile.agent_id.lower())[:50],

@@ -1,4 +1,4 @@
-"""Starts a thinker process: waits as a warm spare for the hub's `ThinkerBoot`, then serves until it is told to stop."""
+"""Starts a thinker process: waits as a warm spare for the hub's `ThinkerBoot`, then serves until it is stopped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def watch_input(descriptor: int, on_closed: Callable[[], None]) -> None:
-    """Call `gone` when standard input ends. What else arrives there is not read."""
+    """Call `on_closed` when standard input ends; its content is ignored."""
     loop = asyncio.get_running_loop()
 
     def on_readable() -> None:
@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 
 class _ThinkerServer(uvicorn.Server):
-    """Signals are ours: a stop first lets steps end, and only then closes the server."""
+    """Handles no signals: a stop lets steps end before it closes the server."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -76,11 +76,11 @@ class _ThinkerServer(uvicorn.Server):
 
 
 async def serve(boot: ThinkerBoot) -> None:
-    """Run until told to stop. Raises an `AnnabelleError` when the thinker can not begin."""
+    """Run until stopped. Raises an `AnnabelleError` if the thinker cannot start."""
     home = Home.from_environment()
     settings = load_settings(home)
     if boot.agent.temporary:
-        settings = settings.model_copy(update={"database_url": None})  # what it keeps must go with its folder
+        settings = settings.model_copy(update={"database_url": None})  # its data must be deleted with its folder
     redact = Redactor.from_environment()
     redact.learn([boot.secret])
     home.logs.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,7 @@ async def serve(boot: ThinkerBoot) -> None:
     server = _ThinkerServer(
         uvicorn.Config(
             make_app(boot.secret, thinker),
-            # The class, not its name: the module is then imported in the warm spare, not at adoption.
+            # The class, not its name, so that the warm spare has already imported the module.
             http=HttpToolsProtocol,
             ws="none",
             lifespan="off",
@@ -121,12 +121,12 @@ async def serve(boot: ThinkerBoot) -> None:
     server.should_exit = True
     await asyncio.wait([serving], timeout=3)
     logging.shutdown()
-    # Turns that wait for the next process are left as they stand: to end them here would be to record them as ended.
+    # Exit without cleanup: ending the turns that wait for the next process would record them as ended.
     os._exit(0)
 
 
 def _listen(port: int) -> socket.socket:
-    """The agent's port, or any free one when it is taken."""
+    """Listen on the agent's port, or on any free one if it is taken."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -137,7 +137,7 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-# What a process needs from where it was started, beside what the hub gives it.
+# Inherited besides what the hub passes.
 _INHERITED_VARIABLES = (
     "PATH",
     "HOME",
@@ -151,16 +151,16 @@ _INHERITED_VARIABLES = (
 )
 _MAX_LINE_BYTES = 4_000_000
 
-# Built on first use, so used now: no message has to wait for it.
+# Built on first use, so use it now, before a message waits for it.
 ModelMessagesTypeAdapter.dump_python([], mode="json")
 ModelMessagesTypeAdapter.validate_python([])
 
 
 def main() -> None:
-    """Be a warm spare, then a thinker."""
+    """Wait as a warm spare, then run as a thinker."""
     die_with_parent(os.getppid())
     gc.collect()
-    gc.freeze()  # the collector need not walk over what will stay
+    gc.freeze()  # the collector need not scan objects that stay
     line = _read_line(sys.stdin.fileno())
     if not line.strip():
         return
@@ -171,12 +171,12 @@ def main() -> None:
     except AnnabelleError as error:
         _exit_with_error(error)
     except Exception as error:
-        logging.getLogger(__name__).exception("the thinker can not go on")
+        logging.getLogger(__name__).exception("the thinker cannot go on")
         _exit_with_error(AnnabelleError(f"The thinker failed unexpectedly: {type(error).__name__}: {error}."))
 
 
 def _read_line(descriptor: int) -> bytes:
-    """One line, unbuffered: what follows it belongs to whoever watches the descriptor later."""
+    """Read one line, unbuffered: `watch_input` reads the descriptor later."""
     line = bytearray()
     while not line.endswith(b"\n") and len(line) < _MAX_LINE_BYTES:
         chunk = os.read(descriptor, 65536)
@@ -195,14 +195,14 @@ def _parse_boot_line(line: bytes) -> ThinkerBoot:
 
 
 def replace_environment(given: Mapping[str, str]) -> None:
-    """From here on the process has exactly what the hub gave it, and the few things every process needs."""
+    """Replace the environment by what the hub passed and the few inherited variables."""
     kept = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
     os.environ.clear()
     os.environ.update({**kept, **given})
 
 
 def _exit_with_error(error: AnnabelleError) -> NoReturn:
-    """One line for the hub, and the exit code that belongs to the mistake (THK-04)."""
+    """Print one line for the hub and exit with the error's exit code (THK-04)."""
     sys.stdout.write(json.dumps({"error": error.body().model_dump(exclude_none=True)}) + "\n")
     sys.stdout.flush()
     raise SystemExit(error.exit_code)

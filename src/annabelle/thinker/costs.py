@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 class CostMeter:
-    """Adds up the calls of one process. It never pauses the agent: the hub decides that, and says so here."""
+    """Adds up the calls of one process. Only the hub pauses the agent."""
 
     def __init__(self, fetch_hub_status: Callable[[], Awaitable[JsonObject]] | None = None) -> None:
         self._fetch_hub_status = fetch_hub_status
@@ -31,12 +31,12 @@ class CostMeter:
         return {"paused": False, "calls": self._calls, **self._usage.model_dump()}
 
     async def fetch_status(self) -> JsonObject:
-        """The same with the window and the pause as the hub has them, if it answers."""
+        """`status` with the hub's spending window and pause, if the hub answers."""
         if self._fetch_hub_status is None:
             return self.status()
         try:
             async with asyncio.timeout(_HUB_SECONDS):
                 return {**self.status(), **await self._fetch_hub_status()}
         except (AnnabelleError, TimeoutError) as error:
-            _log.warning("the hub did not say how costs stand: %s", error)
+            _log.warning("the hub did not return the cost status: %s", error)
             return self.status()

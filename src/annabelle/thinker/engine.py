@@ -24,7 +24,7 @@ class WorkflowEngine(Protocol):
     """Workflows by id, steps that are done once, and waits that survive the process."""
 
     def workflow(self, name: str, function: WorkflowFunction) -> None:
-        """Say what a workflow of this name does; before `launch`."""
+        """Register a workflow; before `launch`."""
         ...
 
     async def launch(self) -> None: ...
@@ -32,25 +32,25 @@ class WorkflowEngine(Protocol):
     async def start(self, name: str, workflow_id: str, argument: JsonObject) -> None: ...
 
     async def step(self, name: str, work: StepFunction) -> JsonObject:
-        """Inside a workflow: do this once. A replay gets the recorded result, or the recorded error."""
+        """Inside a workflow: run `work` once. A replay gets the recorded result or error."""
         ...
 
     async def wait(self, topic: str, timeout: float) -> bool:
-        """Inside a workflow: true when a signal came, false when the time passed, over any number of restarts."""
+        """Inside a workflow: True if a signal came, False after the timeout, across restarts."""
         ...
 
     async def signal(self, workflow_id: str, topic: str) -> None: ...
 
     async def finished(self, workflow_id: str) -> JsonObject | None:
-        """What a finished workflow returned, or None while there is none or it runs; raises what it raised."""
+        """The result of a finished workflow, or None; raises what it raised."""
         ...
 
     async def exists(self, workflow_id: str) -> bool:
-        """Whether it was ever begun, ended or not."""
+        """Whether it was ever started."""
         ...
 
     async def recorded(self, workflow_id: str, timeout: float) -> None:
-        """Returns when the end of this workflow is on disk."""
+        """Return when the end of this workflow is on disk."""
         ...
 
     async def close(self) -> None: ...
@@ -60,7 +60,7 @@ _RESULT_SECONDS = 5.0
 
 
 class DurableEngine:
-    """Turns as workflows of this agent's own database."""
+    """Workflows in the agent's own database."""
 
     def __init__(self, durable: Durable) -> None:
         self._durable = durable
@@ -92,7 +92,7 @@ class DurableEngine:
         return await self._durable.status(workflow_id) is not None
 
     async def recorded(self, workflow_id: str, timeout: float) -> None:
-        # How the turn ended is no matter here, only that its end is written down.
+        # How the turn ended does not matter here, only that its end is recorded.
         with contextlib.suppress(AnnabelleError):
             await self._durable.result(workflow_id, timeout)
 

@@ -1,4 +1,4 @@
-"""Every named moment at which a crash test may kill a thinker."""
+"""The failpoints at which a crash test may kill a thinker."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ FAILPOINTS: Final = (
 )
 
 SESSION_FAILPOINTS: Final = (SUMMED_UP, OLDER_KEPT, COMPACTED, ARCHIVED, STARTED_AFRESH)
-"""Passed when a conversation is summed up or archived, not in every turn."""
+"""Reached when a conversation is summarised or archived, not in every turn."""

@@ -20,7 +20,7 @@ _FACTS: TypeAdapter[list[TurnEvent]] = TypeAdapter(list[TurnEvent])
 
 
 class TurnStream:
-    """What happened in one turn, as lines for the hub. `stream` is new in every process."""
+    """The events of one turn, as lines for the hub. `stream` is a new id in every process."""
 
     def __init__(self, stream: str, message_id: str) -> None:
         self.stream, self.message_id = stream, message_id
@@ -32,7 +32,7 @@ class TurnStream:
         self._waiting: list[asyncio.Future[None]] = []
 
     def add_fact(self, type: EventType, key: str, data: JsonObject, *, step: int = 0, attempt: int = 0) -> None:
-        """State something that is so from now on; saying it twice is saying it once."""
+        """Add an event that stays true; a second one with the same key is ignored."""
         if key in self._facts:
             return
         event = TurnEvent(message_id=self.message_id, key=key, type=type, step=step, attempt=attempt, data=data)
@@ -42,7 +42,7 @@ class TurnStream:
         self._append_event(event)
 
     def add_delta(self, type: EventType, text: str, *, step: int, attempt: int, number: int) -> None:
-        """A little more text of a call that is still running."""
+        """Add a piece of text of a running call."""
         key = f"{step}:{attempt}:{number}"
         data: JsonObject = {"text": text}
         self._deltas.add(self._count + 1)
@@ -51,23 +51,23 @@ class TurnStream:
         )
 
     def facts(self) -> list[JsonObject]:
-        """All facts, to be kept with the turn's result."""
+        """All facts, to be stored with the turn's result."""
         return [event.model_dump(mode="json") for event in self._facts.values()]
 
     def replay(self, facts: object) -> None:
-        """Say again what an earlier process stated."""
+        """Add facts of an earlier process."""
         for event in _FACTS.validate_python(facts):
             if event.key not in self._facts:
                 self._facts[event.key] = event
                 self._append_event(event)
 
     def close(self) -> None:
-        """The turn is over: followers read what is left, and end."""
+        """End the stream: readers get what is left, and end."""
         self._closed = True
         self._wake()
 
     async def lines(self, after: int, stream: str | None) -> AsyncIterator[bytes]:
-        """Every event past `after`, as it comes, until the turn is over; from the start for another stream's reader."""
+        """Every event after `after`, until the turn is over; from the start if `stream` is of another process."""
         position = after if stream in (None, self.stream) else 0
         while True:
             start = bisect_right(self._lines, position, key=_line_number)
@@ -131,11 +131,11 @@ class LiveTurn:
         self._cancelled = asyncio.Event()
 
     def cancel(self) -> None:
-        """Stop: what runs is interrupted now, and no further step starts."""
+        """Interrupt what runs, and start no further step."""
         self._cancelled.set()
 
     async def run_cancellable(self, job: Coroutine[object, object, T]) -> T:
-        """Run the inside of a step so that a cancel ends it at once; the step then records that it was cancelled."""
+        """Run the body of a step so that `cancel` ends it at once; the step records that it was cancelled."""
         if self._cancelled.is_set():
             job.close()
             raise _cancelled_error()
@@ -145,7 +145,7 @@ class LiveTurn:
             if task.done():
                 return await task
             task.cancel()
-            # What tidies up behind itself may do so; what takes longer, or does not listen, is not waited for.
+            # Give it a moment to clean up, but do not wait longer.
             await asyncio.wait({task}, timeout=_CLEANUP_SECONDS)
             raise _cancelled_error()
         finally:
@@ -155,7 +155,7 @@ class LiveTurn:
 
     @asynccontextmanager
     async def step(self) -> AsyncGenerator[None]:
-        """Around each step. While the process is stopping, the turn waits here; the next process takes it up."""
+        """Wraps each step. While the process stops, the turn waits here; the next process resumes it."""
         if self._held:
             await asyncio.get_running_loop().create_future()
         self._running_steps += 1
@@ -168,7 +168,7 @@ class LiveTurn:
                 self._idle.set()
 
     def hold(self) -> None:
-        """Begin no further step, and let followers go: they find the turn again in the next process."""
+        """Start no further step, and end the streams: readers find the turn again in the next process."""
         self._held = True
         self.stream.close()
 
@@ -193,7 +193,7 @@ class LiveTurn:
 
 
 def _consume_exception(task: asyncio.Future[T]) -> None:
-    """Look at how an abandoned task ended, so that nobody is told it was never looked at."""
+    """Retrieve the exception of an abandoned task, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
 
@@ -203,9 +203,9 @@ def _cancelled_error() -> TurnCancelled:
 
 
 class DeltaBuffer:
-    """Joins the deltas of one attempt that come within a moment of each other; the first goes out at once.
+    """Joins deltas that arrive within a short interval; the first is sent at once.
 
-    A fast model sends hundreds of tiny deltas a second; each would cost an event in thinker, hub and every reader.
+    A fast model sends hundreds of tiny deltas a second; each would be an event in thinker, hub and every reader.
     """
 
     INTERVAL_SECONDS = 0.03
@@ -227,7 +227,7 @@ class DeltaBuffer:
             self._timer = asyncio.get_running_loop().call_later(self.INTERVAL_SECONDS, self._tick)
 
     def close(self, *, drop: bool = False) -> None:
-        """Send what is left; with `drop`, let it go because the whole text follows."""
+        """Send what is left; with `drop`, discard it because the whole text follows."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,6 +1,4 @@
-"""The turn: the durable workflow that answers one message. It reads the session, runs the loop and writes one
-record.
-"""
+"""The turn: the durable workflow that answers one message. Reads the session, runs the loop, writes one record."""
 
 from __future__ import annotations
 
@@ -38,21 +36,21 @@ from annabelle.thinker.selection.selection import LocalTool, SelectionRequest, T
 from annabelle.thinker.session.records import SessionTurn
 from annabelle.thinker.session.session_store import SessionView
 
-# Line feed and tab carry meaning; every other control character, and half of a surrogate pair, only confuses or hides.
+# Every control character but line feed and tab, and lone surrogates.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _LINE_ENDS = re.compile(r"\r\n?|\u2028|\u2029")
 
 
 @dataclass(frozen=True, slots=True)
 class CleanInput:
-    """The text that goes on, and a sentence for the person when something was cut."""
+    """The cleaned text, and a sentence for the person if it was cut."""
 
     text: str
     notice: str | None = None
 
 
 def clean_input(text: str, max_chars: int) -> CleanInput:
-    """Drop control characters and cut what is too long; model and person are both told of a cut."""
+    """Drop control characters and cut a long text; model and person are told about the cut."""
     text = _CONTROL.sub("", _LINE_ENDS.sub("\n", text))
     if len(text) <= max_chars:
         return CleanInput(text)
@@ -67,13 +65,13 @@ _SESSION_WAIT_SECONDS = 0.3
 
 
 class TurnWorkflow:
-    """Answers one brief. Made anew for every run, also for a run that takes over after a crash."""
+    """Answers one brief. One instance per run, also for a run that takes over after a crash."""
 
     def __init__(self, deps: ThinkerDeps, brief: TurnBrief, started_at: datetime, live: LiveTurn) -> None:
         self._deps, self._brief, self._started_at, self._live = deps, brief, started_at, live
 
     async def run(self) -> JsonObject:
-        """The whole turn. What it returns is kept: the result, and the facts a late reader may still ask for."""
+        """Run the turn. Returns what is stored: the result, and the facts for late readers."""
         with use_trace(self._brief.trace_id):
             self._deps.trace.write("loop.started", {"message_id": self._brief.message_id})
             self._deps.hub.expect_tools(self._brief.tools_version)
@@ -106,7 +104,7 @@ class TurnWorkflow:
         return self._make_result(await self._record_turn(cleaned, scope.prompt, outcome, loop.progress), loop.progress)
 
     async def _prepare_scope(self, text: str, limits: TurnLimits) -> TurnScope:
-        """Read the session and ask memory at the same time; after a crash both are asked anew, and may know more."""
+        """Read the session and query memory at the same time; after a crash both are read again."""
         deps, brief = self._deps, self._brief
         recall_task = asyncio.create_task(deps.memory_recall.recall(brief, text))
         try:
@@ -128,7 +126,7 @@ class TurnWorkflow:
         )
 
     def _exclude_own_records(self, session: SessionView) -> SessionView:
-        """The session without this turn itself: what a parked turn left there comes with its messages anyway."""
+        """The session without this turn: a resumed turn brings its own messages."""
         if self._brief.resume is None:
             return session
         own = parked_records(self._brief.resume)
@@ -156,12 +154,12 @@ class TurnWorkflow:
     async def _record_turn(
         self, cleaned: CleanInput, prompt: TurnPrompt, outcome: LoopOutcome, progress: TurnProgress
     ) -> LoopOutcome:
-        """Write the turn into the session; a disk that is full costs the memory of it, not the answer."""
+        """Write the turn to the session. If that fails, as on a full disk, the answer is still given."""
         failpoint(failpoints.BEFORE_SESSION)
         resume = self._brief.resume
         user, messages = prompt.user, progress.messages
         if resume is not None:
-            # The record holds what is new: the rest stands under the messages the turn was parked with.
+            # Record only what is new: the rest is in the records of the parked turn.
             user = ModelRequest(parts=[UserPromptPart(content=describe_answers(resume))])
             messages = messages_since_parked(resume, messages)
         record = SessionTurn(
@@ -233,7 +231,7 @@ def _summarise_result(result: TurnResult) -> JsonObject:
 
 
 def _recorded_messages(user: ModelRequest, since: Sequence[ModelMessage], outcome: LoopOutcome) -> list[ModelMessage]:
-    """The turn as later turns read it. Where a limit or a question spoke instead of the model, that is the answer."""
+    """The turn as later turns read it, with the text of a limit or a question as the answer."""
     messages: list[ModelMessage] = repair_messages([user, *since])
     if (outcome.limit is not None or outcome.parked is not None) and outcome.text:
         messages.append(ModelResponse(parts=[TextPart(content=outcome.text)]))

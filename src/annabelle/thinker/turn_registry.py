@@ -1,4 +1,4 @@
-"""The turns of this process: each message starts one turn, and everyone who asks by message id finds it again."""
+"""The turns of this process, by message id: each message starts one turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class TurnRegistry:
-    """Runs turns and remembers the latest finished ones; older ones are found in the durable record."""
+    """Runs turns and keeps the latest finished ones; older ones are read from the durable record."""
 
     def __init__(self, deps: ThinkerDeps) -> None:
         self._deps = deps
@@ -39,7 +39,7 @@ class TurnRegistry:
         return sum(live.result is None for live in self._turns.values())
 
     async def accept(self, brief: TurnBrief) -> TurnState:
-        """Start the turn of this message; a repeat finds the one that is there."""
+        """Start the turn of this message; a repeated call finds the existing one."""
         live = self._turns.get(brief.message_id)
         if live is None:
             if self._stopping:
@@ -51,7 +51,7 @@ class TurnRegistry:
                 failpoint(failpoints.AFTER_ACCEPT)
                 await asyncio.sleep(0)
                 if not live.begun:
-                    # Nothing new was started: an earlier process had this turn, and may have finished it.
+                    # Not started now: an earlier process had this turn, and may have finished it.
                     await self._restore(live)
             except BaseException:
                 self._turns.pop(brief.message_id, None)
@@ -59,7 +59,7 @@ class TurnRegistry:
         return _make_state(live)
 
     async def run(self, argument: JsonObject) -> JsonObject:
-        """The workflow itself; also called by the engine for what an earlier process left unfinished."""
+        """The workflow; the engine also calls it for turns an earlier process left unfinished."""
         brief = TurnBrief.model_validate(argument["brief"])
         live = self._get_or_create(brief.message_id)
         live.begun = True
@@ -85,7 +85,7 @@ class TurnRegistry:
         return (await self._find(message_id)).stream
 
     async def cancel(self, message_id: str) -> TurnState:
-        """Stop a turn. The answer comes when its end is recorded, so it stays stopped whatever happens next."""
+        """Stop a turn. Returns when its end is recorded, so that it stays stopped after a crash."""
         live = await self._find(message_id)
         if live.result is None:
             live.cancel()
@@ -95,13 +95,13 @@ class TurnRegistry:
         return _make_state(live)
 
     def notify_running(self, reason: str) -> None:
-        """Tell everyone who waits for a turn why it takes long; each turn says it once."""
+        """Tell every running turn's reader why it takes long, once per turn."""
         for live in self._turns.values():
             if live.result is None:
                 live.stream.add_fact("notice", "hub-unreachable", {"text": reason})
 
     async def stop(self, grace: float) -> None:
-        """Begin no further step, and give the running ones `grace` seconds to end and be recorded."""
+        """Start no further step, and give running ones `grace` seconds to finish."""
         self._stopping = True
         running = [live for live in self._turns.values() if live.result is None]
         for live in running:
@@ -123,7 +123,7 @@ class TurnRegistry:
         return live
 
     async def _find(self, message_id: str) -> LiveTurn:
-        """The turn, whether it runs, has ended, or is about to be taken up after a restart."""
+        """The turn, whether it runs, has ended, or will be resumed after a restart."""
         live = self._turns.get(message_id)
         if live is None:
             live = LiveTurn(TurnStream(self._stream_id, message_id))
@@ -133,11 +133,11 @@ class TurnRegistry:
         return live
 
     async def _restore(self, live: LiveTurn) -> bool:
-        """Fill in a turn that an earlier process, or this one long ago, has finished."""
+        """Load a turn that was finished earlier. Returns False if there is none."""
         try:
             kept = await self._deps.engine.finished(live.message_id)
         except (StorageTrouble, Unavailable):
-            # The record could not be read, which says nothing about the turn: whoever asked asks again.
+            # The record could not be read, which says nothing about the turn: the caller asks again.
             raise
         except AnnabelleError as error:
             body = error.body()

@@ -13,15 +13,15 @@ from annabelle.core.settings import Settings
 
 PRELOADED = (
     "annabelle.servers.kit.server_process",
-    "annabelle.servers.kit.overflow",  # and with it the way to the workspace
+    "annabelle.servers.kit.overflow",  # imports the workspace files too
     "annabelle.servers.kit.pagination",
     "annabelle.servers.kit.host_access",
     "annabelle.core.connections",
     "html.parser",
     "annabelle.toolbox.process.warmup",
 )
-"""What the nursery imports before it forks: what most servers use. The rehearsal, last, runs the shared code once, so
-that no child has to warm it up."""
+"""What the fork server imports before it forks: what most servers use. The warm-up, last, runs the shared code once,
+so that no child has to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def external_environment(own: Mapping[str, str], hub: Mapping[str, str]) -> dict
 
 
 def resolve_variables(text: str, hub: Mapping[str, str]) -> str:
-    """Put the hub's variables into `${NAME}`; raises Unresolved for one that is not set."""
+    """Put the hub's variables into `${NAME}`; raises UnresolvedVariable for one that is not set."""
 
     def look_up(match: re.Match[str]) -> str:
         if match.group(1) not in hub:

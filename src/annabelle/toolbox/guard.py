@@ -30,16 +30,16 @@ _STEP = re.compile(r"\[\d+\]|\.[^.\[]*|[^.\[]+")
 
 
 class ReadyScanner(Scanner, Protocol):
-    """A scanner that knows beforehand when it can not look."""
+    """A scanner that knows in advance when it cannot scan."""
 
     def expect_ready(self) -> None:
-        """Raise ScannerDown when nobody can look now."""
+        """Raise ScannerDown when it cannot scan now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ScanSubject:
-    """What is looked at, as the audit names it."""
+    """What is scanned, as the audit names it."""
 
     direction: Direction
     server: str
@@ -50,29 +50,29 @@ class ScanSubject:
 
 @dataclass(frozen=True, slots=True)
 class ContentGuard:
-    """Whoever has content asks here. Without a scanner nothing is looked at: for tests of the parts below alone."""
+    """Decides what is scanned and records it. Without a scanner nothing is scanned; that is for tests only."""
 
     scanner: ReadyScanner | None
     rules: RulesFor
     audit: AuditTrail | None = None
 
     def rules_of(self, context: CallContext) -> GuardRules:
-        """An agent's own rules are for what the agent calls, its subagents included; people have the install's."""
+        """An agent's own rules hold for its calls, its subagents included; all others have the install's."""
         return self.rules(context.agent_id if context.caller == "agent" else None)
 
     def flags(self, tool: ToolSpec, own: ScanDirections, context: CallContext) -> ScanDirections:
-        """Which directions of this call are scanned. What only the hub calls is between it and one of our servers."""
+        """Which directions of this call are scanned: none for tools that only the hub calls."""
         if self.scanner is None or tool.audience == "hub":
             return _NOTHING
         return self.rules_of(context).flags(tool.server, own)
 
     def expect_ready(self, rules: GuardRules) -> None:
-        """Raise ScannerDown when what comes back could not be looked at and would have to be thrown away."""
+        """Raise ScannerDown when the result could not be scanned and would have to be dropped."""
         if self.scanner is not None and rules.fail_mode == "closed":
             self.scanner.expect_ready()
 
     async def scan(self, content: object, subject: ScanSubject, rules: GuardRules) -> ScanOutcome:
-        """What the guardian says. Raises ScannerDown when it can not look and nothing may pass then."""
+        """The guardian's verdict. Raises ScannerDown when it cannot scan and nothing may pass unscanned."""
         if self.scanner is None or not _has_content(content):
             return _CLEAN
         source = subject.tool or subject.server
@@ -104,7 +104,7 @@ class ContentGuard:
 
 
 def content_fingerprint(content: object) -> JsonObject:
-    """By what the audit knows content without holding it."""
+    """Hash and length, so that the audit does not store the content."""
     try:
         text = content if isinstance(content, str) else json.dumps(content, default=str, sort_keys=True)
     except RecursionError:
@@ -119,7 +119,7 @@ def threat_kinds(found: ScanOutcome) -> list[str]:
 
 
 def describe_findings(found: ScanOutcome) -> str:
-    """What was found and where, in a few words of our own: names that others chose are left out of the path."""
+    """What was found and where, without names that others chose."""
     first: dict[str, str] = {}
     for threat in found.threats:
         first.setdefault(threat.type, _safe_path(threat.path))
@@ -129,13 +129,12 @@ def describe_findings(found: ScanOutcome) -> str:
 
 
 def _safe_path(path: str) -> str:
-    """A key of foreign data may be a sentence; only short, plain ones are repeated."""
+    """Keep only short, plain keys: a key of foreign data may be a sentence."""
     steps: list[str] = _STEP.findall(path.removeprefix("$")[:200])
     return "$" + "".join(step if _PLAIN_STEP.fullmatch(step) else ".…" for step in steps)
 
 
 def _has_content(content: object) -> bool:
-    """Whether there is anything in it that could be read."""
     return bool(content.strip() if isinstance(content, str) else content)
 
 
@@ -161,7 +160,7 @@ class _GuardianThreat(BaseModel):
 
 
 class _GuardianVerdict(BaseModel):
-    """What a guardian must say at least is whether it is safe; ours says how risky."""
+    """Only `safe` is required of a guardian; ours gives the risk too."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -177,7 +176,7 @@ class _GuardianVerdict(BaseModel):
         return ScanOutcome(
             risk=self.risk or ("none" if self.safe else "high"),
             score=self.score,
-            # Never the snippet: what was found must not travel on with the finding.
+            # Never the snippet: the finding must not carry what was found.
             threats=tuple(ThreatFinding(path=found.path, type=found.type) for found in self.threats),
             explanation=self.explanation,
             scan_id=self.scan_id,
@@ -186,7 +185,7 @@ class _GuardianVerdict(BaseModel):
 
 
 class GuardianClient:
-    """The scanner of this install. Equal questions that are under way at the same time are one question."""
+    """The scanner of this install. Equal scans at the same time are done once."""
 
     def __init__(self, find: Callable[[], ManagedServer | None], seconds: float) -> None:
         self._find, self._seconds = find, seconds
@@ -195,7 +194,7 @@ class GuardianClient:
         self._restart_task: asyncio.Task[None] | None = None
 
     def expect_ready(self) -> None:
-        """Raise ScannerDown when nobody can look now: what has to be looked at afterwards need not be begun."""
+        """Raise ScannerDown when it cannot scan now, so that a call is not made in vain."""
         self._server()
 
     async def scan(self, content: object, *, source: str, context: str) -> ScanOutcome:
@@ -212,7 +211,7 @@ class GuardianClient:
         return await asyncio.shield(task)
 
     async def close(self) -> None:
-        """Start nothing again from now on: the servers are about to be stopped."""
+        """Cancel a restart: the servers are about to be stopped."""
         if self._restart_task is not None:
             self._restart_task.cancel()
             await asyncio.wait([self._restart_task], timeout=self._seconds)
@@ -220,7 +219,7 @@ class GuardianClient:
     def _on_answer(self, question: tuple[str, str, str], task: asyncio.Task[ScanOutcome]) -> None:
         del self._pending[question]
         if not task.cancelled():
-            task.exception()  # looked at: whoever asked may be gone
+            task.exception()  # marks it as retrieved: the caller may be gone
 
     async def _ask(self, arguments: JsonObject) -> ScanOutcome:
         server = self._server()
@@ -242,14 +241,13 @@ class GuardianClient:
         return server
 
     def _restart_if_hung(self, server: ManagedServer) -> None:
-        """One that hangs is started again, so that not everything waits until its health checks are missed."""
+        """Restart a hung guardian at once instead of after its missed health checks."""
         if self._restart_task is None or self._restart_task.done():
             self._restart_task = asyncio.create_task(server.restart_if_hung())
 
 
 def _to_sendable(content: object) -> tuple[str, object]:
-    """The content as text and as it can be sent: a parser that refuses half a character or a number that is none would
-    leave the question without an answer."""
+    """The content as text and as an object without lone surrogates and NaN, which the server's parser may refuse."""
     try:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, default=str)
         text.encode()
@@ -265,7 +263,7 @@ def _parse_verdict(answer: ToolResult) -> ScanOutcome:
             raise ScannerDown(f"The guardian could not look: {answer.text[:200]}", hint=_HINT)
         return _GuardianVerdict.model_validate(answer.structured).scanned()
     except ValidationError as error:
-        _log.error("The guardian's answer can not be read: %s", error.errors(include_input=False, include_url=False))
+        _log.error("the guardian's answer cannot be read: %s", error.errors(include_input=False, include_url=False))
         raise ScannerDown("The guardian's answer can not be read.", hint=_HINT) from error
 
 
@@ -275,7 +273,7 @@ _SCAN_CONTENT = ToolSpec(
     original_name="scan_content",
     description="",
     input_schema={},
-    # Repeatable: a guardian that dies under a scan is asked once more in its next life.
+    # Repeatable: a guardian that dies during a scan is asked again after its restart.
     annotations=ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False),
     audience="hub",
 )

@@ -21,7 +21,7 @@ ServerRole = Literal["guardian", "channel"]
 
 @dataclass(frozen=True, slots=True)
 class ServerProfile:
-    """Its names, what it is for, how far it is trusted and how long a call may take."""
+    """What the toolbox knows about a server, built-in or external."""
 
     name: str
     label: str
@@ -33,16 +33,16 @@ class ServerProfile:
     sensitive: bool = False
     scan: ScanDirections = field(default_factory=ScanDirections)
     provenance: bool = False
-    """It is told where the content of a call may come from, and says how far its results may be trusted. Only a
-    manifest can ask for it: the word of an external server counts for nothing."""
+    """It is told where the content of a call may come from, and labels its results with their trust. Only a manifest
+    can set it, never an external server."""
     takes_secrets: tuple[str, ...] = ()
-    """The tools that get the value where a call names the handle of a secret. Again only a manifest can ask for it."""
+    """The tools that get a secret's value instead of its handle. Only a manifest can set it."""
     vouched: bool = False
-    """The owner wrote `trusted` into the entry of an external server: it is believed when it says what an id is."""
+    """The owner marked an external server `trusted`: it is believed when it says what an id is."""
 
     @property
     def tag(self) -> str:
-        """What stands before each of its tools' descriptions (RTR-02)."""
+        """The prefix of each of its tools' descriptions (RTR-02)."""
         return f"[{self.label} | {self.group}]" if self.group else f"[{self.label}]"
 
 
@@ -54,7 +54,7 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]
 
 
 class ServerManifest(BaseModel):
-    """What a server says about itself. `env` are the names of the variables it gets, if they are set."""
+    """A `manifest.toml`. `env` are the names of the variables the server gets, if they are set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,7 +74,7 @@ class ServerManifest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class BuiltinServer:
-    """A built-in server that was found and is not disabled."""
+    """An enabled built-in server."""
 
     profile: ServerProfile
     module: str
@@ -84,7 +84,7 @@ class BuiltinServer:
 def find_builtins(
     folders: Iterable[ManifestFolder], environment: Mapping[str, str], default_timeout: float
 ) -> list[BuiltinServer]:
-    """Every enabled server, by name. A manifest that can not be read is a mistake that names its file."""
+    """Every enabled server. Raises ConfigMistake naming the file of a bad manifest."""
     found: dict[str, BuiltinServer] = {}
     for folder in folders:
         for path in sorted(folder.path.glob("*/manifest.toml")):
@@ -115,7 +115,7 @@ def find_builtins(
 
 
 def find_disabled(folders: Iterable[ManifestFolder], environment: Mapping[str, str]) -> list[str]:
-    """The names of the servers that a setting disables."""
+    """Names of the servers that a setting disables."""
     paths = [path for folder in folders for path in sorted(folder.path.glob("*/manifest.toml"))]
     names = [_read_manifest(path.read_bytes(), str(path)).name for path in paths]
     return [name for name in names if not is_enabled(name, environment)]
@@ -132,7 +132,7 @@ def _read_manifest(blob: bytes, path: str) -> ServerManifest:
 
 
 def variable_name(server: str, what: str) -> str:
-    """The name of a server's own setting in the environment: FILER_MCP_ENABLED."""
+    """The environment variable of a server's own setting: FILER_MCP_ENABLED."""
     return f"{re.sub(r'[^A-Za-z0-9]', '_', server).upper()}_MCP_{what}"
 
 
@@ -141,7 +141,7 @@ def is_enabled(server: str, environment: Mapping[str, str]) -> bool:
 
 
 def resolve_timeout(server: str, configured: float | None, environment: Mapping[str, str], default: float) -> float:
-    """Seconds a call may take: the environment's word, else the server's own, else the default."""
+    """Seconds a call may take: NAME_MCP_TIMEOUT, else the server's own limit, else the default."""
     text = environment.get(variable_name(server, "TIMEOUT"), "").strip()
     try:
         value = float(text) if text else configured
@@ -155,5 +155,5 @@ def resolve_timeout(server: str, configured: float | None, environment: Mapping[
 
 
 def to_seconds(value: float) -> float:
-    """Other programs write these timeouts in milliseconds; nobody means a call of seventeen minutes."""
+    """Convert from milliseconds, which other programs use; nobody means a call of seventeen minutes."""
     return value / 1000 if value >= _MILLISECONDS_FROM else value

@@ -13,13 +13,13 @@ from pydantic.alias_generators import to_camel
 from annabelle.core.trust import ScanDirections
 
 HoldState = Literal["waiting", "quarantined", "rejected"]
-"""How an external server is held back: nobody said yes to it, it is not what was accepted, somebody said no."""
+"""Why an external server is held back: not accepted yet, changed since it was accepted, or rejected."""
 
 ServerState = Literal["starting", "ready", "restarting", "down", "disabled", "stopped"] | HoldState
 
 
 class ServerStatus(BaseModel):
-    """One server at this moment. `restarts` counts since the hub started."""
+    """The current state of one server. `restarts` counts since the hub started."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
 
@@ -42,7 +42,7 @@ class ServerStatus(BaseModel):
     started_at: datetime | None = None
     last_error: str | None = None
     missing: str | None = None
-    """What a running server lacks to do its work, and the command that mends it."""
+    """What a running server lacks, and the command that provides it."""
 
 
 NoticeKind = Literal[
@@ -52,7 +52,7 @@ NoticeKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ToolboxNotice:
-    """One sentence for a person, and which server it is about, if about one."""
+    """One sentence for a person, and the server it is about, if any."""
 
     kind: NoticeKind
     text: str
@@ -61,4 +61,4 @@ class ToolboxNotice:
 
 NoticeListener = Callable[[ToolboxNotice], None]
 ChangeListener = Callable[[str], None]
-"""Told the new version of the tool list whenever the list changes."""
+"""Called with the new version of the tool list when it changes."""

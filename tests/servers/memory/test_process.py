@@ -1,4 +1,4 @@
-"""The memory as the hub runs it: forked from the nursery, called through every door, killed and closed for real."""
+"""The memory as the hub runs it: forked from the fork server, called through every door, killed and closed for real."""
 
 from __future__ import annotations
 

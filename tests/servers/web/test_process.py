@@ -139,6 +139,6 @@ def _left(home: Home) -> list[psutil.Process]:
 def test_the_manifest_says_what_the_toolbox_needs() -> None:
     manifest = tomllib.loads((Path(annabelle.servers.web.__file__).parent / "manifest.toml").read_text())
     assert manifest["name"] == "web"
-    assert callable(main), "what the nursery calls"
+    assert callable(main), "what the fork server calls"
     assert {"PRIVATE_HOSTS_ALLOWED", "BROWSER_PATH", "WORKSPACE_PATH"} <= set(manifest["env"])
     assert not any("KEY" in name or "TOKEN" in name for name in manifest["env"]), "the browser needs no secret"

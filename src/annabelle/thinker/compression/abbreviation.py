@@ -1,6 +1,4 @@
-"""Abbreviates tool results: JSON rows become tables, and at a higher degree only the identifiers that later calls may
-need are left.
-"""
+"""Abbreviates tool results: JSON rows become tables; at the highest degree only identifiers stay."""
 
 from __future__ import annotations
 
@@ -28,20 +26,20 @@ _MAX_IDENTIFIER_CHARS: Final = 120
 
 
 def identifier_weight(value: str, key: str = "") -> int:
-    """How likely a value is asked for again: 0 for prose, 3 for what can only be an identifier."""
+    """How likely a later call needs a value: 0 for prose, 3 for an identifier."""
     return _cached_weight(value, key) if value and len(value) <= _MAX_IDENTIFIER_CHARS else 0
 
 
-# Only short values come here: long ones would fill the memory with what tools returned.
+# Only short values, so that the cache does not hold whole tool results.
 @lru_cache(maxsize=10_000)
 def _cached_weight(value: str, key: str) -> int:
-    if value.isalpha() and not value.isupper():  # most words: only their key can make them more than a word
+    if value.isalpha() and not value.isupper():  # a plain word: only its key can make it an identifier
         return STRONG if _ID_KEY.search(_to_snake_case(key)) else WEAK if len(value) <= _SHORT_VALUE else 0
     if _TIME.fullmatch(value):
         return WEAK
     if _NUMBER.fullmatch(value) and sum(map(str.isdigit, value)) < 3 and not _AMOUNT_KEY.search(key):
         return WEAK if _ID_KEY.search(_to_snake_case(key)) else 0
-    spaced = any(sign.isspace() for sign in value)
+    spaced = any(char.isspace() for char in value)
     if not spaced and (_ID_KEY.search(_to_snake_case(key)) or _is_identifier(value)):
         return STRONG
     if _DATE.fullmatch(value) or _CODE.fullmatch(value) or (not spaced and "_" in value):
@@ -50,23 +48,23 @@ def _cached_weight(value: str, key: str) -> int:
 
 
 def find_identifiers(text: str) -> list[str]:
-    """The words of a text that may be needed again, each once, in their order."""
+    """The distinct words of a text that later calls may need, in order."""
     found: dict[str, None] = {}
     for match in _WORD.finditer(text):
         word = match[0].strip(_TRAILING)
-        # Two capitals in a sentence are AM, OK or TV far more often than a code.
+        # Two capitals are more often AM, OK or TV than a code.
         if (len(word) > 2 and identifier_weight(word) >= MIDDLE) or (_NUMBER.fullmatch(word) and len(word) > 2):
             found.setdefault(word)
     return list(found)
 
 
 def _is_identifier(value: str) -> bool:
-    """Letters with digits, an address, a path; not a plain number, which is an amount as often as an id."""
+    """Letters with digits, an address, a path or a long number; short numbers are often amounts."""
     if "@" in value or "://" in value or value.startswith(("#", "/", "~/")):
         return len(value) > 2
     if _DATE.fullmatch(value):
         return False
-    digits = sum(sign.isdigit() for sign in value)
+    digits = sum(char.isdigit() for char in value)
     if _NUMBER.fullmatch(value):
         return digits >= 6
     return digits > 0 and len(value) > 2
@@ -92,7 +90,7 @@ class AbbreviationDegree(IntEnum):
 
 
 def abbreviate_result(text: str, degree: AbbreviationDegree) -> str:
-    """The result at this degree; never longer than it was, and a mark says that it was shortened."""
+    """The result at this degree, never longer than before, marked as shortened."""
     if degree is AbbreviationDegree.WHOLE or len(text) <= _LONG_TEXT:
         return text
     value = parse_json_text(text)
@@ -107,7 +105,7 @@ def abbreviate_result(text: str, degree: AbbreviationDegree) -> str:
 
 
 def parse_json_text(text: str) -> object | None:
-    """JSON of objects or lists, with numbers as they were written; None for anything else."""
+    """A JSON object or list with numbers as text; None for anything else."""
     stripped = text.strip()
     if not stripped.startswith(("{", "[")) or len(stripped) > _READ_CHARS:
         return None
@@ -118,7 +116,7 @@ def parse_json_text(text: str) -> object | None:
 
 
 def iterate_leaves(value: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Every scalar with its key. A key that is an identifier itself, as in a map by id, is a value too."""
+    """Every scalar with its key. A key that is an identifier, as in a map by id, counts as a value."""
     if isinstance(value, Mapping):
         rows = cast("Mapping[str, object]", value)
         for name, one in rows.items():
@@ -141,7 +139,7 @@ def _abbreviate_value(value: object, degree: AbbreviationDegree) -> str:
 
 
 def needed_pairs(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs that may be asked for again; of prose, the identifiers in it."""
+    """The pairs that later calls may need; of prose, its identifiers."""
     kept: list[tuple[str, str]] = []
     for key, value in pairs:
         if identifier_weight(value, key) >= WEAK:
@@ -173,7 +171,7 @@ def _render_object(row: Mapping[str, object], degree: AbbreviationDegree, depth:
     by_name = [(name, one) for name, one in row.items() if one not in (None, "", [], {})]
     inner = [cast("Mapping[str, object]", one) for _, one in by_name if isinstance(one, Mapping)]
     if depth and len(by_name) > 1 and len(inner) == len(by_name) and _have_similar_keys(inner):
-        # A map of rows by id: the id is the first column, and needs no second one.
+        # A map of rows by id: the id becomes the first column.
         rows = [
             {"": name, **{k: v for k, v in one.items() if v != name}}
             for (name, _), one in zip(by_name, inner, strict=True)
@@ -196,7 +194,7 @@ def _render_list(values: list[object], degree: AbbreviationDegree, depth: int) -
 
 
 def _render_table(rows: Sequence[Mapping[str, object]], degree: AbbreviationDegree, depth: int) -> str:
-    """Names once, then the values of each row; what is the same in all rows is said once."""
+    """Column names, then the values of each row; a value equal in all rows is written once."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = {name: [_render_value(row.get(name, ""), degree, depth + 2) for row in rows] for name in names}
     names = [name for name in names if any(cells[name])]
@@ -210,7 +208,7 @@ def _render_table(rows: Sequence[Mapping[str, object]], degree: AbbreviationDegr
 
 
 def _have_similar_keys(rows: Sequence[Mapping[str, object]]) -> bool:
-    """Whether rows have most of their names in common, so that a table says it shorter."""
+    """Whether rows share most keys, so that a table is shorter."""
     names = {name for row in rows for name in row}
     return bool(names) and sum(len(row) for row in rows) * 2 >= len(names) * len(rows)
 
@@ -231,7 +229,7 @@ def _render_scalar(value: object) -> str:
 
 
 def _abbreviate_text(text: str, degree: AbbreviationDegree) -> str:
-    """Text that is no JSON: its beginning, and what may be needed of the rest."""
+    """Plain text: its beginning, and the identifiers of the rest."""
     head = {AbbreviationDegree.COMPACT: 600, AbbreviationDegree.PRUNED: 200}.get(degree, 0)
     beginning = text[:head].rsplit(None, 1)[0] if len(text) > head and head else text[:head]
     words = [word for word in find_identifiers(text[len(beginning) :]) if word not in beginning]

@@ -46,7 +46,7 @@ class Trajectory:
 
 
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
-    """The conversations of a file of lines, packed or not; InvalidArguments names the line that is none."""
+    """The conversations of a JSON lines file, compressed or not; InvalidArguments names a bad line."""
     try:
         with _open_file(path) as lines:
             for number, line in enumerate(lines, 1):
@@ -65,7 +65,7 @@ def _open_file(path: Path) -> TextIO:
 
 
 def parse_openai_messages(rows: Sequence[JsonObject]) -> list[ModelMessage]:
-    """Messages with `role`, `content`, `tool_calls` as a model service keeps them."""
+    """Converts messages with `role`, `content` and `tool_calls`, the format of model services."""
     messages: list[ModelMessage] = []
     for row in rows:
         role, text = row.get("role"), _content_text(row.get("content"))
@@ -130,13 +130,13 @@ _CHANNEL: Final = "comparison"
 
 @dataclass(slots=True)
 class ComparisonResult:
-    """One conversation, without and with thinking."""
+    """One conversation, without and with the thinking phase."""
 
     id: str
     requests: int = 0
     shortened: int = 0
     calls: int = 0
-    """Model calls that thinking itself made."""
+    """Model calls of the thinking phase itself."""
     tokens_without: int = 0
     tokens_with: int = 0
     output_tokens: int = 0
@@ -144,16 +144,16 @@ class ComparisonResult:
     invalid: int = 0
     needed: int = 0
     lost: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """A tool, and a value it was called with that was not to be seen any more."""
+    """Tools with a value of their call that was no longer visible."""
 
     @property
     def same(self) -> bool:
-        """Whether every recorded call could have been made as it was."""
+        """Whether every recorded call could still have been made."""
         return not self.lost and not self.invalid
 
 
 async def compare_trajectory(trajectory: Trajectory, settings: ThinkingSettings, model: str) -> ComparisonResult:
-    """What each recorded request would have been with thinking. Rules alone: no model is asked."""
+    """Replay each recorded request with the thinking phase, by rules alone."""
     thinking = ContextCompressor(settings.model_copy(update={"enabled": True, "model": ""}))
     static, conversation = _split_static(trajectory.messages)
     head = estimate_tokens(static, model=model)
@@ -183,7 +183,7 @@ async def compare_trajectory(trajectory: Trajectory, settings: ThinkingSettings,
 
 
 def estimate_cost(model: str, input_tokens: int, output_tokens: int) -> float | None:
-    """In US dollars by the price table, for `provider:model` or a model that one provider has; None if unknown."""
+    """US dollars by the price table, for `provider:model` or a model of a single provider; None if unknown."""
     prefix, colon, rest = model.partition(":")
     named = [one for one in PROVIDERS.values() if colon and one.name == prefix]
     places = named or [one for one in PROVIDERS.values() if not one.local]
@@ -205,7 +205,7 @@ def _record_losses(
 
 
 def _split_static(messages: Sequence[ModelMessage]) -> tuple[list[ModelMessage], list[ModelMessage]]:
-    """What is static, and what was said."""
+    """Split into static messages and the conversation."""
     chain = repair_messages(messages)
     static = [one for one in chain if any(isinstance(part, SystemPromptPart) for part in one.parts)]
     return static, [one for one in chain if one not in static]
@@ -223,7 +223,7 @@ _THREAD_ID: Final = re.compile(r"[\w-]{1,120}")
 
 
 def load_recorded_session(home: Home, thread_id: str) -> Trajectory | None:
-    """All its turns, also those that were summed up since; None when there is no such session. Nothing is written."""
+    """All turns of a session, compacted ones included; None if there is no such session. Writes nothing."""
     if _THREAD_ID.fullmatch(thread_id) is None:
         return None
     messages: list[ModelMessage] = []
@@ -234,7 +234,7 @@ def load_recorded_session(home: Home, thread_id: str) -> Trajectory | None:
 
 
 def _read_messages(path: Path) -> list[ModelMessage]:
-    """Read only: a thinker may be writing this file, and repairing it is its matter."""
+    """Read-only: only the thinker that writes this file may repair it."""
     messages: list[ModelMessage] = []
     try:
         lines = path.read_bytes().splitlines()
@@ -248,5 +248,5 @@ def _read_messages(path: Path) -> list[ModelMessage]:
             elif record["type"] == "turn":
                 messages += ModelMessagesTypeAdapter.validate_python(record["messages"])
         except (ValueError, KeyError, TypeError, RecursionError):
-            continue  # a torn line, or a turn of another version: the others can still be compared
+            continue  # a torn line, or a turn of another version
     return messages

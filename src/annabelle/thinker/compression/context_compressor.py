@@ -1,8 +1,8 @@
-"""The thinking phase: before each request it decides what of a long conversation goes to the model (CMP-02).
+"""The thinking phase: before each request it compresses a long conversation (CMP-02).
 
-Below the threshold nothing is touched. Above it the conversation is shortened by rules, which cost no call, or by
-rules and the notes of a cheap model. What was shortened once in a turn stays as it is and is only added to, until it
-has grown too much again: so a provider's cache goes on hitting. Whatever fails here, the loop gets something to send.
+Below the threshold nothing changes. Above it the conversation is compressed by rules, or by rules and the notes of a
+cheap model. Within a turn the compressed conversation is only appended to until it has grown too much again, so that a
+provider's cache hits. If anything fails here, the loop still gets messages to send.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ _TOTALS = (
 
 @dataclass(slots=True)
 class TurnCompression:
-    """The state of one turn: what was sent last, and what came of it."""
+    """The state of one turn: what was sent last, and the metrics."""
 
     goal: ModelRequest
     seen: int = 0
-    """So many messages were there at the last cycle."""
+    """Number of messages at the last cycle."""
     sent: Sequence[ModelMessage] | None = None
-    """What went out instead at the last cycle; None while everything went out as it was."""
+    """The compressed messages of the last cycle; None if it was not compressed."""
     worked: int = 0
-    """So many messages were there when the conversation was last shortened, and this came out."""
+    """Number of messages at the last compression, whose result is `shortened`."""
     shortened: list[ModelMessage] = field(default_factory=list[ModelMessage])
     size: int = 0
     workspace: str = ""
     said: str = ""
-    """What else the model was shown at the last cycle."""
+    """The changes shown to the model at the last cycle."""
     cycles: int = 0
     shortened_cycles: int = 0
     tokens_before: int = 0
@@ -88,7 +88,6 @@ class TurnCompression:
     def add_cycle(
         self, before: int, after: int, overhead: int, milliseconds: float, *, called: bool, failed: bool
     ) -> None:
-        """Count one cycle."""
         self.cycles += 1
         self.shortened_cycles += after < before
         self.tokens_before += before
@@ -115,14 +114,14 @@ class TurnCompression:
 
 
 class CompressionTurns:
-    """The turns under way, by message id, and the totals of those that are over."""
+    """The running turns by message id, and the totals of finished ones."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, TurnCompression] = OrderedDict()
         self._totals: dict[str, int] = dict.fromkeys(_TOTALS, 0)
 
     def get(self, message_id: str, goal: ModelRequest) -> TurnCompression:
-        """A turn that begins anew, as after a crash, begins with nothing thought."""
+        """The state of a turn; a fresh one if the turn was restarted, as after a crash."""
         known = self._open.get(message_id)
         if known is None or known.goal is not goal:
             known = self._open[message_id] = TurnCompression(goal)
@@ -131,7 +130,7 @@ class CompressionTurns:
         return known
 
     def finish_turn(self, message_id: str, *, success: bool) -> JsonObject:
-        """The figures of a turn that is over; nothing for one that never thought."""
+        """The metrics of a finished turn; empty if it had no cycle."""
         turn = self._open.pop(message_id, None)
         if turn is None:
             return {}
@@ -149,12 +148,12 @@ class CompressionTurns:
 
 
 def compression_ratio(before: int, after: int) -> float:
-    """What is left, as a share of what was there."""
+    """Tokens after divided by tokens before."""
     return round(after / before, 4) if before else 1.0
 
 
 BUDGET_SHARE: Final = 0.7
-"""Of the threshold: a conversation that is shortened has room to grow before it has to be again."""
+"""Share of the threshold to compress to, so that the conversation has room to grow."""
 GROWTH_SHARE: Final = 0.2
 _EMBEDDING_SECONDS: Final = 5.0
 
@@ -166,11 +165,11 @@ class _CompressedMessages:
     messages: list[ModelMessage]
     strategy: str
     fresh: bool
-    """Worked out now, not added to what was worked out before."""
+    """Compressed in this cycle, not just appended to."""
 
 
 class ContextCompressor:
-    """One per thinker; it keeps the state of each turn under way."""
+    """One per thinker; keeps the state of each running turn."""
 
     def __init__(
         self,
@@ -210,7 +209,7 @@ class ContextCompressor:
             )
         if made.fresh:
             turn.worked, turn.shortened, turn.size = len(ask.messages), made.messages, count(made.messages)
-        # What stands in the conversation word by word need not be told a second time.
+        # An uncompressed conversation already shows what changed.
         told = describe_changes(since if long else (), turn.workspace, ask.workspace)
         after = count(made.messages) if long else before
         overhead = noted.tokens + self.counter.count_text(told, ask.model)
@@ -224,13 +223,13 @@ class ContextCompressor:
         )
 
     def learn(self, request: ModelAsk, model: str, usage: TokenUsage) -> None:
-        """What a request really had of tokens, as its provider says (CMP-05)."""
+        """Correct the token estimate by the provider's usage (CMP-05)."""
         if usage.input_tokens > 0:
             estimated = estimate_tokens(request.messages, request.tools, model)
             self.counter.learn(model, estimated, usage.input_tokens)
 
     def finished(self, message_id: str, *, success: bool) -> JsonObject:
-        """The figures of a turn that is over."""
+        """The metrics of a finished turn."""
         return self._turns.finish_turn(message_id, success=success)
 
     def status(self) -> JsonObject:
@@ -246,7 +245,7 @@ class ContextCompressor:
                 return _CompressedMessages(longer, self._settings.strategy, fresh=False)
         for name, strategy in ((self._settings.strategy, self._strategy), ("sliding-window", SlidingWindow())):
             try:
-                # In a thread: a very long conversation takes a while, and other turns go on meanwhile.
+                # In a thread, because a very long conversation takes a while.
                 gauge = CompressionMeasures(count, await self._choose_relevance(ask))
                 messages = await asyncio.to_thread(strategy.compress, ask.messages, ask.goal, budget, gauge)
             except Exception:  # noqa: BLE001  the edge of what a turn can do without: it goes on with what it has
@@ -305,9 +304,9 @@ class ContextCompressor:
 
 
 def insert_notes(messages: Sequence[ModelMessage], goal: ModelRequest, notes: str) -> list[ModelMessage]:
-    """The notes of the model ahead of what the rules kept; a section of their own where the rules dropped nothing."""
+    """Put the notes before the rules' summary, or in a section of their own if there is none."""
     found = find_summary(messages)
-    # What the user wrote may look like a summary of ours.
+    # The user's own message may look like a summary.
     if found is None or messages[found[0]] is goal:
         return _insert_before_goal(messages, goal, notes, section=True)
     place, text = found

@@ -1,4 +1,4 @@
-"""What a compressed conversation lost: values that later calls needed and could not see any more."""
+"""Finds values that later calls needed and a compressed conversation no longer showed."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
 from annabelle.thinker.compression.abbreviation import STRONG, identifier_weight, iterate_leaves
-from annabelle.thinker.compression.message_text import call_arguments, dump_arguments, render_messages
+from annabelle.thinker.compression.message_text import (
+    call_arguments,
+    dump_arguments,
+    render_messages,
+    tool_calls,
+    tool_results,
+)
 
 _LONGEST_VALUE: Final = 60
-# Of a sentence, its words with a digit, an underline or an address in them. Kept apart from how the shortening itself
-# tells what is needed: a judge who asks the judged is none.
+# Words with a digit, an underscore or an @. Independent of how the compression decides what is needed, because this
+# checks the compression.
 _IDENTIFYING_WORD: Final = re.compile(r"[\w.@#/-]*[\d_@][\w@#/-]*\w")
 
 
 @dataclass(frozen=True, slots=True)
 class CallMoment:
-    """A conversation right before a response that calls tools, and the values those calls took out of it."""
+    """The conversation before a response with calls, and the values the calls took from it."""
 
     before: list[ModelMessage]
     goal: ModelRequest
@@ -34,15 +40,13 @@ def iterate_moments(messages: Sequence[ModelMessage]) -> Iterator[CallMoment]:
         if isinstance(message, ModelRequest):
             if any(isinstance(part, UserPromptPart) for part in message.parts):
                 goal = message
-        elif goal is not None:
-            calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
-            if calls:
-                before = list(messages[:place])
-                yield CallMoment(before, goal, frozenset(find_needed_values(calls, before)))
+        elif goal is not None and (calls := tool_calls([message])):
+            before = list(messages[:place])
+            yield CallMoment(before, goal, frozenset(find_needed_values(calls, before)))
 
 
 def find_needed_values(calls: Sequence[ToolCallPart], before: Sequence[ModelMessage]) -> set[str]:
-    """Values of these calls that stand in the conversation before them; of a sentence, the identifiers in it."""
+    """Values of these calls that occur in the conversation before; of a long text, its identifiers."""
     text = render_messages(before)
     values: set[str] = set()
     for call in calls:
@@ -52,44 +56,38 @@ def find_needed_values(calls: Sequence[ToolCallPart], before: Sequence[ModelMess
 
 
 def find_lost_values(needed: frozenset[str], after: Sequence[ModelMessage]) -> set[str]:
-    """What is needed and stands there no more."""
+    """Needed values that no longer occur."""
     text = render_messages(after)
     return {value for value in needed if not contains_word(value, text)}
 
 
 def contains_word(value: str, text: str) -> bool:
-    """As a word of its own: 12 does not stand in 2012."""
+    """As a whole word: 12 is not in 2012."""
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text) is not None
 
 
 def is_valid_chain(messages: Sequence[ModelMessage]) -> bool:
-    """Every call answered by the message right behind it, every result called for right before it, ids used once."""
+    """Whether every call is answered by the next message, every result has a call before it, and ids are unique."""
     used: set[str] = set()
     for place, message in enumerate(messages):
         if not message.parts:
             return False
-        answered = _result_ids(messages[place + 1]) if place + 1 < len(messages) else []
+        answered = [part.tool_call_id for part in tool_results(messages[place + 1 : place + 2])]
         if isinstance(message, ModelResponse):
-            called = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+            called = [part.tool_call_id for part in tool_calls([message])]
             if sorted(called) != sorted(answered) or used & set(called) or len(set(called)) != len(called):
                 return False
             used |= set(called)
-        elif answered or (place == 0 and _result_ids(message)):
+        elif answered or (place == 0 and tool_results([message])):
             return False
     return True
-
-
-def _result_ids(message: ModelMessage) -> list[str]:
-    if not isinstance(message, ModelRequest):
-        return []
-    return [part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 def count_context_losses(
     before: Sequence[ModelMessage], sent: Sequence[ModelMessage], since: Sequence[ModelMessage], elsewhere: str = ""
 ) -> int:
-    """How many calls in `since` suffered from `sent` going out for `before`; `elsewhere` is what else the model saw."""
-    calls = [part for message in since if isinstance(message, ModelResponse) for part in _call_parts(message)]
+    """Calls in `since` that needed what `sent` left out of `before`; `elsewhere` is what else the model saw."""
+    calls = tool_calls(since)
     if not calls:
         return 0
     whole, shown = render_messages(before), f"{render_messages(sent)}\n{elsewhere}"
@@ -103,28 +101,10 @@ def _uses_cut_value(call: ToolCallPart, whole: str, shown: str) -> bool:
 
 
 def _find_cut_calls(before: Sequence[ModelMessage], sent: Sequence[ModelMessage]) -> set[str]:
-    """Calls whose result the model has not seen whole any more."""
-    shown = {part.tool_call_id: part.content for message in sent for part in _result_parts(message)}
-    cut = {
-        part.tool_call_id
-        for one in before
-        for part in _result_parts(one)
-        if shown.get(part.tool_call_id) != part.content
-    }
-    called = [part for message in before if isinstance(message, ModelResponse) for part in _call_parts(message)]
-    return {_call_key(call) for call in called if call.tool_call_id in cut}
-
-
-def _call_parts(message: ModelResponse) -> list[ToolCallPart]:
-    return [part for part in message.parts if isinstance(part, ToolCallPart)]
-
-
-def _result_parts(message: ModelMessage) -> list[ToolReturnPart]:
-    return (
-        [part for part in message.parts if isinstance(part, ToolReturnPart)]
-        if isinstance(message, ModelRequest)
-        else []
-    )
+    """Calls whose result was shortened or dropped."""
+    shown = {part.tool_call_id: part.content for part in tool_results(sent)}
+    cut = {part.tool_call_id for part in tool_results(before) if shown.get(part.tool_call_id) != part.content}
+    return {_call_key(call) for call in tool_calls(before) if call.tool_call_id in cut}
 
 
 def _call_key(call: ToolCallPart) -> str:

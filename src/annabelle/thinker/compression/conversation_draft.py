@@ -1,4 +1,4 @@
-"""A conversation being made shorter, block by block, with its size always known."""
+"""A conversation that is compressed block by block, with its current size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from annabelle.thinker.prompt.message_repair import repair_messages
 
 @dataclass(frozen=True, slots=True)
 class MessageBlock:
-    """Messages that make sense only together. A fixed one never goes, a frozen one is not even shortened."""
+    """Messages that belong together. A fixed block is never dropped, a frozen one not even shortened."""
 
     messages: tuple[ModelMessage, ...]
     fixed: bool = False
@@ -35,10 +35,10 @@ class MessageBlock:
 
 
 def split_into_blocks(messages: Sequence[ModelMessage], goal: ModelMessage) -> list[MessageBlock]:
-    """The conversation as blocks, repaired on the way.
+    """The repaired conversation as blocks.
 
     Fixed are: system prompts, the user's first message, the goal, what the goal replies to, every message of the user
-    since the last answer, and the last block: its results are not worked on yet.
+    since the last answer, and the last block, whose results are not used yet.
     """
     chain = _ensure_goal(repair_messages(messages), messages, goal)
     grouped = _group_messages(chain)
@@ -55,7 +55,7 @@ def split_into_blocks(messages: Sequence[ModelMessage], goal: ModelMessage) -> l
 
 
 def _ensure_goal(chain: list[ModelMessage], messages: Sequence[ModelMessage], goal: ModelMessage) -> list[ModelMessage]:
-    """The goal is in the chain as the very object, whatever was wrong with what stood around it."""
+    """Make sure that the goal is in the chain, as the same object."""
     if any(one is goal for one in chain):
         return chain
     after = next((place for place, one in enumerate(messages) if one is goal), len(messages))
@@ -85,7 +85,7 @@ def is_user(message: ModelMessage) -> bool:
 
 
 def is_answer(message: ModelMessage) -> bool:
-    """A response that says something and calls nothing: after it nothing is open."""
+    """A response with text and without calls."""
     if not isinstance(message, ModelResponse) or any(isinstance(part, ToolCallPart) for part in message.parts):
         return False
     return any(isinstance(part, TextPart) and part.content.strip() for part in message.parts)
@@ -97,7 +97,7 @@ _BEGINNING: Final = {AbbreviationDegree.COMPACT: 600, AbbreviationDegree.PRUNED:
 
 
 class ConversationDraft:
-    """Blocks at the degree they are kept at so far. A summary tells what was dropped, as far as it has room."""
+    """Blocks with their current degree of abbreviation. A summary stands for dropped blocks, as far as it fits."""
 
     def __init__(self, blocks: Sequence[MessageBlock], count: CountTokens) -> None:
         self.blocks = blocks
@@ -140,7 +140,7 @@ class ConversationDraft:
             self._gone.add(place)
 
     def render(self, target: int) -> list[ModelMessage]:
-        """The conversation, with a summary where the first dropped block stood, if it has room below the target."""
+        """The conversation, with a summary instead of the first dropped block if it fits the target."""
         result: list[ModelMessage] = []
         summary = self._summary(target - self.size) if self._gone else None
         for place, messages in enumerate(self._now):
@@ -153,7 +153,7 @@ class ConversationDraft:
 
     def _summary(self, room: int) -> ModelRequest | None:
         dropped = [self.blocks[place].messages for place in sorted(self._gone)]
-        # A summary longer than what it stands for would be worse than nothing.
+        # A summary must be shorter than what it replaces.
         room = min(room, sum(self._whole[place] for place in self._gone) - 1)
         visible = "\n".join(render_messages(self._now[place]) for place in self.kept_blocks())
         said = "\n".join(render_messages(block.messages, results=False) for block in self.blocks)
@@ -163,7 +163,7 @@ class ConversationDraft:
         block = self.blocks[place]
         if block.frozen or place in self._gone:
             return
-        # Always from what was said at first: a table that was made of JSON can not be read as JSON again.
+        # Always from the original: a table made of JSON cannot be parsed again.
         new = [_abbreviate_message(message, self._results[place], self._words[place]) for message in block.messages]
         size = self._count(new)
         if size < self._sizes[place]:
@@ -182,7 +182,7 @@ def _abbreviate_message(message: ModelMessage, results: AbbreviationDegree, word
             if isinstance(part, ToolCallPart)
             else part
             for part in message.parts
-            # Reasoning is only bound to its response while its calls are open.
+            # Reasoning is only needed while the calls of its response are open.
             if calling or not isinstance(part, ThinkingPart)
         ]
         return replace(message, parts=parts) if parts else message
@@ -198,7 +198,7 @@ def _abbreviate_message(message: ModelMessage, results: AbbreviationDegree, word
 
 
 def _abbreviate_call(call: ToolCallPart, degree: AbbreviationDegree) -> ToolCallPart:
-    """Of long texts in a call that is done, such as a file that was written, the beginning is kept."""
+    """Cut long texts in a finished call, such as the content of a written file."""
     arguments = call_arguments(call)
     short = {
         name: abbreviate_text(value, degree) if isinstance(value, str) and len(value) > _LONG_ARGUMENT else value
@@ -208,7 +208,7 @@ def _abbreviate_call(call: ToolCallPart, degree: AbbreviationDegree) -> ToolCall
 
 
 def abbreviate_text(text: str, degree: AbbreviationDegree) -> str:
-    """The beginning of what was said, and what may be needed of the rest."""
+    """The beginning of a text, and the identifiers of the rest."""
     most = _BEGINNING.get(degree, len(text))
     if len(text) <= most:
         return text

@@ -1,4 +1,4 @@
-"""Messages as plain text, and what changed since the last cycle in a few lines (CMP-10)."""
+"""Messages as plain text, and the changes since the last cycle in a few lines (CMP-10)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     SystemPromptPart,
     TextPart,
@@ -23,7 +22,7 @@ from annabelle.thinker.prompt.token_budget import fit_pieces
 
 
 def render_messages(messages: Sequence[ModelMessage], *, results: bool = True) -> str:
-    """What people, the model and, unless left out, the tools said in these messages."""
+    """The text of messages, with or without tool results."""
     return "\n".join(text for message in messages for text in _message_texts(message, results=results) if text)
 
 
@@ -44,6 +43,14 @@ def _message_texts(message: ModelMessage, *, results: bool) -> Iterator[str]:
             yield part.content
 
 
+def tool_calls(messages: Sequence[ModelMessage]) -> list[ToolCallPart]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+
+
+def tool_results(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
 def user_prompt_text(part: UserPromptPart) -> str:
     if isinstance(part.content, str):
         return part.content
@@ -55,7 +62,7 @@ def result_text(part: ToolReturnPart) -> str:
 
 
 def call_arguments(call: ToolCallPart) -> JsonObject:
-    """The arguments as an object; what a model wrote wrongly stays readable under one name."""
+    """The arguments as an object; malformed ones as text under one name."""
     try:
         return call.args_as_dict()
     except (ValueError, AssertionError):
@@ -63,7 +70,7 @@ def call_arguments(call: ToolCallPart) -> JsonObject:
 
 
 def dump_arguments(arguments: JsonObject) -> str:
-    """Arguments as they are told apart and searched: JSON with sorted names."""
+    """Arguments as JSON with sorted keys, to compare and search."""
     return json.dumps(arguments, ensure_ascii=False, sort_keys=True, default=str)
 
 
@@ -79,9 +86,8 @@ _LINE_CHARS: Final = 100
 
 
 def describe_changes(since: Sequence[ModelMessage], workspace_before: str, workspace_now: str) -> str:
-    """Outcomes of the latest calls, and lines of the workspace that came or went; empty when nothing changed."""
-    requests = [message for message in since if isinstance(message, ModelRequest)]
-    lines = [_describe_result(part) for one in requests for part in one.parts if isinstance(part, ToolReturnPart)]
+    """Outcomes of the latest calls, and changed lines of the workspace; empty if nothing changed."""
+    lines = [_describe_result(part) for part in tool_results(since)]
     lines += _workspace_difference(workspace_before, workspace_now) if workspace_before else []
     fitted = fit_pieces(lines, CONTEXT_TOKENS - 10)
     rest = [f"and {fitted.left_out} more"] if fitted.left_out else []

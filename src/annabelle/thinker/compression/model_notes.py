@@ -1,4 +1,4 @@
-"""Has the cheap model sum up what is left out (CMP-04). Whatever goes wrong, there are no notes and the rules stand."""
+"""Asks the cheap model for notes on what is left out (CMP-04). If that fails there are none, and the rules hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
@@ -23,6 +22,7 @@ from annabelle.thinker.compression.message_text import render_messages
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.engine import WorkflowEngine
 from annabelle.thinker.prompt.escape import escape_text, make_element
+from annabelle.thinker.summary_model import ask_once
 
 _INSTRUCTION: Final = """\
 A conversation between a user and an assistant with tools became too long. Note what the assistant must still know of \
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class CompressionNotes(BaseModel):
-    """What the model noted. It is data: it goes into a section, and nothing in it is obeyed."""
+    """The model's notes. They are data in the prompt, never instructions."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -59,7 +59,7 @@ class CompressionNotes(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class NotesOutcome:
-    """The outcome of one try, as the step records it."""
+    """The outcome of one step."""
 
     notes: CompressionNotes | None = None
     asked: bool = False
@@ -68,13 +68,13 @@ class NotesOutcome:
 
 
 class _NotesModel(Protocol):
-    """What is asked of the model service."""
+    """What the note taker needs of the model service."""
 
     def request(self, request: ModelAsk) -> AsyncGenerator[ModelEvent]: ...
 
 
 class NoteTaker:
-    """Asks once per cycle that needs it, as a durable step: a replay of the turn costs no second call."""
+    """Asks in a durable step, so that a replay of the turn costs no second call."""
 
     def __init__(self, engine: WorkflowEngine, model: _NotesModel, costs: CostMeter, seconds: float) -> None:
         self._engine, self._model, self._costs, self._seconds = engine, model, costs, seconds
@@ -82,8 +82,8 @@ class NoteTaker:
     async def take_notes(
         self, brief: TurnBrief, step: int, goal: ModelMessage, left_out: Sequence[ModelMessage]
     ) -> NotesOutcome:
-        """Notes on what is left out. With nothing left out it is a step all the same: which steps a turn has must not
-        depend on how tokens were counted when it ran first."""
+        """Notes on what is left out. It is a step even with nothing left out: the steps of a turn must not depend on
+        token counts, which may differ in a replay."""
 
         async def notes_step() -> JsonObject:
             if not left_out:
@@ -92,10 +92,8 @@ class NoteTaker:
             try:
                 async with asyncio.timeout(self._seconds):
                     completed = await self._ask_model(brief, step, goal, left_out)
-                if completed is not None:
-                    usage = completed.usage
-                    self._costs.add(usage)
-                    notes = parse_notes(render_messages([completed.response]))
+                usage = completed.usage
+                notes = parse_notes(render_messages([completed.response]))
             except (AnnabelleError, TimeoutError, ValueError) as error:
                 _log.warning("no notes on what was left out: %s", type(error).__name__)
             return {
@@ -117,9 +115,9 @@ class NoteTaker:
 
     async def _ask_model(
         self, brief: TurnBrief, step: int, goal: ModelMessage, left_out: Sequence[ModelMessage]
-    ) -> Completed | None:
+    ) -> Completed:
         request = ModelAsk(
-            # New in every try: the call that a killed process made was a call of its own.
+            # New in every try: a call of a killed process is billed on its own.
             call_id=f"{brief.message_id}:{step}:t{new_id('mc')}",
             messages=build_notes_prompt(goal, left_out),
             purpose="thinking",
@@ -129,15 +127,11 @@ class NoteTaker:
             message_id=brief.message_id,
             trace_id=brief.trace_id,
         )
-        async with aclosing(self._model.request(request)) as events:
-            async for event in events:
-                if isinstance(event, Completed):
-                    return event
-        return None
+        return await ask_once(self._model, request, self._costs)
 
 
 def build_notes_prompt(goal: ModelMessage, left_out: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """What the cheap model is asked; of a very long part its two ends."""
+    """The prompt for the cheap model; a very long part is cut to its two ends."""
     text = render_messages(left_out)
     if len(text) > _READ_CHARS:
         text = f"{text[: _READ_CHARS // 2]}\n…\n{text[-_READ_CHARS // 2 :]}"
@@ -147,7 +141,7 @@ def build_notes_prompt(goal: ModelMessage, left_out: Sequence[ModelMessage]) -> 
 
 
 def parse_notes(answer: str) -> CompressionNotes:
-    """The one object in the answer; ValueError for anything else."""
+    """The JSON object in the answer; ValueError for anything else."""
     start, end = answer.find("{"), answer.rfind("}")
     if start < 0 or end < start:
         raise ValueError("no object")

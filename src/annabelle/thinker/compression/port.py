@@ -23,17 +23,17 @@ class CompressionRequest:
     step: int
     messages: Sequence[ModelMessage]
     goal: ModelRequest
-    """The user's message of this turn, one of `messages`. It is never left out or changed."""
+    """The user's message of this turn, one of `messages`; never dropped or changed."""
     workspace: str = ""
     open_tasks: tuple[str, ...] = ()
     """Tasks of the workspace that are not done."""
     model: str = ""
-    """The chat model in force, by whose family tokens are counted."""
+    """The chat model, whose family decides how tokens are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """What goes to the model instead, and what was thought about it."""
+    """The messages for the model, and the notes about them."""
 
     compressed_history: list[ModelMessage]
     summary: str = ""
@@ -47,16 +47,16 @@ class CompressionResult:
 
 
 class Compressor(Protocol):
-    """Anything that thinks before a request. Whatever goes wrong in it, the loop gets messages it can send."""
+    """Compresses the context of a request. Never raises: the loop always gets messages to send."""
 
     async def think(self, ask: CompressionRequest) -> CompressionResult: ...
 
     def learn(self, request: ModelAsk, model: str, usage: TokenUsage) -> None:
-        """What a request really had of tokens, as its provider says (CMP-05)."""
+        """Correct the token estimate by the provider's usage (CMP-05)."""
         ...
 
     def finished(self, message_id: str, *, success: bool) -> JsonObject:
-        """The figures of a turn that is over; empty when there are none (CMP-06)."""
+        """The metrics of a finished turn; empty if there are none (CMP-06)."""
         ...
 
     def status(self) -> JsonObject:
@@ -72,5 +72,5 @@ class WorkspaceView(Protocol):
     def open_tasks(self) -> tuple[str, ...]: ...
 
     def observe(self, tool: str, result: ToolResult) -> None:
-        """Note what a tool call brought to light."""
+        """Note the result of a tool call."""
         ...

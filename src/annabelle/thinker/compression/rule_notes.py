@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelRequest
 
 from annabelle.thinker.compression.conversation_draft import is_answer, is_user
 from annabelle.thinker.compression.message_text import (
@@ -15,6 +15,8 @@ from annabelle.thinker.compression.message_text import (
     render_messages,
     result_text,
     shorten,
+    tool_calls,
+    tool_results,
 )
 
 ANSWER_THE_USER: Final = "Answer the user's message."
@@ -51,7 +53,7 @@ def take_rule_notes(messages: Sequence[ModelMessage], goal: ModelRequest, open_t
 def _find_failures(turn: Sequence[ModelMessage]) -> list[str]:
     """The last failure of each tool; none for a tool that worked afterwards."""
     failures: dict[str, str] = {}
-    for part in _results(turn):
+    for part in tool_results(turn):
         failures.pop(part.tool_name, None)
         if part.outcome != "success":
             failures[part.tool_name] = f"{part.tool_name} failed: {shorten(result_text(part), _QUOTE_CHARS)}"
@@ -59,13 +61,11 @@ def _find_failures(turn: Sequence[ModelMessage]) -> list[str]:
 
 
 def _find_open_calls(turn: Sequence[ModelMessage]) -> list[str]:
-    answered = {part.tool_call_id for part in _results(turn)}
+    answered = {part.tool_call_id for part in tool_results(turn)}
     return [
         f"{part.tool_name} {shorten(dump_arguments(call_arguments(part)), _QUOTE_CHARS)}"
-        for message in turn
-        if isinstance(message, ModelResponse)
-        for part in message.parts
-        if isinstance(part, ToolCallPart) and part.tool_call_id not in answered
+        for part in tool_calls(turn)
+        if part.tool_call_id not in answered
     ]
 
 
@@ -74,8 +74,3 @@ def _find_unanswered(before: Sequence[ModelMessage]) -> list[str]:
     last_answer = max((place for place, message in enumerate(before) if is_answer(message)), default=-1)
     texts = [render_messages([message], results=False) for message in before[last_answer + 1 :] if is_user(message)]
     return [shorten(text, _QUOTE_CHARS) for text in texts if text.strip()]
-
-
-def _results(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
-    requests = [message for message in messages if isinstance(message, ModelRequest)]
-    return [part for request in requests for part in request.parts if isinstance(part, ToolReturnPart)]

@@ -1,7 +1,7 @@
-"""Ways to make a conversation shorter (CMP-03). All are pure: the same messages give the same result.
+"""Compression strategies (CMP-03). All are pure: the same messages give the same result.
 
-Whatever the way: the result is a valid chain, the goal stays the very same object, the user's first message, open
-calls and unanswered questions stay, and it is never longer than what came in (CMP-07).
+The result is always a valid chain and never longer than the input. The goal stays the same object; the user's first
+message, open calls and unanswered questions stay (CMP-07).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 Relevance = Callable[[Sequence[str], str], list[float]]
-"""Scores from 0 to 1 for texts, about a question."""
+"""Scores texts from 0 to 1 by their relevance to a question."""
 
 _WORD = re.compile(r"\w{2,}")
 _EMBEDDED_CHARS: Final = 2_000
@@ -35,7 +35,7 @@ _BY_MEANING: Final = 0.7
 
 
 def score_by_words(texts: Sequence[str], question: str) -> list[float]:
-    """By the question's words that a text has, each worth the more the fewer texts have it; 1 for the closest."""
+    """By words shared with the question, rare words weighing more; 1 for the best text."""
     bags = [set(_split_words(text)) for text in texts]
     seen = Counter(word for bag in bags for word in bag)
     asked = {word: math.log(1 + len(texts) / seen[word]) for word in set(_split_words(question)) if word in seen}
@@ -45,9 +45,9 @@ def score_by_words(texts: Sequence[str], question: str) -> list[float]:
 
 
 async def make_meaning_relevance(embedder: Embedder, texts: Sequence[str], question: str) -> Relevance:
-    """A relevance with the vectors of these texts ready, mixed with words; other texts go by words alone.
+    """A relevance by vectors of these texts and by words; other texts are scored by words alone.
 
-    Raises what the embedder raises: the caller has words to fall back on.
+    Raises what the embedder raises.
     """
     vectors = await embedder.embed([text[:_EMBEDDED_CHARS] for text in texts])
     asked = (await embedder.embed([question[-_EMBEDDED_CHARS:]], query=True))[0]
@@ -68,7 +68,7 @@ def _split_words(text: str) -> list[str]:
 
 
 TARGET_SHARE: Final = 0.75
-"""How much of the budget is filled: a conversation that just fits would have to be cut again at the next step."""
+"""Share of the budget to fill, so that the next step does not have to compress again."""
 _LEAST_SHARE: Final = 0.4
 _SUMMARY_SHARE: Final = 0.35
 _FEWEST_SUMMARY: Final = 150
@@ -78,14 +78,14 @@ _LATEST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class CompressionMeasures:
-    """How a strategy measures: tokens, and what has to do with what."""
+    """How a strategy measures size and relevance."""
 
     count: CountTokens = estimate_tokens
     relevance: Relevance = score_by_words
 
 
 class CompressionStrategy(Protocol):
-    """One way. Returns the messages as they are when they have room."""
+    """Returns the messages unchanged if they fit the budget."""
 
     def compress(
         self, messages: Sequence[ModelMessage], goal: ModelRequest, budget: int, gauge: CompressionMeasures
@@ -93,7 +93,7 @@ class CompressionStrategy(Protocol):
 
 
 class _BaseStrategy(ABC):
-    """What all ways share: nothing is done to what fits, and nothing gets longer."""
+    """What all strategies share: messages that fit stay unchanged."""
 
     def compress(
         self, messages: Sequence[ModelMessage], goal: ModelRequest, budget: int, gauge: CompressionMeasures
@@ -107,28 +107,28 @@ class _BaseStrategy(ABC):
 
     @abstractmethod
     def _reduce(self, draft: ConversationDraft, target: int, order: _BlockOrder) -> None:
-        """Make the draft smaller until it has reached the target, as far as it can be."""
+        """Reduce the draft to the target, as far as possible."""
 
 
 def _target_size(draft: ConversationDraft, budget: int) -> int:
-    """A share of the budget; where what may not be touched takes most of it, a share of the rest is left for talk."""
+    """A share of the budget; if frozen blocks take most of it, these and a share of the rest."""
     frozen = sum(draft.size_of(place) for place, block in enumerate(draft.blocks) if block.frozen)
     return max(int(budget * TARGET_SHARE), frozen + int((budget - frozen) * _LEAST_SHARE))
 
 
 class _BlockOrder:
-    """In which order blocks are given up."""
+    """The order in which blocks are reduced."""
 
     def __init__(self, draft: ConversationDraft, goal: ModelRequest, gauge: CompressionMeasures) -> None:
         self._draft, self._gauge = draft, gauge
-        # What is asked, and what the conversation came to last.
+        # The goal and the latest block.
         self._about = "\n".join([render_messages([goal]), draft.block_text(len(draft.blocks) - 1)])
 
     def oldest(self) -> list[int]:
         return [place for place in self._draft.kept_blocks() if not self._draft.blocks[place].frozen]
 
     def least_relevant(self) -> list[int]:
-        """By what they have to do with the goal, and by age: what was said last is seldom beside the point."""
+        """By relevance to the goal and by age."""
         places = self.oldest()
         scores = self._gauge.relevance([self._draft.block_text(place) for place in places], self._about)
         last = max(1, len(self._draft.blocks) - 1)
@@ -139,7 +139,7 @@ class _BlockOrder:
 
 
 class SlidingWindow(_BaseStrategy):
-    """Keeps the latest blocks word by word, and sums up what was before them."""
+    """Keeps the latest blocks verbatim and summarises the others."""
 
     def _reduce(self, draft: ConversationDraft, target: int, order: _BlockOrder) -> None:
         _drop_blocks(draft, target, order.oldest())
@@ -147,7 +147,7 @@ class SlidingWindow(_BaseStrategy):
 
 
 class Semantic(_BaseStrategy):
-    """Keeps what has to do with the goal, and sums up the rest."""
+    """Keeps what is relevant to the goal and summarises the rest."""
 
     def _reduce(self, draft: ConversationDraft, target: int, order: _BlockOrder) -> None:
         _apply_until(
@@ -161,7 +161,7 @@ class Semantic(_BaseStrategy):
 
 
 class TokenBudget(_BaseStrategy):
-    """Shortens everything a little, the oldest most, before anything is dropped."""
+    """Abbreviates all blocks, the oldest most, before any is dropped."""
 
     def _reduce(self, draft: ConversationDraft, target: int, order: _BlockOrder) -> None:
         _abbreviate_blocks(draft, target, order.oldest())
@@ -170,7 +170,7 @@ class TokenBudget(_BaseStrategy):
 
 
 class Adaptive(_BaseStrategy):
-    """Goes by the pressure: a little off old results first, then off what is beside the point, and a summary last."""
+    """By pressure: abbreviates old results first, then less relevant blocks, and summarises last."""
 
     def _reduce(self, draft: ConversationDraft, target: int, order: _BlockOrder) -> None:
         old = [place for place in order.oldest() if place < len(draft.blocks) - _LATEST]
@@ -190,7 +190,7 @@ STRATEGIES: Final[dict[ThinkingStrategy, CompressionStrategy]] = {
 
 
 def _apply_until(draft: ConversationDraft, target: int, places: Sequence[int], change: Callable[[int], None]) -> None:
-    """One change after the other, until it is enough."""
+    """Apply the change to one block after the other until the target is reached."""
     for place in places:
         if draft.size <= target:
             return
@@ -215,7 +215,7 @@ def _abbreviate_blocks(draft: ConversationDraft, target: int, places: Sequence[i
 
 
 def _drop_blocks(draft: ConversationDraft, target: int, places: Sequence[int]) -> None:
-    """Blocks go until the rest has room together with a summary of them."""
+    """Drop blocks until the rest fits together with a summary."""
     if draft.size <= target:
         return
     fixed = sum(draft.size_of(place) for place in draft.kept_blocks() if draft.blocks[place].fixed)
@@ -224,7 +224,7 @@ def _drop_blocks(draft: ConversationDraft, target: int, places: Sequence[int]) -
 
 
 def _abbreviate_fixed(draft: ConversationDraft, target: int, order: _BlockOrder) -> None:
-    """What may not go is shortened, when all else was not enough."""
+    """Abbreviate blocks that may not be dropped, as a last resort."""
     for degree in (AbbreviationDegree.COMPACT, AbbreviationDegree.PRUNED, AbbreviationDegree.NEEDED):
         _apply_until(draft, target, order.oldest(), lambda place, at=degree: draft.abbreviate_results(place, at))
     _apply_until(draft, target, order.oldest(), lambda place: draft.abbreviate_words(place, AbbreviationDegree.COMPACT))

@@ -1,7 +1,7 @@
-"""Sums up what is left out of a conversation without asking a model: what was asked, what was called, what came out.
+"""Summarises dropped messages without a model: what was asked, which tools were called, and their results.
 
-Its heart are the values that later tool calls may need. Those most likely to be needed come first, and each is named
-once: what still stands elsewhere in the conversation is not repeated.
+It mainly keeps values that later tool calls may need, the likeliest first. A value that the conversation still shows is
+not repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from annabelle.thinker.compression.message_text import call_arguments, result_te
 from annabelle.thinker.prompt.escape import SUMMARY, make_element
 
 _SUMMARY_OF: Final = "what was left out of this conversation"
-# The same messages give the same summary, also a minute later.
+# Constant, so that the same messages give the same summary.
 _FIXED_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _USER_CHARS: Final = 100
 _FEWEST_TOKENS: Final = 40
@@ -45,7 +45,7 @@ CountTokens = Callable[[Sequence[ModelMessage]], int]
 
 @dataclass(frozen=True, slots=True)
 class _SummaryPiece:
-    """One thing a summary may tell. `row` says which line it belongs to, `score` how much it would be missed."""
+    """A value a summary may contain, the line it belongs to, and its importance."""
 
     row: int
     key: str
@@ -62,9 +62,9 @@ class _SummaryRow:
 def build_summary(
     dropped: Sequence[Sequence[ModelMessage]], visible: str, said: str, room: int, count: CountTokens
 ) -> ModelRequest | None:
-    """A message that stands for the dropped ones and has at most `room` tokens; None when that is not enough.
+    """A message that replaces the dropped ones, with at most `room` tokens; None if that is too little.
 
-    `visible` is the text that stays, `said` what people, the model and its calls said in the whole conversation.
+    `visible` is the text that stays, `said` all text of the conversation but tool results.
     """
     rows = list(_make_rows(dropped, said))
     chosen = sorted(_new_pieces(rows, visible), key=lambda piece: (-piece.score, -piece.row))
@@ -91,9 +91,9 @@ def _make_rows(dropped: Sequence[Sequence[ModelMessage]], said: str) -> Iterator
 
 
 def _describe_messages(messages: Sequence[ModelMessage]) -> list[tuple[str, list[tuple[str, str]], float]]:
-    """A line each for a call with its result, for what the user said, and for what the model said.
+    """One line for each call with its result, and for each text of the user and the model.
 
-    A line is its beginning, its pairs of key and value, and their score where it does not depend on them.
+    A line has a beginning, pairs of key and value, and a score if it does not depend on the values.
     """
     lines: list[tuple[str, list[tuple[str, str]], float]] = []
     calls: dict[str, list[tuple[str, str]]] = {}
@@ -126,7 +126,7 @@ def _result_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _score_value(value: str, key: str, said: str) -> float:
-    """How much a value would be missed: by what it looks like, and more if somebody spoke of it or of a part of it."""
+    """The importance of a value: by its form, and higher if it or a part of it was mentioned."""
     worth = float(identifier_weight(value, key))
     parts = (part for part in re.split(r"[_\W]+", value) if len(part) > 3 and any(map(str.isdigit, part)))
     spoken = (len(value) > 1 and value in said) or any(part in said for part in parts)
@@ -134,7 +134,7 @@ def _score_value(value: str, key: str, said: str) -> float:
 
 
 def _new_pieces(rows: Sequence[_SummaryRow], visible: str) -> Iterator[_SummaryPiece]:
-    """Each value once, where it was seen last, and none that can be read elsewhere anyway."""
+    """Each value once, where it occurred last, without values that are still visible."""
     seen: set[str] = set()
     for row in reversed(rows):
         for piece in row.pieces:
@@ -170,21 +170,21 @@ def _render_summary(rows: Sequence[_SummaryRow], chosen: Sequence[_SummaryPiece]
     for row in rows:
         kept = [(piece.key, piece.value) for piece in row.pieces if (piece.row, piece.key, piece.value) in wanted]
         if kept:
-            # Ten calls of one tool in a row name it once.
+            # Consecutive calls of one tool name it once.
             lines.append(f"{'-' if row.head == last else row.head} {format_by_key(kept)}".strip())
             last = row.head
     return make_summary_message("\n".join(lines))
 
 
 def make_summary_message(text: str) -> ModelRequest:
-    """The text in its section. No sign in it opens a tag: what people and tools wrote can not end the section."""
+    """The text in its section, escaped so that it cannot end the section."""
     body = text.replace("<", "&lt;")
     content = make_element(SUMMARY, f"\n{body}\n", of=_SUMMARY_OF)
     return ModelRequest(parts=[UserPromptPart(content=content, timestamp=_FIXED_TIME)])
 
 
 def find_summary(messages: Sequence[ModelMessage]) -> tuple[int, str] | None:
-    """Where a summary of ours stands, and its text."""
+    """The position and text of the summary."""
     opening, closing = f'<{SUMMARY} of="{_SUMMARY_OF}">\n', f"\n</{SUMMARY}>"
     for place, message in enumerate(messages):
         part = message.parts[0] if len(message.parts) == 1 else None

@@ -1,6 +1,4 @@
-"""What an agent is working on: open files, notes, tasks and what it saw last (CMP-01), kept per thread, with the tool
-`update_workspace`.
-"""
+"""The workspace of a thread (CMP-01): open files, notes, tasks, last observations, and the tool `update_workspace`."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class WorkspaceTask(BaseModel):
 
 
 class WorkspaceState(BaseModel):
-    """What is kept of a workspace; the files' text is not, it is read again."""
+    """What is stored of a workspace; the files' text is read again."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,8 +59,8 @@ class WorkspaceChange(BaseModel):
 
 
 def apply_change(state: WorkspaceState, wanted: WorkspaceChange) -> WorkspaceState:
-    """The desk after a change; InvalidArguments says what has no room or is not there. What is taken away and put
-    there in one stays: so a change made twice is the same as once."""
+    """The state after a change; raises InvalidArguments for unknown tasks and full lists. What is removed and added in
+    one change stays, so that a change is idempotent."""
     files = [path for path in dict.fromkeys([*state.open_files, *wanted.open_files]) if path not in wanted.close_files]
     notes = [note for note in state.notes if note not in wanted.remove_notes or note in wanted.add_notes]
     notes += [note for note in wanted.add_notes if note not in notes]
@@ -101,12 +99,12 @@ class ThreadWorkspace:
 
     @classmethod
     async def open(cls, folder: Path, thread_id: str, read_file: ReadFile) -> ThreadWorkspace:
-        """What the thread left on its desk; an unreadable file is an empty desk."""
+        """Load the workspace of a thread; empty if the file is missing or unreadable."""
         path = folder / f"{thread_id}.json"
         return cls(path, await asyncio.to_thread(_load_state, path), read_file)
 
     async def render(self) -> str:
-        """The workspace as it is now, within its budget; empty when there is nothing in it."""
+        """The workspace as text, within its budget; empty if there is nothing in it."""
         if self._stale:
             await self._read_files()
         state = self.state
@@ -123,14 +121,14 @@ class ThreadWorkspace:
         return tuple(task.text for task in self.state.tasks if not task.done)
 
     def observe(self, tool: str, result: ToolResult) -> None:
-        """Note what a call brought to light. Any call may have changed a file, so they are read again."""
+        """Note the result of a call. Open files are read again, because any call may have changed them."""
         self._stale = self._stale or bool(self.state.open_files)
         state = "failed" if result.is_error else "ok"
         first = " ".join(result.text.split())[:_OBSERVATION_CHARS]
         self._seen.append(f"{tool} {state}: {first}")
 
     async def save(self, state: WorkspaceState) -> None:
-        """Keep another desk, on disk before anything is answered."""
+        """Store a new state; on disk when this returns."""
         try:
             await asyncio.to_thread(write_atomically, self._path, state.model_dump_json())
         except OSError as error:
@@ -151,7 +149,7 @@ class ThreadWorkspace:
         return f"(can not be read: {result.text})" if result.is_error else result.text
 
     def _render_files(self, room: int) -> str:
-        """Each file with its share of the room; what short ones leave is for the long ones."""
+        """Each file with its share of the budget; short files leave room for long ones."""
         waiting = sorted(self._texts.items(), key=lambda item: len(item[1]))
         shown: dict[str, str] = {}
         for place, (path, text) in enumerate(waiting):
@@ -172,7 +170,7 @@ def _load_state(path: Path) -> WorkspaceState:
     except FileNotFoundError:
         return WorkspaceState()
     except (OSError, ValidationError) as error:
-        _log.warning("the workspace %s can not be read: %s", path.name, type(error).__name__)
+        _log.warning("the workspace %s cannot be read: %s", path.name, type(error).__name__)
         return WorkspaceState()
 
 
@@ -192,12 +190,12 @@ class Workspaces:
         self._folder, self._settings, self._hub = folder / FOLDER, settings, hub
 
     async def open(self, brief: TurnBrief) -> ThreadWorkspace | None:
-        """The workspace of this turn's thread, or None where there is none."""
+        """The workspace of this turn's thread, or None if it has none."""
         if (brief.conversational and not self._settings.workspace) or _THREAD_ID.fullmatch(brief.thread_id) is None:
             return None
 
         async def read_file(path: str) -> ToolResult:
-            # Through the hub like any call of the agent: with its rights, and what is untrusted is known as such.
+            # Through the hub like any call of the agent, with its rights and trust labels.
             call = ToolCall(name=READ_FILE, arguments={"path": path}, message_id=brief.message_id)
             return await self._hub.call(call, brief.user_id)
 
@@ -247,7 +245,7 @@ class UpdateWorkspace:
         return SPEC
 
     async def call(self, arguments: JsonObject) -> ToolResult:
-        """Change the workspace; what is wrong with a change comes back as a result the model can act on."""
+        """Change the workspace; mistakes come back as a result for the model."""
         try:
             wanted = WorkspaceChange.model_validate(arguments)
             state = apply_change(self._workspace.state, wanted)
@@ -261,5 +259,5 @@ class UpdateWorkspace:
         text = (
             f"{len(state.open_files)} files open, {len(state.notes)} notes, {left} of {len(state.tasks)} tasks to do."
         )
-        # Its own words: nothing of what others wrote is in them.
+        # Contains no foreign text.
         return ToolResult(text=text, trust="trusted")

@@ -1,10 +1,9 @@
-"""Asks the cheap model what a conversation taught, or how facts might be tidied (MEM-07). Nothing is stored here."""
+"""Asks the cheap model for the facts of a conversation, or how to tidy facts (MEM-07). Stores nothing."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,32 +11,32 @@ from pydantic import BaseModel
 from pydantic_ai.messages import ModelMessage
 
 from annabelle.core.contract import ExtractBrief, ExtractResult, TidyBrief, TidyFactsResult
-from annabelle.core.errors import AnnabelleError, ProviderFailed, StorageTrouble, Unavailable
+from annabelle.core.errors import AnnabelleError, StorageTrouble, Unavailable
 from annabelle.core.failpoints import failpoint
 from annabelle.core.ids import new_id
 from annabelle.core.tools import JsonObject
 from annabelle.core.trace import use_trace
 from annabelle.durable.steps import ERROR, failure_outcome, success_outcome, unwrap_outcome
-from annabelle.llm.gguf_models import PACKAGED
-from annabelle.llm.types import Completed, ModelRequest
+from annabelle.llm.types import ModelRequest
 from annabelle.thinker import failpoints
 from annabelle.thinker.engine import EXTRACT_WORKFLOW, TIDY_WORKFLOW, WorkflowEngine
 from annabelle.thinker.learning import prompts
 from annabelle.thinker.learning.model_answers import parse_actions, parse_facts
 from annabelle.thinker.loop.call import response_text
 from annabelle.thinker.loop.deps import ThinkerDeps
+from annabelle.thinker.summary_model import ask_once, is_too_small
 
 _MAX_TRIES: Final = 50
 
 
 class DurableAnswers:
-    """Starts workflows that return an outcome of `durable.outcome`, and reads it back."""
+    """Starts workflows that return an outcome of `durable.steps`, and reads it back."""
 
     def __init__(self, engine: WorkflowEngine) -> None:
         self._engine = engine
 
     async def get(self, workflow: str, question_id: str, argument: JsonObject, wait: float) -> object:
-        """The answer, waiting for it up to `wait` seconds; raises the error that stands in its place."""
+        """The answer, waiting for it up to `wait` seconds; raises the recorded error."""
         for number in range(1, _MAX_TRIES + 1):
             workflow_id = question_id if number == 1 else f"{question_id}:{number}"
             if await self._failed_before(workflow_id):
@@ -56,15 +55,15 @@ class DurableAnswers:
         try:
             outcome = await self._engine.finished(workflow_id)
         except (StorageTrouble, Unavailable):
-            raise  # the record could not be read, which says nothing about the question
+            raise  # only the record could not be read
         except AnnabelleError:
-            return True  # it broke in a way nobody foresaw
+            return True  # the workflow itself failed
         return outcome is not None and ERROR in outcome
 
 
 TOO_SMALL: Final = "The packaged model is too small to learn facts; a larger one has to be configured."
 _MOST_OUTPUT_TOKENS: Final = 4_000
-# Beside the model's own time: reserving and settling at a ledger that may be slow.
+# Besides the model's own time: reserving and settling at a slow ledger.
 _SLACK_SECONDS: Final = 90.0
 
 _log = logging.getLogger(__name__)
@@ -72,7 +71,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _LearningQuestion:
-    """One question to the model: for whom, in which words, and how its answer is read."""
+    """One question to the model: its prompt, and how its answer is parsed."""
 
     id: str
     user_id: str
@@ -82,7 +81,7 @@ class _LearningQuestion:
 
 
 class FactLearner:
-    """Answers `/extract-facts` and `/tidy-facts`; what becomes of an answer is the hub's matter."""
+    """Answers `/extract-facts` and `/tidy-facts`; the hub uses the answers."""
 
     def __init__(self, deps: ThinkerDeps) -> None:
         self._deps = deps
@@ -91,21 +90,16 @@ class FactLearner:
         deps.engine.workflow(TIDY_WORKFLOW, self._tidy)
 
     async def extract(self, brief: ExtractBrief) -> ExtractResult:
-        """The facts in a stretch of conversation. The same id again costs no second model call."""
-        if await self._model_is_too_small():
+        """The facts in some turns. A repeated id costs no second model call."""
+        if await is_too_small(self._deps.model):
             return ExtractResult(refused=TOO_SMALL, unfit=True)
         return ExtractResult.model_validate(await self._ask_once(EXTRACT_WORKFLOW, brief.extraction_id, brief))
 
     async def tidy(self, brief: TidyBrief) -> TidyFactsResult:
-        """How these facts might be merged, reworded or dropped."""
-        if await self._model_is_too_small():
+        """Proposals to merge, reword or drop facts."""
+        if await is_too_small(self._deps.model):
             return TidyFactsResult(refused=TOO_SMALL)
         return TidyFactsResult.model_validate(await self._ask_once(TIDY_WORKFLOW, brief.tidy_id, brief))
-
-    async def _model_is_too_small(self) -> bool:
-        """The packaged model only ever makes facts up, and would keep a processor busy for half a minute doing so."""
-        choice = await self._deps.model.choose("summary")
-        return choice.provider == "embedded" and choice.model == PACKAGED
 
     async def _ask_once(self, workflow: str, question_id: str, brief: BaseModel) -> object:
         wait = self._deps.settings.llm_summary_timeout_seconds + _SLACK_SECONDS
@@ -141,7 +135,7 @@ class FactLearner:
         return await self._run_question("facts.tidied", question)
 
     async def _run_question(self, event: str, question: _LearningQuestion) -> JsonObject:
-        """The workflow: one step, so that what the model said is read once and only the outcome is written down."""
+        """The workflow: one step, so that only the parsed outcome is recorded."""
 
         async def ask_step() -> JsonObject:
             result, told = question.read(await self._ask(question))
@@ -158,7 +152,7 @@ class FactLearner:
     async def _ask(self, question: _LearningQuestion) -> str:
         failpoint(failpoints.BEFORE_MODEL)
         request = ModelRequest(
-            # New in every try: the call that a killed process made was a call of its own.
+            # New in every try: a call of a killed process is billed on its own.
             call_id=f"{question.id}:{new_id('mc')}",
             messages=question.messages,
             purpose="summary",
@@ -167,13 +161,6 @@ class FactLearner:
             user_id=question.user_id,
             trace_id=question.trace_id,
         )
-        completed: Completed | None = None
-        async with aclosing(self._deps.model.request(request)) as events:
-            async for event in events:
-                if isinstance(event, Completed):
-                    completed = event
-        if completed is None:
-            raise ProviderFailed("The model gave no answer.")
-        self._deps.costs.add(completed.usage)
+        completed = await ask_once(self._deps.model, request, self._deps.costs)
         failpoint(failpoints.AFTER_MODEL)
         return response_text(completed.response)

@@ -1,6 +1,4 @@
-"""Parses a model's JSON answer into facts or tidy actions, strictly; trust follows from who said the words (MEM-07,
-MEM-09).
-"""
+"""Strictly parses a model's JSON answer into facts or tidy actions; trust depends on who said it (MEM-07, MEM-09)."""
 
 from __future__ import annotations
 
@@ -29,24 +27,24 @@ from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.trust import FactCategory, Trust
 
 _MAX_CHARS = 50_000
-# Only when the whole answer is one fence: text around it means that the model did something else than it was asked.
+# Only if the whole answer is one fence: other text means that the model did not follow the instructions.
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class MalformedAnswer(ValueError):
-    """The answer is no use. Its sentence says why, and repeats nothing of it."""
+    """The answer cannot be used. The message says why without quoting it."""
 
 
 class StrictElement(BaseModel):
-    """One element of the array: exactly these fields, each of exactly its type."""
+    """One element of the array: exactly these fields, with exactly these types."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def parse_array(element: type[M], text: str) -> list[M]:
-    """The elements of the array, all of them right; one wrong element makes the whole answer wrong."""
+    """The elements of the array; one invalid element makes the whole answer invalid."""
     text = text.strip()
     if not text:
         raise MalformedAnswer("The model's answer is empty.")
@@ -62,7 +60,7 @@ def parse_array(element: type[M], text: str) -> list[M]:
     elements: list[M] = []
     for number, item in enumerate(cast("list[object]", content), start=1):
         try:
-            # Through JSON once more: strict types of JSON (a number is no text), lists where tuples are wanted.
+            # Through JSON again, because strict mode then accepts lists for tuples.
             elements.append(element.model_validate_json(json.dumps(item)))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
@@ -82,7 +80,7 @@ _SPACE = re.compile(r"\s+")
 _STEM_LETTERS = 4
 _SHORTEST_WORD = 4
 _SHORTEST_QUOTE_BYTES = 6
-# Words a note about somebody is made of, whatever was said.
+# Words of any fact about a person.
 _COMMON_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -93,7 +91,7 @@ _COMMON_WORDS = frozenset(
 
 
 def normalise_text(text: str) -> str:
-    """The text as it is compared: one form of each character, one space, no case, no quotation marks."""
+    """The text for comparison: NFKC, case-folded, single spaces, no quotation marks."""
     text = unicodedata.normalize("NFKC", html.unescape(text)).casefold()
     for mark in "\"'`´‘’‚“”„«»…":
         text = text.replace(mark, "")
@@ -101,9 +99,9 @@ def normalise_text(text: str) -> str:
 
 
 def is_quoted_in(quote: str, text: str) -> bool:
-    """Whether these very words stand in the text; a quote of almost nothing stands nowhere."""
+    """Whether the text contains this quote; False for a very short quote."""
     wanted = normalise_text(quote)
-    # By bytes: three signs of Chinese say as much as three words.
+    # By bytes: three Chinese characters say as much as three words.
     said = "".join(character for character in wanted if character.isalnum())
     if len(said.encode(errors="replace")) < _SHORTEST_QUOTE_BYTES and wanted != normalise_text(text):
         return False
@@ -111,9 +109,9 @@ def is_quoted_in(quote: str, text: str) -> bool:
 
 
 def is_supported_by(statement: str, sources: Iterable[str]) -> bool:
-    """Whether the statement says nothing but what the sources say, as far as words can tell.
+    """Whether the sources support the statement, as far as words can tell.
 
-    Every number, address and link in it must stand there, and at least half of its other words, by their first letters.
+    They must contain every number, address and link in it, and half of its other words by their first letters.
     """
     said = normalise_text("\n".join(sources))
     stems = {word[:_STEM_LETTERS] for word in _split_words(said)}
@@ -135,7 +133,7 @@ _QUOTE_CHARS = 2_000
 
 
 class ExtractedFact(StrictElement):
-    """One fact as the model answers it."""
+    """One fact of the model's answer."""
 
     fact: str = Field(min_length=3, max_length=_FACT_CHARS)
     category: FactCategory
@@ -146,14 +144,14 @@ class ExtractedFact(StrictElement):
 
 @dataclass(frozen=True, slots=True)
 class FactExtraction:
-    """What is kept, and for the trace how many facts were dropped for which reason."""
+    """The facts, and for the trace how many were dropped for which reason."""
 
     result: ExtractResult
     dropped: dict[str, int]
 
 
 def parse_facts(answer: str, brief: ExtractBrief) -> FactExtraction:
-    """The facts of an answer that keep every rule; a malformed answer teaches nothing."""
+    """The valid facts of an answer; none for a malformed answer."""
     try:
         found = parse_array(ExtractedFact, answer)
         if any(fact.turn > len(brief.turns) for fact in found):
@@ -176,7 +174,7 @@ def parse_facts(answer: str, brief: ExtractBrief) -> FactExtraction:
 
 
 def _check_fact(found: ExtractedFact, brief: ExtractBrief, seen: set[str]) -> LearntFact | str:
-    """The fact as it is passed on, or why it is dropped."""
+    """The fact, or why it is dropped."""
     turn = brief.turns[found.turn - 1]
     text = " ".join(found.fact.split())
     if found.confidence < brief.min_confidence:
@@ -199,15 +197,15 @@ def _check_fact(found: ExtractedFact, brief: ExtractBrief, seen: set[str]) -> Le
 
 
 def _determine_trust(found: ExtractedFact, turn: PastTurn, brief: ExtractBrief) -> Trust | None:
-    """By where the words stand. None when they stand nowhere, or only where the assistant talks by itself."""
+    """By who said the quoted words. None if nobody did, or only the assistant without a source."""
     if is_quoted_in(found.quote, turn.user):
-        # An answer that repeats a page may ask for a fact and lend it some words of the user: then it says more.
+        # A page in the answer may ask for a fact with a quote of the user, so the user must support all of it.
         others_spoke = any(_repeats_others(past) for past in brief.turns)
         own = not others_spoke or is_supported_by(found.fact, (past.user for past in brief.turns))
         return "trusted" if own else "untrusted"
     if _repeats_others(turn) and is_quoted_in(found.quote, turn.assistant):
         return "untrusted"
-    # What the assistant said without any source would come back to it as knowledge: a model must not teach itself.
+    # A model must not learn from its own unsupported statements.
     return None
 
 
@@ -223,7 +221,7 @@ _REASON_CHARS = 300
 
 
 class TidyProposal(StrictElement):
-    """One action as the model answers it."""
+    """One action of the model's answer."""
 
     action: Literal["merge", "update", "delete"]
     ids: list[int] = Field(min_length=1, max_length=200)
@@ -233,7 +231,7 @@ class TidyProposal(StrictElement):
 
 
 def parse_actions(answer: str, brief: TidyBrief) -> TidyFactsResult:
-    """The actions of an answer that keeps every rule, else why it does not."""
+    """The actions of a valid answer, or why it is refused."""
     facts = {fact.fact_id: fact for fact in brief.facts}
     actions: list[TidyAction] = []
     used: set[int] = set()
@@ -265,7 +263,7 @@ def _check_proposal(proposal: TidyProposal, facts: dict[int, KnownFact], used: s
 
 
 def _check_text(text: str, replaced: list[KnownFact]) -> None:
-    """The new text gets the trust of what it replaces, so nothing else may find its way into it (TRU-03)."""
+    """The new text gets the trust of what it replaces, so it must not say more (TRU-03)."""
     if len({fact.trust for fact in replaced}) > 1:
         raise MalformedAnswer("The model's answer merges facts of different trust.")
     if not is_supported_by(text, (fact.fact for fact in replaced)):

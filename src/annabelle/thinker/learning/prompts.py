@@ -1,15 +1,15 @@
-"""What the model is told when it looks for facts or tidies them. Everything people or tools wrote stands in tags."""
+"""The prompts for extracting and tidying facts. All foreign text is escaped and tagged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, get_args
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage
 
 from annabelle.core.contract import ExtractBrief, KnownFact, PastTurn
 from annabelle.core.trust import FactCategory
-from annabelle.thinker.prompt.escape import escape_text, make_element
+from annabelle.thinker.prompt.escape import cut_text, escape_text, make_element, make_prompt
 
 _USER_CHARS: Final = 4_000
 _ASSISTANT_CHARS: Final = 2_000
@@ -56,16 +56,16 @@ With nothing to do: []"""
 
 
 def build_extraction_prompt(brief: ExtractBrief) -> list[ModelMessage]:
-    """The conversation as data, and what to do with it. Outputs of tools are no part of it."""
-    known = "\n".join(f"- {escape_text(_truncate(fact, _KNOWN_CHARS))}" for fact in brief.known)
+    """The conversation, without tool results, and the instructions."""
+    known = "\n".join(f"- {escape_text(cut_text(fact, _KNOWN_CHARS))}" for fact in brief.known)
     turns = "\n".join(_render_turn(number, turn) for number, turn in enumerate(brief.turns, start=1))
     data = [make_element("known", f"\n{known}\n")] if known else []
     data.append(make_element("conversation", f"\n{turns}\n"))
-    return _make_messages(_EXTRACT.format(most=brief.max_facts, categories=_CATEGORIES), data)
+    return make_prompt(_EXTRACT.format(most=brief.max_facts, categories=_CATEGORIES), data, "The JSON array:")
 
 
 def build_tidy_prompt(facts: Sequence[KnownFact]) -> list[ModelMessage]:
-    """The facts with their ids, and what may be proposed."""
+    """The facts with their ids, and the instructions."""
     rows = "\n".join(
         make_element(
             "fact",
@@ -77,27 +77,12 @@ def build_tidy_prompt(facts: Sequence[KnownFact]) -> list[ModelMessage]:
         )
         for fact in facts
     )
-    return _make_messages(_TIDY.format(categories=_CATEGORIES), [make_element("facts", f"\n{rows}\n")])
+    return make_prompt(_TIDY.format(categories=_CATEGORIES), [make_element("facts", f"\n{rows}\n")], "The JSON array:")
 
 
 def _render_turn(number: int, turn: PastTurn) -> str:
-    said = make_element("user", escape_text(_truncate(turn.user, _USER_CHARS)))
+    said = make_element("user", escape_text(cut_text(turn.user, _USER_CHARS)))
     answered = make_element(
-        "assistant", escape_text(_truncate(turn.assistant, _ASSISTANT_CHARS)), tools=", ".join(turn.tools)
+        "assistant", escape_text(cut_text(turn.assistant, _ASSISTANT_CHARS)), tools=", ".join(turn.tools)
     )
     return make_element("turn", f"\n{said}\n{answered}\n", n=number, at=turn.at.date().isoformat())
-
-
-def _truncate(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]} [{len(text) - most} characters left out]"
-
-
-def _make_messages(instructions: str, data: list[str]) -> list[ModelMessage]:
-    return [
-        ModelRequest(
-            parts=[
-                SystemPromptPart(content=instructions),
-                UserPromptPart(content="\n".join(data) + "\n\nThe JSON array:"),
-            ]
-        )
-    ]

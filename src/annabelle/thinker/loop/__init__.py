@@ -1,1 +1,1 @@
-"""The loop: model, tools, results, model, until the model is done or a limit says stop (LOOP-01)."""
+"""The agent loop: model, tools, results, model, until the model is done or a limit is reached (LOOP-01)."""

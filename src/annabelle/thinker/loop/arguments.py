@@ -1,4 +1,4 @@
-"""Normalises the arguments of a call to the shape its tool's JSON schema asks for (LOOP-03)."""
+"""Normalises the arguments of a call by the tool's JSON schema (LOOP-03)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_CHECK_DEPTH: Final = 40
 
 
 def schema_options(schema: JsonObject) -> list[JsonObject]:
-    """The alternatives of a schema that is a choice between several."""
+    """The alternatives of a schema with `anyOf` or `oneOf`."""
     for name in ("anyOf", "oneOf"):
         found = schema.get(name)
         if isinstance(found, list):
@@ -25,19 +25,17 @@ def schema_options(schema: JsonObject) -> list[JsonObject]:
 
 
 def schema_properties(schema: JsonObject) -> JsonObject:
-    """The fields a schema describes."""
     found = schema.get("properties")
     return cast("JsonObject", found) if isinstance(found, Mapping) else {}
 
 
 def required_fields(schema: JsonObject) -> list[str]:
-    """The fields a schema can not do without."""
     found = schema.get("required")
     return [name for name in cast("list[object]", found) if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def schema_types(schema: JsonObject) -> frozenset[str]:
-    """The types a schema names; none when it leaves them open."""
+    """The types a schema allows; empty if it does not restrict them."""
     named = schema.get("type")
     if isinstance(named, str):
         return frozenset({named})
@@ -50,7 +48,7 @@ def schema_types(schema: JsonObject) -> frozenset[str]:
 
 
 def fits_schema(value: object, schema: JsonObject, depth: int = 0) -> bool:
-    """Whether the value may go out as it is."""
+    """Whether the value fits the schema, as far as types, enums and fields go."""
     if depth > _MAX_CHECK_DEPTH:
         return True
     choices = schema_options(schema)
@@ -120,14 +118,14 @@ _WHOLE = re.compile(r"[+-]?\d{1,300}")
 
 @dataclass(frozen=True, slots=True)
 class NormalisedArguments:
-    """The arguments that go out, and the names of the fields that were changed, added or dropped."""
+    """The arguments, and the names of the fields that were changed, added or dropped."""
 
     arguments: JsonObject
     changed: tuple[str, ...] = ()
 
 
 def normalise_arguments(arguments: JsonObject, schema: JsonObject, chat_id: str) -> NormalisedArguments:
-    """The arguments as the tool wants them. Never raises: what can not be read stays as it was."""
+    """Coerce the arguments to the schema. Never raises: what cannot be read stays as it is."""
     whole = _inline_schema(schema)
     given = dict(arguments)
     needed = CHAT_ID in schema_properties(whole) and CHAT_ID in required_fields(whole)
@@ -140,7 +138,7 @@ def normalise_arguments(arguments: JsonObject, schema: JsonObject, chat_id: str)
 
 
 def _inline_schema(schema: JsonObject) -> JsonObject:
-    """The schema without references; one whose definitions make no sense is taken as it is."""
+    """The schema without references; unchanged if its definitions are invalid."""
     for place in ("$defs", "definitions"):
         definitions = schema.get(place, {})
         if not isinstance(definitions, Mapping):
@@ -151,7 +149,7 @@ def _inline_schema(schema: JsonObject) -> JsonObject:
 
 
 def _is_same(before: JsonObject, after: JsonObject, name: str) -> bool:
-    # The type counts: True == 1 in Python, and not on the wire.
+    # Compared as JSON, because True == 1 in Python.
     if name not in before or name not in after:
         return False
     return json.dumps(before[name], default=str) == json.dumps(after[name], default=str)
@@ -174,7 +172,7 @@ def _coerce(value: object, schema: JsonObject, depth: int) -> object:
 
 
 def _coerce_contents(value: object, schema: JsonObject, depth: int) -> object:
-    """The same with what it holds brought into shape."""
+    """Coerce the fields or items of a value."""
     if isinstance(value, dict) and schema_properties(schema):
         return _coerce_fields(cast("JsonObject", value), schema, depth + 1)
     if isinstance(value, list) and isinstance(schema.get("items"), dict):
@@ -189,7 +187,7 @@ def _coerce_fields(value: JsonObject, schema: JsonObject, depth: int) -> JsonObj
     kept: JsonObject = {}
     for name, item in value.items():
         if name not in described:
-            # Without `properties` nothing is said about the fields at all.
+            # Without `properties` any field is allowed.
             if not described or others is True or (isinstance(others, dict) and others):
                 kept[name] = item
             continue
@@ -201,15 +199,14 @@ def _coerce_fields(value: JsonObject, schema: JsonObject, depth: int) -> JsonObj
 
 
 def _is_nothing(value: object, schema: JsonObject) -> bool:
-    """A null, or an empty text where no text is wanted, that the schema has no use for."""
+    """A null or an empty text that the schema does not allow."""
     return (value is None or value == "") and not isinstance(value, bool) and not fits_schema(value, schema)
 
 
 def _coerce_value(value: object, schema: JsonObject, depth: int) -> object:
-    """A value of the wrong type as the one it stands for."""
     if fits_schema(value, schema):
         return value
-    # A number where a text is wanted is left: 7 may be a slip for something else, as for a path.
+    # A number instead of a text stays: 7 may be a mistake for something else, such as a path.
     return _coerce_text(value, schema, schema_types(schema), depth) if isinstance(value, str) else value
 
 

@@ -1,6 +1,4 @@
-"""Makes the tool calls of one step, in parallel when all of them only read, and words their results for the model
-(LOOP-07, DUR-03).
-"""
+"""Makes the tool calls of one step, in parallel if all are read-only, and formats their results (LOOP-07, DUR-03)."""
 
 from __future__ import annotations
 
@@ -50,7 +48,7 @@ def is_outcome_unknown(result: ToolResult) -> bool:
 
 
 def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
-    """The part that answers this call in the conversation."""
+    """The message part that answers this call."""
     text = result.text
     if is_outcome_unknown(result):
         text = f"{_OUTCOME_UNKNOWN} ({text})"
@@ -71,22 +69,22 @@ def format_for_model(call: PlannedCall, result: ToolResult) -> ToolReturnPart:
 
 
 def not_made_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers a call that was never made, so that no call stays without a result."""
+    """Answers a call that was not made: every call needs a result."""
     return _without_result(call, "NOT DONE: the turn ended before this call.")
 
 
 def waiting_result(call: PlannedCall) -> ToolReturnPart:
-    """Stands in the session for the result of a call that waits for the person, or behind such a call."""
+    """Answers, in the session, a call that waits for the person or follows one that does."""
     return _without_result(call, "WAITS: not done yet. The user was asked first, and it is done if they say yes.")
 
 
 def too_many_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers a call beyond what one step may make."""
+    """Answers a call beyond the maximum of one step."""
     return _without_result(call, "NOT DONE, too many at once: make this call again in the next step if it is needed.")
 
 
 def interrupted_result(call: PlannedCall) -> ToolReturnPart:
-    """Answers a call that was under way when the turn was stopped."""
+    """Answers a call that was running when the turn was stopped."""
     return _without_result(call, f"{_OUTCOME_UNKNOWN} (The turn was stopped while it ran.)")
 
 
@@ -123,7 +121,7 @@ _SENT_TEXT_FIELDS: Final = ("text", "message", "content")
 
 @dataclass(slots=True)
 class _BatchResults:
-    """What came of the calls of one step: results for the model, and by its ids the questions to the person."""
+    """The results of one step for the model, and the questions to the person by the model's call id."""
 
     parts: list[ToolReturnPart]
     questions: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
@@ -134,7 +132,7 @@ class _BatchResults:
 
 
 class ToolBatch:
-    """The tools of one turn. `selection` grows when the model looks for more of them."""
+    """Makes the tool calls of one turn. `selection` grows when the model searches for tools."""
 
     def __init__(self, deps: ThinkerDeps, scope: TurnScope, progress: TurnProgress, reviewer: ResponseReviewer) -> None:
         self._deps, self._scope, self._progress, self._reviewer = deps, scope, progress, reviewer
@@ -144,9 +142,9 @@ class ToolBatch:
     async def run(
         self, calls: list[PlannedCall], selection: ToolSelection, answered: Sequence[ToolReturnPart] = ()
     ) -> LoopOutcome | None:
-        """Make the calls. Returns an outcome when they end the turn, or park it.
+        """Make the calls. Returns an outcome if they end or park the turn.
 
-        `answered` are results that calls of the same response had before the turn was parked.
+        `answered` are results of the same response from before the turn was parked.
         """
         allowed = self._within_limit(calls)
         at_once = allowed[: turn_progress.MAX_PARALLEL_CALLS]
@@ -157,7 +155,7 @@ class ToolBatch:
             else:
                 ended = await self._run_in_order(at_once, selection, made)
         except BaseException:
-            # Cut off here: the session must never hold a call without its result.
+            # The session must never hold a call without a result.
             self._append_results(made.parts + [self._placeholder_result(call) for call in made.missing(calls)])
             raise
         if made.questions:
@@ -172,14 +170,14 @@ class ToolBatch:
         return None if stop is None else LoopOutcome(turn_progress.format_stop(stop, self._progress), limit=stop.limit)
 
     def _park(self, calls: Sequence[PlannedCall], made: _BatchResults) -> LoopOutcome:
-        """End the turn with the question. Whatever has no result yet is made when the person has answered."""
+        """End the turn with the question. Calls without a result are made after the person has answered."""
         left = UnansweredCalls(made.missing(calls), made.questions, made.parts)
         parked = park_turn(self._scope.brief, self._progress, left, self.selection.names())
         self._append_results(made.parts + [waiting_result(call) for call in left.calls])
         return LoopOutcome(left.text, parked=parked)
 
     def _append_results(self, parts: list[ToolReturnPart]) -> None:
-        """Put the results into the conversation, in the order of the calls."""
+        """Append the results to the conversation, in the order of the calls."""
         response = self._progress.messages[-1]
         called = [part.tool_call_id for part in response.parts if isinstance(part, ToolCallPart)]
         place = {model_id: number for number, model_id in enumerate(called)}
@@ -204,7 +202,7 @@ class ToolBatch:
     ) -> LoopOutcome | None:
         for call in calls:
             if made.questions and call.problem is None:
-                continue  # behind a call that waits; one with a problem is never made, so it is answered now
+                continue  # it follows a waiting call; one with a problem is never made, so it is answered now
             one = await self._run_call(call, selection)
             self._progress.seconds += one.seconds
             self._collect(call, one.result, made)
@@ -217,7 +215,7 @@ class ToolBatch:
         if result.approval_id is None:
             made.parts.append(self._record_result(call, result))
         else:
-            # It was not made: nothing about it is unknown, whatever happens to the turn now.
+            # It was not made, so its outcome is not unknown.
             self._started.discard(call.call_id)
             made.questions[call.model_id] = result
 
@@ -233,7 +231,7 @@ class ToolBatch:
             return (await scope.live.run_cancellable(call_tool(self._deps, scope, call, selection))).to_json()
 
         async with scope.live.step():
-            # A name of its own: calls that run at the same time are told apart by it when they are replayed.
+            # A unique name, so that a replay can tell parallel calls apart.
             made = CompletedCall.from_json(await self._deps.engine.step(f"tool {step}:{call.index}", call_step))
         self._emit("tool_complete", call, "complete", completion_data(call, made.result))
         return made
@@ -247,7 +245,7 @@ class ToolBatch:
         return calls if most is None else calls[: max(0, most - self._progress.tool_calls)]
 
     def _record_result(self, call: PlannedCall, result: ToolResult) -> ToolReturnPart:
-        """Count what a call did, and answer it in the conversation."""
+        """Count a call and return its answer for the conversation."""
         progress = self._progress
         progress.tool_calls += 1
         progress.mistakes = progress.mistakes + 1 if result.is_error else 0
@@ -271,7 +269,7 @@ class ToolBatch:
         self._progress.actions.append(ToolAction(call.name, only_reads, outcome))
 
     def _offer_found_tools(self, call: PlannedCall, result: ToolResult) -> None:
-        """Offer what the model found with `search_tools` from the next step on."""
+        """From the next step on, offer the tools found with `search_tools`."""
         if call.name == SEARCH_TOOLS and result.structured is not None:
             found = result.structured.get("tools")
             rows = cast("list[object]", found) if isinstance(found, list) else []
@@ -279,7 +277,7 @@ class ToolBatch:
             self.selection = self.selection.with_found(names)
 
     def _placeholder_result(self, call: PlannedCall) -> ToolReturnPart:
-        """Answers a call the turn did not wait for. One that was under way may have taken effect all the same."""
+        """Answers a call without a result. One that was started may have taken effect."""
         if call.call_id not in self._started:
             return not_made_result(call)
         self._progress.unknown_outcomes.append(call.call_id)
@@ -290,6 +288,6 @@ class ToolBatch:
         if not self._scope.brief.conversational or result.is_error or call.name not in SENDING_TOOLS:
             return None
         sent = next((str(call.arguments[name]) for name in _SENT_TEXT_FIELDS if call.arguments.get(name)), "")
-        # It can not be called back any more: what it claims too much is set right in a message of its own.
+        # The message cannot be taken back: a false claim in it is corrected by a second message.
         added = self._reviewer.correct_sent_text(sent)
         return LoopOutcome(added) if added else LoopOutcome(sent, sent_by_tool=True)

@@ -24,7 +24,7 @@ from annabelle.thinker.selection.selection import ToolSelection
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """One call. `call_id` is what the hub knows it by, `model_id` what the model does."""
+    """One call. `call_id` identifies it for the hub, `model_id` for the model."""
 
     index: int
     call_id: str
@@ -33,17 +33,17 @@ class PlannedCall:
     arguments: JsonObject
     problem: ErrorBody | None = None
     normalised: tuple[str, ...] = ()
-    """The arguments that were brought into the shape the tool asks for."""
+    """Names of the arguments that were normalised."""
     recovered: bool = False
-    """Whether the model wrote the call into its text instead of making it."""
+    """The model wrote the call into its text instead of making it."""
     remark: str = ""
-    """What the person had to say about it, for the model to read with the result."""
+    """The person's note about it, which the model reads with the result."""
 
 
 def plan_calls(
     response: ModelResponse, brief: TurnBrief, step: int, selection: ToolSelection, *, recovered: bool = False
 ) -> list[PlannedCall]:
-    """All calls of a response, in its order, with arguments as their tools want them."""
+    """All calls of a response, in order, with normalised arguments."""
     parts = [part for part in response.parts if isinstance(part, ToolCallPart)]
     calls: list[PlannedCall] = []
     for index, part in enumerate(parts):
@@ -58,19 +58,18 @@ def plan_calls(
                 hint="Call it again with one JSON object as arguments.",
             )
         spec = selection.spec(part.tool_name)
-        shaped = NormalisedArguments(arguments)
+        normalised = NormalisedArguments(arguments)
         if spec is not None and problem is None:
-            shaped = normalise_arguments(arguments, spec.input_schema, brief.chat_id)
-        call_id = f"{brief.message_id}:{step}:{index}"
+            normalised = normalise_arguments(arguments, spec.input_schema, brief.chat_id)
         calls.append(
             PlannedCall(
                 index=index,
-                call_id=call_id,
+                call_id=f"{brief.message_id}:{step}:{index}",
                 model_id=part.tool_call_id,
                 name=part.tool_name,
-                arguments=shaped.arguments,
+                arguments=normalised.arguments,
                 problem=problem,
-                normalised=shaped.changed,
+                normalised=normalised.changed,
                 recovered=recovered,
             )
         )
@@ -78,13 +77,12 @@ def plan_calls(
 
 
 def all_read_only(calls: Sequence[PlannedCall], selection: ToolSelection) -> bool:
-    """Whether the order of these calls can not matter."""
     specs = [selection.spec(call.name) for call in calls]
     return all(spec is not None and spec.annotations.read_only for spec in specs)
 
 
 def unknown_tool_error(name: str, selection: ToolSelection) -> ErrorBody:
-    """What the model reads when it makes a tool up."""
+    """What the model reads when it calls a tool that does not exist."""
     close = difflib.get_close_matches(name, selection.names(), n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}?" if close else "Use only the tools you were given."
     return ErrorBody(code="unknown_tool", message=f"There is no tool named {name}.", hint=hint)
@@ -96,7 +94,7 @@ def response_text(response: ModelResponse) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CompletedCall:
-    """A finished call, as the step records it; `seconds` counts on the turn's clock, also after a replay."""
+    """A finished call, as the step records it. `seconds` counts towards the turn's time, also after a replay."""
 
     result: ToolResult
     seconds: float
@@ -110,7 +108,7 @@ class CompletedCall:
 
 
 async def call_tool(deps: ThinkerDeps, scope: TurnScope, call: PlannedCall, selection: ToolSelection) -> CompletedCall:
-    """Make the call. Whatever goes wrong comes back as a result for the model, never as an exception."""
+    """Make the call. Every failure becomes a result for the model, never an exception."""
     failpoint(failpoints.BEFORE_TOOL)
     started = time.monotonic()
     if call.normalised:
@@ -120,19 +118,17 @@ async def call_tool(deps: ThinkerDeps, scope: TurnScope, call: PlannedCall, sele
         result = ToolResult.failure(call.problem)
     elif selection.spec(call.name) is None:
         result = ToolResult.failure(unknown_tool_error(call.name, selection))
+    elif (local := scope.local_tools.get(call.name)) is not None:
+        result = await local.call(call.arguments)
     else:
-        if (local := scope.local_tools.get(call.name)) is not None:
-            result = await local.call(call.arguments)
-            return _record_call(deps, call, result, started)
         request = ToolCall(
             name=call.name, arguments=call.arguments, call_id=call.call_id, message_id=scope.brief.message_id
         )
         try:
             result = await deps.hub.call(request, scope.brief.user_id)
         except HubUnreachable as error:
-            # The request may have arrived before the hub went silent for good.
-            unknown = error.body().model_copy(update={"code": "outcome_unknown"})
-            result = ToolResult.failure(unknown)
+            # The request may have reached the hub.
+            result = ToolResult.failure(error.body().model_copy(update={"code": "outcome_unknown"}))
     return _record_call(deps, call, result, started)
 
 

@@ -1,4 +1,4 @@
-"""What the loop works with: the parts of a thinker, made once per process, and the scope of one turn."""
+"""What the loop needs: the parts of a thinker, made once per process, and the scope of one turn."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from annabelle.thinker.session.session_store import Sessions
 
 
 class ThinkerModel(Protocol):
-    """What is asked of the model service."""
+    """What the thinker needs of the model service."""
 
     async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
 
@@ -32,7 +32,7 @@ class ThinkerModel(Protocol):
 
 
 class HubTools(Protocol):
-    """What the loop asks of the hub."""
+    """What the loop needs of the hub."""
 
     def expect_tools(self, version: str | None) -> None: ...
 

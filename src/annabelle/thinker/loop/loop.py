@@ -1,7 +1,7 @@
 """Runs one turn from its prompt to its outcome: each model call and each tool call is a durable step.
 
-What decides the way through the loop comes only from recorded steps and the brief. So a process that takes over a
-turn walks the same way, is handed the recorded results, and goes on behind the last one.
+Every decision depends only on recorded steps and the brief. A process that takes over a turn therefore makes the same
+decisions, gets the recorded results, and continues after the last one.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from annabelle.thinker.loop.turn_progress import LoopOutcome, TurnProgress
 from annabelle.thinker.selection.selection import ToolSelection
 
 _FORCED_TEMPERATURE: Final = 0.3
-"""The most a model may improvise when a tool is demanded of it."""
+"""The maximum when the model is forced to call a tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecondChance:
-    """An answer that was sent back. `honest` is what the person reads should the second try come to nothing."""
+    """An answer that was sent back. `honest` is shown to the person if the second try fails."""
 
     way: SecondTry
     messages: tuple[ModelMessage, ...]
@@ -41,7 +41,7 @@ class SecondChance:
 
 
 class AgentLoop:
-    """One run. `progress` is there for whoever writes the session, also when the run ends in an error."""
+    """One run. `progress` is valid for the session record even if the run ends in an error."""
 
     def __init__(self, deps: ThinkerDeps, scope: TurnScope) -> None:
         self._deps, self._scope = deps, scope
@@ -54,7 +54,7 @@ class AgentLoop:
         self._second: SecondChance | None = None
 
     async def run(self) -> LoopOutcome:
-        """Until the model has nothing more to ask, a call waits for the person, a limit is reached, or it fails."""
+        """Run until the model is done, a call waits for the person, a limit is reached, or an error is raised."""
         progress = self.progress
         if (resume := self._scope.brief.resume) is not None:
             calls = plan_pending_calls(self._scope.brief, resume)
@@ -90,7 +90,7 @@ class AgentLoop:
     async def _handle_response(
         self, response: ModelResponse, answer: ModelAnswer, selection: ToolSelection
     ) -> LoopOutcome | None:
-        """Go on with a response: make its calls, give it a second chance, or end the turn with it."""
+        """Make the calls of a response, send it back once, or end the turn with it."""
         progress, review = self.progress, answer.review
         # A model may remember a tool from earlier in the conversation; the hub checks every call again.
         called = [part.tool_name for part in response.parts if isinstance(part, ToolCallPart)]
@@ -111,12 +111,12 @@ class AgentLoop:
         if calls:
             progress.messages.append(response)
             return await self._tools.run(calls, selection)
-        # What later turns read is what the person read.
+        # Later turns must read what the person read.
         progress.messages.append(replace_text(response, text))
         return LoopOutcome(text)
 
     def _fallback_outcome(self) -> LoopOutcome | None:
-        """The honest answer, when an answer was sent back and no better one came."""
+        """The honest answer, if an answer was sent back and no better one came."""
         if self._second is None:
             return None
         text = self._second.honest
@@ -141,7 +141,7 @@ class AgentLoop:
             attempt = self._attempt = attempt_number(deps.generation, tries)
             tries += 1
             choice = await deps.model.choose()
-            # A model that is only trusted with conversation hears of no tool, however many there are.
+            # A model that is only good for conversation gets no tools.
             tools = bool(selection.tools) and choice.tool_mode != "none"
             messages = scope.prompt.messages(
                 thought.compressed_history, tools=tools, workspace=workspace, thinking=thought.context
@@ -178,7 +178,7 @@ class AgentLoop:
         return min(_FORCED_TEMPERATURE, deps.settings.thinker_temperature if wished is None else wished)
 
     async def _compress_context(self, workspace: str) -> CompressionResult:
-        """What goes to the model of the conversation so far (CMP-02)."""
+        """Compress the conversation so far for the next request (CMP-02)."""
         deps, scope, step = self._deps, self._scope, self.progress.step
         thought = await deps.compressor.think(
             CompressionRequest(
@@ -194,34 +194,34 @@ class AgentLoop:
         if thought.metrics:
             deps.trace.write("thinking.done", thought.metrics)
         if thought.thinking_tokens:
-            # Of these calls only their sum is known here; the hub's ledger has each with its price.
+            # Only the sum of these calls is known here; the hub's ledger has each with its price.
             used = TokenUsage(input_tokens=thought.thinking_tokens)
             self.progress.usage = self.progress.usage + used
             self._stream.add_fact("usage", f"{step}:thinking", used.model_dump(), step=step)
         return thought
 
     async def _model_name(self) -> str:
-        """The model in force, as far as it is known: the step itself waits for one that is down."""
+        """The current model, or an empty name if none is available: the step itself waits for one."""
         try:
             return (await self._deps.model.choose()).model
         except AnnabelleError:
             return ""
 
     def _emit_text(self, answer: ModelAnswer, text: str) -> None:
-        """The whole text of a step, which replaces what was streamed of it; an answer sent back is replaced by none."""
+        """Emit the final text of a step, which replaces its deltas; empty for an answer that was sent back."""
         step, attempt = self.progress.step, self._attempt
         if text or answer.review.again is not None:
             self._stream.add_fact("text", f"{step}:text", {"text": text, "final": True}, step=step, attempt=attempt)
         self._stream.add_fact("usage", f"{step}:usage", answer.usage.model_dump(), step=step, attempt=attempt)
 
     def _closing_text(self) -> str:
-        """For a model that ends without a word after its tools did the work; it claims no more than they did."""
+        """For a model that ends without text after its tools ran; claims no more than they did."""
         used = ", ".join(self.progress.tools_used)
         return f"The model ended without a text. Tools that ran: {used}." if used else "The model ended without a text."
 
 
 def make_failure_outcome(error: AnnabelleError, trace_id: str) -> LoopOutcome:
-    """An error that ended the turn, said in one sentence."""
+    """The outcome of a turn that an error ended."""
     body = error.body(trace_id)
     text = "" if isinstance(error, TurnCancelled) else (f"{body.message} {body.hint}" if body.hint else body.message)
     return LoopOutcome(text, error=body)

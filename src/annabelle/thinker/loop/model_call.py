@@ -1,4 +1,4 @@
-"""One model call: streamed to its readers, retried with durable waits (DUR-05), and recorded when it is complete."""
+"""One model call: streamed, retried with durable waits (DUR-05), and recorded when complete."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from annabelle.thinker.loop.response_review import ResponseReview
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a finished model step says; `response` is None when the turn's time ran out first."""
+    """The result of a model step; `response` is None if the turn's time ran out first."""
 
     response: ModelResponse | None
     usage: TokenUsage
@@ -54,7 +54,7 @@ class ModelAnswer:
             response=message if isinstance(message, ModelResponse) else None,
             usage=TokenUsage.model_validate(recorded["usage"]),
             seconds=cast("float", recorded["seconds"]),
-            # A step recorded by an earlier version has none, and was shown as it was.
+            # Steps recorded by an earlier version have no review.
             review=ResponseReview.from_json(
                 cast("JsonObject", recorded.get("review") or {"text": _message_text(message)})
             ),
@@ -64,7 +64,7 @@ class ModelAnswer:
 async def call_model(
     deps: ThinkerDeps, scope: TurnScope, request: ModelRequest, *, step: int, attempt: int, time_left: float
 ) -> ModelAnswer:
-    """Make the call. An answer with neither text nor tool call is no answer, unless tools already did the work."""
+    """Make the call. An answer without text and tool calls is an error, unless tools have already run."""
     failpoint(failpoints.BEFORE_MODEL)
     started = time.monotonic()
     deltas = DeltaBuffer(scope.live.stream, step, attempt)
@@ -105,8 +105,8 @@ async def call_model(
 
 def _has_content(response: ModelResponse, step: int) -> bool:
     called = any(isinstance(part, ToolCallPart) for part in response.parts)
-    # Signs without a shape, as a zero-width space, are an empty answer to whoever reads it.
-    return called or any(sign.isprintable() and not sign.isspace() for sign in response_text(response)) or step > 1
+    # Invisible characters, such as a zero-width space, make an empty answer.
+    return called or any(char.isprintable() and not char.isspace() for char in response_text(response)) or step > 1
 
 
 def _message_text(message: ModelMessage | None) -> str:
@@ -129,7 +129,7 @@ _log = logging.getLogger(__name__)
 
 
 class ModelRetries:
-    """The tries of one model step. `waited` is what they cost on the turn's clock."""
+    """The tries of one model step. `waited` counts towards the turn's time."""
 
     def __init__(
         self, engine: WorkflowEngine, policy: RetryPolicy, live: LiveTurn, step: int, time_left: float
@@ -156,13 +156,13 @@ class ModelRetries:
             self.waited += delay
 
     def _delay(self, error: AnnabelleError, failures: int) -> float | None:
-        """By the error's class; a hub that is away is waited for as long as the turn has time (THK-06)."""
+        """Depends on the error's class; the hub is waited for as long as the turn has time (THK-06)."""
         if isinstance(error, HubUnreachable):
             return _HUB_SECONDS if self.waited < self._time_left else None
         return self._policy.wait_seconds(error, failures)
 
     def _notify_wait(self, error: AnnabelleError, delay: float) -> None:
-        """A long wait is explained once per turn, with the time of the next try."""
+        """Explain a long wait, once per turn, with the time of the next try."""
         if delay < _NOTICE_SECONDS:
             return
         at = now() + timedelta(seconds=delay)
@@ -175,7 +175,7 @@ TRIES_PER_GENERATION = 100
 
 
 def next_generation(folder: Path) -> int:
-    """The number of this process: one more than the last one of the same agent."""
+    """The number of this process: one more than the agent's last one."""
     file = folder / "generation"
     try:
         number = int(file.read_text(encoding="ascii")) + 1
@@ -191,5 +191,5 @@ def next_generation(folder: Path) -> int:
 
 
 def attempt_number(generation: int, local_try: int) -> int:
-    """Grows with every new try of a step, also over restarts of the process."""
+    """Grows with every try of a step, also across restarts."""
     return generation * TRIES_PER_GENERATION + min(local_try, TRIES_PER_GENERATION - 1)

@@ -19,7 +19,7 @@ from annabelle.thinker.selection.selection import ToolSelection
 
 
 class ParkedCounters(BaseModel):
-    """How far the turn had come: limits count on from here. The time until the answer is in none of them (POL-07)."""
+    """The counters limits go on from. The time until the answer is not counted (POL-07)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -36,14 +36,14 @@ class ParkedCounters(BaseModel):
     last_result: str = ""
     repetition: ToolRun = ToolRun()
     offered: tuple[str, ...] = ()
-    """The tools the model had, those it found on the way too."""
+    """The tools offered to the model, found ones included."""
     records: tuple[str, ...] = ()
-    """The messages under which the session keeps this turn so far: one for each time it was parked."""
+    """Message ids of this turn's session records: one for each time it was parked."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnansweredCalls:
-    """The calls of a step that have no result yet, what was asked about some of them, and the results of the others."""
+    """The calls of a step without a result, the questions about some of them, and the results of the others."""
 
     calls: Sequence[PlannedCall]
     questions: Mapping[str, ToolResult]
@@ -52,12 +52,12 @@ class UnansweredCalls:
 
     @property
     def text(self) -> str:
-        """What the person reads: the questions as the hub wrote them."""
+        """The questions for the person, as the hub wrote them."""
         return "\n\n".join(dict.fromkeys(question.text for question in self.questions.values()))
 
 
 def park_turn(brief: TurnBrief, progress: TurnProgress, left: UnansweredCalls, offered: Sequence[str]) -> ParkedTurn:
-    """The turn as it stands; the last of its messages is the response whose calls wait."""
+    """The current state of the turn; its last message is the response whose calls wait."""
     return ParkedTurn(
         text=brief.text,
         messages=tuple(dump_message(message) for message in progress.messages),
@@ -89,7 +89,7 @@ def _make_counters(brief: TurnBrief, progress: TurnProgress, offered: Sequence[s
         second_chance=progress.second_chance,
         unknown_outcomes=tuple(progress.unknown_outcomes),
         last_text=progress.last_text,
-        # One sign more than is ever shown: it tells that something was cut.
+        # One character more than is shown, so that a cut is noticed.
         last_result=progress.last_result[: SHOWN_RESULT_CHARS + 1],
         repetition=progress.repetition.to_run(),
         offered=tuple(offered),
@@ -107,7 +107,7 @@ _AFTER_REFUSAL = ErrorBody(
 
 
 def restore_progress(resume: Resumption) -> TurnProgress:
-    """How far the turn had come, with the arguments of its calls as the person changed them."""
+    """The progress of the parked turn, with arguments as the person changed them."""
     counters = load_counters(resume.parked)
     return TurnProgress(
         messages=_restore_messages(resume),
@@ -127,13 +127,13 @@ def restore_progress(resume: Resumption) -> TurnProgress:
 
 
 def answered_results(resume: Resumption) -> list[ToolReturnPart]:
-    """The results of those calls of the waiting step that were made before it was parked."""
+    """Results of the waiting step from before it was parked."""
     request = None if resume.parked.answered is None else load_message(resume.parked.answered)
     return [part for part in request.parts if isinstance(part, ToolReturnPart)] if request is not None else []
 
 
 def plan_pending_calls(brief: TurnBrief, resume: Resumption) -> list[PlannedCall]:
-    """The calls that have no result yet, in their order. One with a problem is not made, and the model reads why."""
+    """The calls without a result, in order. One with a problem is not made, and the model reads why."""
     answers = {answer.approval_id: answer for answer in resume.answers}
     step = load_counters(resume.parked).step
     calls: list[PlannedCall] = []
@@ -142,7 +142,7 @@ def plan_pending_calls(brief: TurnBrief, resume: Resumption) -> list[PlannedCall
         answer = None if call.approval_id is None else answers.get(call.approval_id)
         problem = None
         if call.approval_id is not None:
-            problem = _refusal_of(answer)
+            problem = _describe_refusal(answer)
             refused = refused or problem is not None
         elif refused:
             problem = _AFTER_REFUSAL
@@ -161,18 +161,18 @@ def plan_pending_calls(brief: TurnBrief, resume: Resumption) -> list[PlannedCall
 
 
 def restore_selection(selection: ToolSelection, resume: Resumption) -> ToolSelection:
-    """The tools of the turn as it was, as far as there is room; those that wait always have it."""
+    """Add the tools of the parked turn, as far as there is room; waiting calls always have room."""
     had = selection.with_found(load_counters(resume.parked).offered)
     return had.with_found(call.name for call in resume.parked.pending)
 
 
 def parked_records(resume: Resumption) -> frozenset[str]:
-    """The messages under which the session keeps this very turn so far."""
+    """Message ids of this turn's session records."""
     return frozenset((resume.message_id, *load_counters(resume.parked).records))
 
 
 def describe_answers(resume: Resumption) -> str:
-    """What the session keeps in the place of words of the user."""
+    """What the session stores instead of a user message."""
     names = {call.approval_id: call.name for call in resume.parked.pending if call.approval_id is not None}
     said = [
         _describe_answer(answer, names[answer.approval_id]) for answer in resume.answers if answer.approval_id in names
@@ -181,7 +181,7 @@ def describe_answers(resume: Resumption) -> str:
 
 
 def messages_since_parked(resume: Resumption, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """What is new: the calls that waited with their results, and everything behind them."""
+    """The calls that waited with their results, and all later messages."""
     place = len(resume.parked.messages)
     waited = {call.model_id for call in resume.parked.pending}
     new: list[ModelMessage] = []
@@ -205,7 +205,7 @@ def _restore_messages(resume: Resumption) -> list[ModelMessage]:
         if answer.approval_id == call.approval_id and answer.verdict == "approved" and answer.arguments is not None
     }
     if isinstance(last, ModelResponse) and changed:
-        # The model reads what was really called: it must not speak of what it wanted to call.
+        # The model must read what was really called.
         parts = [
             replace(part, args=changed[part.tool_call_id])
             if isinstance(part, ToolCallPart) and part.tool_call_id in changed
@@ -222,8 +222,8 @@ def _final_arguments(call: ParkedCall, answer: AnsweredApproval | None) -> dict[
     return answer.arguments
 
 
-def _refusal_of(answer: AnsweredApproval | None) -> ErrorBody | None:
-    """Why a call that waited is not made; None when the person said yes."""
+def _describe_refusal(answer: AnsweredApproval | None) -> ErrorBody | None:
+    """Why a waiting call is not made; None if it was approved."""
     if answer is None:
         return ErrorBody(code=DENIED, message="Not done: the question about this call was withdrawn.")
     if answer.verdict == "approved":

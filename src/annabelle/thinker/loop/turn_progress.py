@@ -17,7 +17,7 @@ from annabelle.thinker.loop.action_log import ToolAction
 
 
 class ToolRun(BaseModel):
-    """A run of calls of one tool, as a parked turn keeps it."""
+    """A run of calls of one tool, as a parked turn stores it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,10 +28,10 @@ class ToolRun(BaseModel):
 
 
 class RepetitionTracker:
-    """Follows the run of calls of one tool in a row.
+    """Counts consecutive calls of one tool.
 
     A call brings news when neither its arguments nor its result were seen before in the run. `without_news` counts the
-    calls since (and with) the last one that brought any.
+    calls since the last one that did, that one included.
     """
 
     def __init__(self, run: ToolRun | None = None) -> None:
@@ -57,7 +57,7 @@ class RepetitionTracker:
 
 
 def _fingerprint(text: str) -> str:
-    """Short, so that a parked turn does not carry every result twice."""
+    """A hash, so that a parked turn does not store every result twice."""
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -72,12 +72,12 @@ class TurnProgress:
     seconds: float = 0.0
     usage: TokenUsage = field(default_factory=TokenUsage)
     earlier: TokenUsage = field(default_factory=TokenUsage)
-    """What the turn had used before it was parked; it was accounted for then."""
+    """Usage before the turn was parked; already accounted for."""
     tools_used: list[str] = field(default_factory=list[str])
     actions: list[ToolAction] = field(default_factory=list[ToolAction])
-    """Every call that was made, with how it ended: what an answer may claim."""
+    """Every call with its outcome: what an answer may claim."""
     second_chance: bool = False
-    """Whether an answer of this turn was already sent back; there is one such chance in a turn."""
+    """Whether an answer of this turn was sent back; that happens at most once."""
     unknown_outcomes: list[str] = field(default_factory=list[str])
     last_text: str = ""
     last_result: str = ""
@@ -85,7 +85,7 @@ class TurnProgress:
 
     @property
     def spent(self) -> TokenUsage:
-        """Everything the turn has used, also before it was parked."""
+        """The usage of the whole turn, also before it was parked."""
         return self.earlier + self.usage
 
     def add_used_tool(self, tool: str) -> None:
@@ -95,32 +95,32 @@ class TurnProgress:
 
 @dataclass(frozen=True, slots=True)
 class LoopOutcome:
-    """The text for the person, or the error that stands in its place."""
+    """The text for the person, or the error instead of it."""
 
     text: str
     limit: str | None = None
     sent_by_tool: bool = False
     error: ErrorBody | None = None
     parked: ParkedTurn | None = None
-    """The turn waits for the person, and `text` asks them."""
+    """Set when the turn waits for the person; `text` is the question then."""
 
 
 MAX_PARALLEL_CALLS: Final = 16
-"""Calls of one step that are made; a model that asks for more is asked to go on in the next step."""
+"""Maximum of calls in one step; the model is told to make the others in the next step."""
 SHOWN_RESULT_CHARS: Final = 1_500
 """How much of the last tool result a person is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitStop:
-    """The limit that was reached, and how to say so."""
+    """The limit that was reached, and the sentence for the person."""
 
     limit: str
     sentence: str
 
 
 def check_before_step(progress: TurnProgress, limits: TurnLimits, token_budget: int | None = None) -> LimitStop | None:
-    """Whether another model call is allowed."""
+    """The limit that forbids another model call, or None."""
     used = progress.spent.input_tokens + progress.spent.output_tokens
     if token_budget is not None and used >= token_budget:
         return LimitStop(
@@ -134,7 +134,7 @@ def check_before_step(progress: TurnProgress, limits: TurnLimits, token_budget: 
 
 
 def check_after_tools(progress: TurnProgress, limits: TurnLimits) -> LimitStop | None:
-    """Whether what the tools returned is reason to stop."""
+    """The limit that the tool calls have reached, or None."""
     run = progress.repetition
     if progress.mistakes >= limits.consecutive_mistakes:
         return LimitStop(
@@ -166,7 +166,7 @@ def stop_for_wall_clock(limits: TurnLimits) -> LimitStop:
 
 
 def format_stop(stop: LimitStop, progress: TurnProgress) -> str:
-    """What the person gets instead of an answer: what there is so far, and why it ends here."""
+    """The text for the person: what there is so far, and why the turn ended."""
     parts = [progress.last_text] if progress.last_text else []
     parts.append(stop.sentence)
     if progress.last_result:

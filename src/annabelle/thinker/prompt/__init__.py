@@ -1,5 +1,5 @@
-"""What the model is told besides the message: who it is, what was said before, what time it is.
+"""Builds the prompt of a turn.
 
-Static layers come first, then the history, then what changes each turn, right before the user's message: so the
-prefix stays the same for a provider's cache, and the fresh parts are near.
+Static layers come first, then the history, then what changes each turn, right before the user's message. So the prefix
+stays the same for a provider's cache.
 """

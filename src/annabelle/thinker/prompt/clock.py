@@ -9,7 +9,7 @@ from annabelle.core.errors import ConfigMistake
 
 
 def parse_time_zone(name: str) -> tzinfo:
-    """The user's time zone; an unknown name is refused at start, not in the middle of a turn (THK-04)."""
+    """The user's time zone; raises ConfigMistake for an unknown name (THK-04)."""
     if name.upper() in ("UTC", "ETC/UTC", "Z"):
         return UTC
     try:
@@ -23,12 +23,12 @@ def parse_time_zone(name: str) -> tzinfo:
 
 
 def format_now(moment: datetime, time_zone: tzinfo) -> str:
-    """`Sunday, 2026-11-15T04:40+00:00 (UTC)`: ISO 8601 with zone, to the minute, which is what people mean by now."""
+    """`Sunday, 2026-11-15T04:40+00:00 (UTC)`: ISO 8601 with zone, to the minute."""
     local = moment.astimezone(time_zone)
     return f"{local:%A}, {local.isoformat(timespec='minutes')} ({local.tzname()})"
 
 
 def format_day(moment: datetime, time_zone: tzinfo) -> str:
-    """`3 May 2026`, as the day is called where the user is."""
+    """`3 May 2026`, in the user's time zone."""
     local = moment.astimezone(time_zone)
     return f"{local.day} {local:%B %Y}"

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    SystemPromptPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 
 USER_PROFILE: Final = "user-profile"
 SUMMARY: Final = "summary"
@@ -17,25 +25,24 @@ WORKSPACE: Final = "workspace"
 THINKING: Final = "thinking"
 MEMORIES: Final = "memories"
 
-# The sections of a turn's prompt. Few and seldom names: what people paste is full of <user> and <profile>.
+# The sections of a turn's prompt. Rare names, because pasted text often holds <user> or <profile>.
 SECTIONS: Final = (USER_PROFILE, SUMMARY, NOW, EARLIER_SESSIONS, PLAYBOOKS, WORKSPACE, THINKING, MEMORIES)
 
-# Characters that take no place on a screen or turn the direction of reading: a name with one in it still reads as the
-# name, for a person and for a model.
+# Invisible characters and those that change the reading direction: a tag name with one in it still reads as the name.
 _INVISIBLE = (
     "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
 _NAMES = "|".join(f"[{_INVISIBLE}]*+".join(map(re.escape, name)) for name in SECTIONS)
-# The wide and the small sign are read as the same bracket.
+# Full-width and small forms read as the same bracket.
 _FORGED = re.compile(rf"[<＜﹤](?=[\s/／{_INVISIBLE}]*+(?:{_NAMES})[{_INVISIBLE}]*+(?!\w))", re.IGNORECASE)
 _BRACKETS = ("<", "＜", "﹤")
-# Half of a surrogate pair and control characters reach no model: some refuse the whole request for one.
+# Some providers refuse a request with lone surrogates or control characters.
 _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def escape_text(text: str) -> str:
-    """The text as data inside a tag or an attribute: readable, and without a character that means anything there."""
+    """Escape text for use inside a tag or an attribute."""
     text = _HIDDEN.sub(" ", text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
@@ -49,21 +56,20 @@ def make_element(name: str, body: str, /, **attributes: object) -> str:
 
 
 def escape_section_tags(text: str) -> str:
-    """What a person or a tool wrote, with the tags of our sections made harmless and all else as it was."""
+    """Escape only the tags of our sections; leave all other text as it is."""
     return _FORGED.sub("&lt;", text) if any(bracket in text for bracket in _BRACKETS) else text
 
 
 def escape_message(message: ModelRequest) -> ModelRequest:
-    """The same message with no tag of ours in what people and tools wrote (CTX-05)."""
+    """Escape our section tags in what people and tools wrote (CTX-05)."""
     return replace(message, parts=[_escape_part(part) for part in message.parts])
 
 
 def _escape_part(part: ModelRequestPart) -> ModelRequestPart:
     if isinstance(part, ToolReturnPart):
-        # What is no text goes to the model as JSON, in which a tag is as good as anywhere.
-        return replace(
-            part, content=escape_section_tags(part.content if isinstance(part.content, str) else _as_text(part))
-        )
+        # Other content goes to the model as JSON, which may hold a tag too.
+        text = part.content if isinstance(part.content, str) else part.model_response_str()
+        return replace(part, content=escape_section_tags(text))
     if not isinstance(part, UserPromptPart):
         return part
     if isinstance(part.content, str):
@@ -71,5 +77,11 @@ def _escape_part(part: ModelRequestPart) -> ModelRequestPart:
     return replace(part, content=[escape_section_tags(one) if isinstance(one, str) else one for one in part.content])
 
 
-def _as_text(part: ToolReturnPart) -> str:
-    return part.model_response_str()
+def cut_text(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else f"{text[:max_chars]} [{len(text) - max_chars} characters left out]"
+
+
+def make_prompt(instructions: str, data: Sequence[str], ending: str) -> list[ModelMessage]:
+    """A one-shot prompt: instructions, tagged data, and the words the answer follows."""
+    user = UserPromptPart(content="\n".join(data) + f"\n\n{ending}")
+    return [ModelRequest(parts=[SystemPromptPart(content=instructions), user])]

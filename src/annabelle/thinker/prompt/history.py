@@ -1,8 +1,7 @@
-"""Turns the records of a session into the messages a model reads: the latest, and of the older the ones that matter.
+"""Turns the records of a session into model messages: the latest exchanges, and older ones that are relevant.
 
-What an earlier request began with, the next one repeats as long as the rules allow. Two of them can not keep it: an
-older exchange comes and goes with the message it is compared to, and a result becomes a stub when two newer ones are
-there. Both touch only what lies behind the static layers, and nothing before the first exchange that changed.
+Requests keep the same beginning for a provider's cache, with two exceptions: older exchanges are chosen by each new
+message, and a tool result becomes a stub when there are two newer ones.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ VERBATIM_RESULTS: Final = 2
 
 
 def stub_old_results(messages: Sequence[ModelMessage], verbatim: int = VERBATIM_RESULTS) -> list[ModelMessage]:
-    """The same messages with `[tool: truncated, was N chars]` for all results but the last ones."""
+    """Replace all tool results but the last ones by `[tool: truncated, was N chars]`."""
     stubbed: list[ModelMessage] = []
     seen = 0
     for message in reversed(messages):
@@ -80,21 +79,21 @@ _KEPT_TURNS = 400
 
 @dataclass(frozen=True, slots=True)
 class ChosenHistory:
-    """What of a conversation is sent: the messages in their order, and how many exchanges were not taken along."""
+    """The messages to send, in order, and how many exchanges were left out."""
 
     messages: list[ModelMessage]
     left_out: int = 0
 
 
 class HistorySelector:
-    """Reads turns into messages. What was read once is kept: a turn never changes after it was written."""
+    """Chooses turns and parses them. Parsed turns are cached: a turn never changes."""
 
     def __init__(self, threshold: float = 0.45) -> None:
         self._threshold = threshold
         self._read: OrderedDict[str, list[ModelMessage]] = OrderedDict()
 
     def older_turns(self, turns: Sequence[SessionTurn]) -> list[SessionTurn]:
-        """The turns that are sent along only when they matter: within the last messages, behind the latest ones."""
+        """The turns that are sent only if relevant: among the last messages, but not the latest exchanges."""
         count, considered = 0, list[SessionTurn]()
         for place, turn in enumerate(reversed(turns)):
             count += len(self._messages(turn))
@@ -105,9 +104,9 @@ class HistorySelector:
         return considered
 
     def choose(self, turns: Sequence[SessionTurn], limit: int, close: Mapping[str, float] | None) -> ChosenHistory:
-        """At most `limit` messages in whole exchanges: the latest three, and older ones by how close they are.
+        """At most `limit` messages in whole exchanges: the latest three, and older ones by relevance.
 
-        Without `close` nothing is known of their meaning, and the latest that have room are taken.
+        Without `close` (relevance scores) the latest that fit are taken.
         """
         kept = self._keep_latest(turns[-ALWAYS_EXCHANGES:], limit)
         room = limit - sum(map(len, kept.values()))
@@ -125,11 +124,11 @@ class HistorySelector:
             elif close is None:
                 break
         chain = [message for turn in turns for message in kept.get(turn.message_id, ())]
-        # Over the whole once more: ids that are unique in a turn may come again in another.
+        # Repair the whole chain: call ids are unique only within a turn.
         return ChosenHistory(stub_old_results(repair_messages(chain)), len(turns) - len(kept))
 
     def _keep_latest(self, turns: Sequence[SessionTurn], limit: int) -> dict[str, list[ModelMessage]]:
-        """Each of them at least with question and answer, the newest with as much between them as has room."""
+        """Each turn at least with question and answer, the newest with as much in between as fits."""
         kept: dict[str, list[ModelMessage]] = {}
         room = limit
         for place, turn in enumerate(reversed(turns)):
@@ -155,7 +154,7 @@ class HistorySelector:
 
 
 def _trim_exchange(messages: list[ModelMessage], room: int) -> list[ModelMessage]:
-    """The user's message and the latest part of what followed, cut where no pair is split."""
+    """The user's message and the latest part of the rest, without splitting a call from its result."""
     tail = messages[-(room - 1) :]
     while tail and isinstance(tail[0], ModelRequest):
         tail = tail[1:]
@@ -166,13 +165,13 @@ def _parse_messages(turn: SessionTurn) -> list[ModelMessage]:
     try:
         messages = ModelMessagesTypeAdapter.validate_python(turn.messages)
     except ValidationError:
-        _log.warning("the model messages of %s can not be read; its plain text is used", turn.message_id)
+        _log.warning("the model messages of %s cannot be read; its plain text is used", turn.message_id)
         return [escape_message(ModelRequest(parts=[UserPromptPart(content=turn.user)]))]
     return [_strip_reasoning(message) for message in messages]
 
 
 def _strip_reasoning(message: ModelMessage) -> ModelMessage:
-    """Reasoning of earlier turns is not sent again, and no tag of ours in what was said."""
+    """Drop reasoning of earlier turns, and escape our section tags."""
     if isinstance(message, ModelRequest):
         return escape_message(message)
     parts = [part for part in message.parts if not isinstance(part, ThinkingPart)]
@@ -188,11 +187,11 @@ def _strip_reasoning(message: ModelMessage) -> ModelMessage:
 _RELEVANCE_SECONDS = 1.0
 _MAX_VECTORS = 2_000
 _COMPARED_TEXT_CHARS = 1_000
-"""Of a question, and of an answer: what they are about is said early."""
+"""Characters of a question or an answer that are compared."""
 
 
 class HistoryRelevance:
-    """Vectors of exchanges are made once and kept: an exchange never changes. One per thinker."""
+    """Scores exchanges by similarity to a message. Caches vectors: an exchange never changes. One per thinker."""
 
     def __init__(self, embedder: Embedder, seconds: float = _RELEVANCE_SECONDS) -> None:
         self._embedder, self._seconds = embedder, seconds
@@ -200,10 +199,9 @@ class HistoryRelevance:
         self._task: asyncio.Task[dict[str, float]] | None = None
 
     async def score(self, text: str, turns: Sequence[SessionTurn]) -> dict[str, float] | None:
-        """The cosine for each turn by message id; None when there are no vectors now, or none in time.
+        """The cosine for each turn by message id; None without vectors, or if they take too long.
 
-        A provider that is too slow for this turn is left to finish: what it makes is there for the next one. Until it
-        has, nobody waits for it again.
+        A slow provider may finish in the background, so that the next turn finds the vectors. Until then nobody waits.
         """
         if self._task is not None and not self._task.done():
             return None
@@ -226,14 +224,14 @@ class HistoryRelevance:
             self._vectors.popitem(last=False)
         asked = (await self._embedder.embed([text[: 2 * _COMPARED_TEXT_CHARS]], query=True))[0]
         if any(vectors.shape[1] != len(asked) for vectors in found.values()):
-            _log.warning("vectors of two lengths came from %s; all are made anew", self._embedder.model)
+            _log.warning("vectors of two lengths came from %s; all are discarded", self._embedder.model)
             self._vectors.clear()
             raise EmbeddingsUnavailable("The vectors do not fit together.")
         return {name: float((vectors @ asked).max()) for name, vectors in found.items()}
 
 
 def _embedded_texts(turn: SessionTurn) -> tuple[str, str]:
-    """The question alone, and with its answer: a long answer blurs what was asked, a short question says little."""
+    """The question alone and with its answer: a long answer dilutes it, a short question says little."""
     return turn.user[
         :_COMPARED_TEXT_CHARS
     ], f"{turn.user[:_COMPARED_TEXT_CHARS]}\n{turn.assistant[:_COMPARED_TEXT_CHARS]}"

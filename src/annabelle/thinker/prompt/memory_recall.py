@@ -1,9 +1,8 @@
-"""Asks memory, at the start of a turn, for the profile and for what belongs to this message (CTX-01).
+"""Asks memory, at the start of a turn, for the profile and for memories that fit the message (CTX-01).
 
-Both are one question where the agent may ask for both. It has two seconds, the first one of a process a little more:
-memory opens its database when it is first asked, and the first message after a restart is the one that needs it most. A
-memory that is down, slow or not allowed to this agent costs the turn what it would have known, and nothing else; the
-trace says so.
+Both are one call if the agent may use both tools. It has two seconds; the first call of a process has more, because
+memory opens its database then. If memory is down, slow or not allowed, the turn goes on without it and the trace says
+so.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from annabelle.thinker.prompt.token_budget import (
 )
 
 _FAINT = 0.25
-"""An exchange without a word of the message in it must be this close in meaning to be worth its tokens."""
+"""Minimum similarity of an exchange that shares no word with the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class RememberedExchange:
 
 @dataclass(frozen=True, slots=True)
 class RecalledMemory:
-    """A fact, or an exchange with its neighbours; untrusted when others may have written it."""
+    """A fact, or an exchange with its neighbours; untrusted if others may have written it."""
 
     kind: Literal["fact", "said"]
     id: int
@@ -61,7 +60,7 @@ class RecalledMemory:
 
 
 def parse_memories(structured: Mapping[str, object]) -> tuple[RecalledMemory, ...]:
-    """The memories in a result of `retrieve_memories`, best first; a row that can not be understood is passed over."""
+    """The memories in a result of `retrieve_memories`, best first; invalid rows are skipped."""
     rows = [*_read_rows(structured.get("facts")), *_read_rows(structured.get("conversations"))]
     return tuple(memory for row in rows if (memory := _parse_memory(row)) is not None)
 
@@ -99,7 +98,7 @@ def _parse_exchange(value: object) -> RememberedExchange | None:
     if not isinstance(value, Mapping):
         return None
     row = cast("Mapping[str, object]", value)
-    # What the user once pasted is somebody else's, and is not brought to mind as theirs.
+    # Text the user pasted is not their own, so it is not recalled as theirs.
     user = own_words(_read_text(row, "user_message")).strip()
     said = RememberedExchange(user, _read_text(row, "agent_response"), _read_text(row, "speaker"), _read_trust(row))
     return said if said.user or said.assistant else None
@@ -144,25 +143,24 @@ _DEEPEST = 6
 
 @dataclass(frozen=True, slots=True)
 class UserProfile:
-    """The profile as `get_profile` returned it; `untrusted` are the paths of fields that others may have written."""
+    """The profile from `get_profile`; `untrusted` are paths of fields that others may have written."""
 
     content: Mapping[str, object] = field(default_factory=dict[str, object])
     untrusted: frozenset[str] = frozenset()
 
     @classmethod
     def parse(cls, structured: Mapping[str, object]) -> UserProfile:
-        """From the tool's result, whatever of it is there."""
         content, marked = structured.get("profile"), structured.get("untrusted_fields")
         paths = {str(path) for path in cast("list[object]", marked)} if isinstance(marked, list) else set[str]()
         if not isinstance(content, dict):
             return cls()
-        # Without the list of fields, the label of the whole holds for each of them.
+        # Without a list of fields, the label of the whole profile holds for each field.
         everything = structured.get("trust", "trusted") != "trusted" and not paths
         profile = cast("dict[str, object]", content)
         return cls(profile, frozenset(path for path, _ in _iterate_fields(profile)) if everything else frozenset(paths))
 
     def persona(self) -> dict[str, object]:
-        """Who the agent is, by fields; never from a field that others may have written: those are not instructions."""
+        """The persona fields, without untrusted ones: those must not become instructions."""
         section = self.content.get(_PERSONA)
         if not isinstance(section, dict):
             return {}
@@ -171,7 +169,7 @@ class UserProfile:
 
 
 def build_profile_layer(profile: UserProfile) -> PromptLayer:
-    """`<user-profile>` with a line per field, and no empty one. What does not fit is left out, line by line."""
+    """`<user-profile>` with a line per non-empty field; lines that do not fit are left out."""
     about = {name: value for name, value in profile.content.items() if name != _PERSONA}
     lines = [_render_field(path, value, profile.untrusted) for path, value in _iterate_fields(about)]
     fitted = fit_pieces(lines, PROFILE_TOKENS) if lines else FittedPieces(())
@@ -184,7 +182,7 @@ def build_profile_layer(profile: UserProfile) -> PromptLayer:
 def _render_field(path: str, value: object, untrusted: frozenset[str]) -> str:
     name = path.removeprefix("user.")
     words = ", ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else str(value)
-    # One line whatever is in it: a value must not look like a field of its own.
+    # One line, so that a value cannot look like another field.
     words = truncate_to_tokens(" ".join(words.split()), _VALUE_TOKENS)
     mark = " [untrusted]" if path in untrusted else ""
     return f"{escape_text(name)}: {escape_text(words)}{mark}"
@@ -210,7 +208,7 @@ _WORD = re.compile(r"\w")
 
 
 class RecallHub(Protocol):
-    """What recollection asks of the hub."""
+    """What memory recall needs of the hub."""
 
     async def tools(self) -> ToolList: ...
 
@@ -219,40 +217,40 @@ class RecallHub(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RecalledContext:
-    """What came to mind; `trouble` says for the trace what did not, and why."""
+    """What memory returned; `trouble` tells the trace what failed."""
 
     profile: UserProfile = field(default_factory=UserProfile)
     memories: tuple[RecalledMemory, ...] = ()
     kept_back: int = 0
-    """How many more there are that others may have had a part in; the model can ask for them."""
+    """How many untrusted memories were held back; the model can ask for them."""
     trouble: tuple[str, ...] = ()
 
 
 class MemoryRecall:
-    """One per thinker. Its calls carry no call id: they have no effect, so nobody has to note that they were made."""
+    """One per thinker. Its calls have no call id, because they only read."""
 
     def __init__(self, hub: RecallHub, seconds: float = _SECONDS, first_seconds: float = _FIRST_SECONDS) -> None:
         self._hub, self._seconds = hub, seconds
         self._timeout = first_seconds
 
     async def recall(self, brief: TurnBrief, text: str) -> RecalledContext:
-        """Everything memory has for this message; never an error."""
+        """What memory has for this message; never raises."""
         trouble: list[str] = []
         allowed = await self._allowed_tools(trouble)
         profile: object = None
         found: Mapping[str, object] | None = None
         if RETRIEVE in allowed and _WORD.search(text) is not None:
-            # What comes to mind unasked is nobody else's words: else every turn would begin as one that has read them.
+            # Only trusted memories, otherwise every turn would start tainted.
             about: JsonObject = {
                 "query": text[:_QUERY_CHARS], "limit": MOST_MEMORIES, "fill": True, "trusted_only": True,
             }  # fmt: skip
             with_profile: JsonObject = {"include_profile": True} if GET_PROFILE in allowed else {}
             found = await self._call_tool(brief, RETRIEVE, about | with_profile, trouble)
             if with_profile and trouble[-1:] == [f"{RETRIEVE}: {NotAllowed.code}"]:
-                # The person may have less than the agent: what they may have is still theirs.
+                # The person may be allowed less than the agent: try without the profile.
                 with_profile, found = {}, await self._call_tool(brief, RETRIEVE, about, trouble)
             profile = found.get("profile") if found is not None and with_profile else None
-        # A search that failed is no reason to forget who one is. But one that took too long would take as long again.
+        # If the search failed, get at least the profile, unless memory is too slow.
         if found is None and GET_PROFILE in allowed and f"{RETRIEVE}: {_TOO_SLOW}" not in trouble:
             profile = await self._call_tool(brief, GET_PROFILE, {}, trouble)
         return RecalledContext(
@@ -263,7 +261,7 @@ class MemoryRecall:
         )
 
     async def _allowed_tools(self, trouble: list[str]) -> frozenset[str]:
-        """The tools of memory this agent may use: what it may not ask, it is not told either."""
+        """The memory tools this agent may use."""
         try:
             async with asyncio.timeout(self._seconds):
                 listed = await self._hub.tools()

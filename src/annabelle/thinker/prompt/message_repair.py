@@ -1,4 +1,4 @@
-"""Makes any list of messages one that every provider accepts: each call answered once, right after it (CTX-03)."""
+"""Repairs a list of messages so that every provider accepts it: each call answered once, right after it (CTX-03)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ID_CHARS = 40
 
 
 def repair_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The same conversation as a valid chain; what needs no repair stays the very same object.
+    """The conversation as a valid chain; messages that need no repair stay the same objects.
 
-    Results without a call go, a call without a result gets an error for one, and of two results the first counts. A
-    call id that was used before is replaced: providers want each once. Parts that say nothing go as well.
+    Results without a call are dropped, a call without a result gets an error, and of two results the first counts. A
+    repeated call id is replaced, because providers require unique ids. Empty parts are dropped.
     """
     chain: list[ModelMessage] = []
     used: set[str] = set()
@@ -47,7 +47,7 @@ def repair_messages(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def _repair_exchange(response: ModelResponse, requests: Sequence[ModelRequest], used: set[str]) -> list[ModelMessage]:
-    """A response and the requests up to the next one. All results move into the first request, in the calls' order."""
+    """Repair a response and the requests up to the next one: all results move into the first request, in order."""
     recorded: dict[str, ToolReturnPart] = {}
     for request in requests:
         for part in request.parts:
@@ -62,7 +62,7 @@ def _repair_exchange(response: ModelResponse, requests: Sequence[ModelRequest], 
         call = _with_unique_id(part, used)
         used.add(call.tool_call_id)
         parts.append(call)
-        # Of two calls with one id the first has the result: which of them it was for can not be known.
+        # Of two calls with one id the first gets the result: it is unknown which one it belongs to.
         answers.append(_result_for(call, recorded.pop(part.tool_call_id, None), response))
     chain: list[ModelMessage] = []
     _append_message(chain, response, parts)
@@ -71,7 +71,7 @@ def _repair_exchange(response: ModelResponse, requests: Sequence[ModelRequest], 
         first = rest.pop(0)
         _append_message(chain, first, [*answers, *_without_results(first)])
     elif answers:
-        # A request of its own: what the user wrote stays untouched, and stays the same object.
+        # A separate request, so that the user's message stays the same object.
         chain.append(ModelRequest(parts=answers, timestamp=response.timestamp))
     for request in rest:
         _append_message(chain, request, _without_results(request))
@@ -97,7 +97,7 @@ def _with_unique_id(call: ToolCallPart, used: set[str]) -> ToolCallPart:
 
 
 def _without_results(request: ModelRequest) -> list[ModelRequestPart]:
-    """All but the results. A retry prompt goes too: read from a session it is a result, so this one is foreign."""
+    """All parts but results and retry prompts; the latter are results in a session."""
     return [
         part
         for part in request.parts
@@ -106,7 +106,7 @@ def _without_results(request: ModelRequest) -> list[ModelRequestPart]:
 
 
 def _has_content(part: ModelRequestPart | ModelResponsePart) -> bool:
-    """Whether there is anything in it: some providers refuse the whole request for one empty text."""
+    """False for empty text, for which some providers refuse the whole request."""
     return not (isinstance(part, TextPart | UserPromptPart) and not _is_filled(part.content))
 
 

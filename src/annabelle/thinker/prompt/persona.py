@@ -20,16 +20,16 @@ PersonaSource = Literal["setting", "file", "memory", "default"]
 
 @dataclass(frozen=True, slots=True)
 class ActivePersona:
-    """The persona of one turn, and where it was found: that is the place to edit."""
+    """The persona of one turn, and where it was found, which is the place to edit it."""
 
     text: str
     source: PersonaSource
     cut: int = 0
-    """Tokens that had no room in the prompt."""
+    """Tokens that were cut."""
 
 
 class PersonaResolver:
-    """Looks at every place anew for each message, so an edit needs no restart (CTX-06)."""
+    """Checks every place for each message, so an edit needs no restart (CTX-06)."""
 
     def __init__(self, folder: Path, profile: AgentProfile, user_name: str) -> None:
         self._file = folder / "instructions.md"
@@ -40,7 +40,7 @@ class PersonaResolver:
         self._warned_about: ActivePersona | None = None
 
     def resolve(self, remembered: Mapping[str, object]) -> ActivePersona:
-        """The persona now. `remembered` is what memory has for the user at hand: each may have their own."""
+        """The current persona. `remembered` is the one memory has for this user."""
         found = self._find(remembered)
         self.last_source = found.source
         cut = max(0, count_tokens(found.text) - PERSONA_TOKENS)
@@ -62,7 +62,7 @@ class PersonaResolver:
         return ActivePersona(default_persona(self._agent_id).strip(), "default")
 
     def _from_file(self) -> str:
-        """What somebody wrote there; the text it was made with counts as nothing written."""
+        """The file's text; empty if it is still the default text."""
         try:
             state = self._file.stat()
             version = (state.st_mtime_ns, state.st_size, state.st_ino)
@@ -73,12 +73,12 @@ class PersonaResolver:
         except FileNotFoundError:
             return ""
         except OSError as error:
-            _log.warning("%s can not be read (%s); another persona is used", self._file, error.strerror)
+            _log.warning("%s cannot be read (%s); another persona is used", self._file, error.strerror)
             return ""
 
 
 def _render_fields(persona: Mapping[str, object], agent_id: str) -> str:
-    """The fields of a persona in memory as one text; empty when none of them says anything."""
+    """The persona fields from memory as one text; empty if all are empty."""
     name, own = _text_field(persona, "name"), _text_field(persona, "system_prompt")
     lines = [f"{label}: {words}" for key, label in _MANNERS if (words := _text_field(persona, key))]
     for key, label in _LISTS:

@@ -1,9 +1,9 @@
-"""Builds the messages of a turn's first model call, in layers (CTX-01; ARCHITECTURE, Prompt).
+"""Builds the messages of a turn's model calls, in layers (CTX-01).
 
-The system message holds what changes least: preamble, persona, profile. Then the history, a summary of what is no
-longer in it first. Then, in one part right before the user's words, what is new in this turn: the time, earlier
-sessions, playbooks, workspace and thinking, and last the memories. The session keeps the user's own words only: what
-was fresh then is old tomorrow. So a request begins as the one before it did, and a provider's cache hits.
+The system message holds what changes least: preamble, persona, profile. Then comes the history, after a summary of
+what is no longer in it. Right before the user's words come the fresh layers: the time, earlier sessions, playbooks,
+workspace, thinking and memories. The session stores only the user's own words, so requests keep the same beginning and
+a provider's cache hits.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from annabelle.thinker.prompt.token_budget import (
 from annabelle.thinker.session.session_store import SessionView
 
 _SESSION_TOKENS = 100
-"""Of one earlier session, so that a long one does not push out all others."""
+"""Limit for one earlier session, so that a long one does not displace all others."""
 _MARKUP_TOKENS = 20
 
 
 def build_section(name: str, text: str, most: int) -> PromptLayer:
-    """One text in its tag, its end cut when it is too long; nothing at all for an empty one."""
+    """A text in its tag, cut if too long; an empty layer for an empty text."""
     if not text.strip():
         return PromptLayer()
     return PromptLayer(
@@ -72,7 +72,7 @@ def build_section(name: str, text: str, most: int) -> PromptLayer:
 
 
 def build_earlier_layer(summaries: Sequence[str]) -> PromptLayer:
-    """`<earlier-sessions>`, the latest last; where room is short, the oldest are left out."""
+    """`<earlier-sessions>`, the latest last; the oldest are left out first."""
     said = [" ".join(summary.split()) for summary in reversed(summaries) if summary.strip()]
     fitted = fit_pieces(
         (make_element("session", truncate_to_tokens(escape_text(text), _SESSION_TOKENS)) for text in said),
@@ -82,7 +82,7 @@ def build_earlier_layer(summaries: Sequence[str]) -> PromptLayer:
 
 
 def build_playbooks_layer(playbooks: Sequence[Playbook]) -> PromptLayer:
-    """`<playbooks>` in their order; of one that is too long by itself the beginning, another is whole or not there."""
+    """`<playbooks>` in order. One that exceeds the whole budget is cut; others are whole or left out."""
     most = PLAYBOOKS_TOKENS - _MARKUP_TOKENS
     told = [(one.name, one.instructions.strip()) for one in playbooks if one.instructions.strip()]
     pieces = [
@@ -99,7 +99,7 @@ def _make_list_layer(name: str, pieces: Sequence[str], left_out: int) -> PromptL
     return PromptLayer(make_element(name, "\n" + "\n".join(pieces) + "\n"), len(pieces), left_out)
 
 
-# Of one memory, so that a long one does not push out all others.
+# Limits for one memory, so that a long one does not displace all others.
 _FACT_TOKENS = 90
 _SAID_TOKENS = 45
 _NEIGHBOUR_TOKENS = 25
@@ -111,11 +111,11 @@ _MORE = "{} from content of others: search_memories shows them"
 def build_memories_layer(
     memories: Sequence[RecalledMemory], time_zone: tzinfo, history: Collection[str] = (), kept_back: int = 0
 ) -> PromptLayer:
-    """`<memories>` with the best that have room, in their order; nothing at all when there are none.
+    """`<memories>` with the best that fit, in order; an empty layer if there are none.
 
-    Facts come first, then exchanges, each whole or not at all. What room is left goes to their neighbours. An exchange
-    that a fact was read from, or that the history shows anyway, is not said twice. `kept_back` are those that can be
-    asked for.
+    Facts come first, then exchanges, each whole or left out. Remaining room goes to the neighbours of exchanges. An
+    exchange that a fact was read from, or that the history shows, is left out. `kept_back` counts memories the model
+    can ask for.
     """
     facts = [memory for memory in memories if memory.exchange is None]
     known = {fact.read_from for fact in facts}
@@ -172,7 +172,7 @@ def _render_exchange(said: RememberedExchange, most: int) -> Iterator[str]:
 
 
 def _trust_label(trust: Trust) -> str | None:
-    """Only what is not to be trusted is marked: the label is seen because it is seldom."""
+    """Only untrusted content is marked: a rare label is noticed."""
     return trust if trust != "trusted" else None
 
 
@@ -195,7 +195,7 @@ NO_TOOLS: Final = "You have no tools in this turn: when something would need one
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """What one turn is about: the clean text, when and where it was sent, what was said before, what came to mind."""
+    """The input of a prompt: the clean text, time and chat, the session, and what memory recalled."""
 
     text: str
     at: datetime
@@ -208,7 +208,7 @@ class TurnContext:
 
 @dataclass(frozen=True, slots=True)
 class FreshContext:
-    """What is true in this turn only."""
+    """The layers that hold for this turn only."""
 
     now: str
     chat_id: str = ""
@@ -217,7 +217,7 @@ class FreshContext:
     memories: str = ""
 
     def render(self, *, tools: bool, workspace: str = "", thinking: str = "") -> str:
-        """All of it in its order; the workspace and what was thought are those of the request at hand."""
+        """All fresh layers in order, with the workspace and thinking of the current request."""
         now = make_element(
             NOW, self.now if tools else f"{self.now}\n{NO_TOOLS}", chat=truncate_to_tokens(self.chat_id, CHAT_TOKENS)
         )
@@ -229,8 +229,7 @@ class FreshContext:
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt:
-    """`static` and `history` go to the model ahead of the turn; `user` is the turn's own first message, as the session
-    keeps it."""
+    """`static` and `history` precede the turn; `user` is the turn's first message, as the session stores it."""
 
     static: ModelRequest
     history: list[ModelMessage]
@@ -239,7 +238,7 @@ class TurnPrompt:
     layers: JsonObject = field(default_factory=dict[str, object])
 
     def conversation(self, since: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """What was said, without what is static or fresh: the history, the user's message, and the turn so far."""
+        """The history, the user's message and the turn so far, without static and fresh layers."""
         return [
             *self.history,
             self.user,
@@ -249,24 +248,22 @@ class TurnPrompt:
     def messages(
         self, conversation: Sequence[ModelMessage], *, tools: bool = True, workspace: str = "", thinking: str = ""
     ) -> list[ModelMessage]:
-        """Everything for the next call: the prefix, and the conversation with the fresh facts at the user's message."""
+        """The next request: the static prefix, and the conversation with the fresh layers at the user's message."""
         fresh = UserPromptPart(content=self.fresh.render(tools=tools, workspace=workspace, thinking=thinking))
         opening = ModelRequest(parts=[fresh, *escape_message(self.user).parts])
         return [self.static, *(opening if message is self.user else message for message in conversation)]
 
 
 class PromptBuilder(Protocol):
-    """Anything that can set the scene for a turn."""
-
-    async def build(self, situation: TurnContext) -> TurnPrompt: ...
+    async def build(self, context: TurnContext) -> TurnPrompt: ...
 
     def persona_source(self) -> str:
-        """Where the persona of the latest turn was found: the place to edit it."""
+        """Where the persona of the latest turn was found."""
         ...
 
 
 class LayeredPromptBuilder:
-    """Preamble, persona, profile, the history, and what is fresh. Without `closeness` the history is the latest."""
+    """Without `relevance` the history consists of the latest exchanges."""
 
     def __init__(
         self,
@@ -278,15 +275,13 @@ class LayeredPromptBuilder:
         self._persona, self._time_zone, self._relevance = persona, time_zone, relevance
         self._history = HistorySelector(threshold)
 
-    async def build(self, situation: TurnContext) -> TurnPrompt:
-        recalled, session = situation.recalled, situation.session
+    async def build(self, context: TurnContext) -> TurnPrompt:
+        recalled, session = context.recalled, context.session
         persona = self._persona.resolve(recalled.profile.persona())
         profile = build_profile_layer(recalled.profile)
         summary = build_section(SUMMARY, session.compaction, SUMMARY_TOKENS)
-        chosen = self._history.choose(
-            session.turns, situation.history_messages, await self._score_older_turns(situation)
-        )
-        earlier, playbooks = build_earlier_layer(session.summaries), build_playbooks_layer(situation.playbooks)
+        chosen = self._history.choose(session.turns, context.history_messages, await self._score_older_turns(context))
+        earlier, playbooks = build_earlier_layer(session.summaries), build_playbooks_layer(context.playbooks)
         memories = build_memories_layer(
             recalled.memories, self._time_zone, _user_texts(chosen.messages), recalled.kept_back
         )
@@ -305,7 +300,7 @@ class LayeredPromptBuilder:
             "persona": persona.source,
             "history_messages": len(chosen.messages),
             "history_left_out": chosen.left_out,
-            "playbooks": [playbook.name for playbook in situation.playbooks],
+            "playbooks": [playbook.name for playbook in context.playbooks],
             "memories": memories.shown,
         }
         if recalled.trouble:
@@ -315,10 +310,10 @@ class LayeredPromptBuilder:
                 parts=[SystemPromptPart(content="\n\n".join(filter(None, (PREAMBLE, persona.text, profile.text))))]
             ),
             history=[*_summary_messages(summary.text), *chosen.messages],
-            user=ModelRequest(parts=[UserPromptPart(content=situation.text)]),
+            user=ModelRequest(parts=[UserPromptPart(content=context.text)]),
             fresh=FreshContext(
-                now=escape_text(format_now(situation.at, self._time_zone)),
-                chat_id=situation.chat_id,
+                now=escape_text(format_now(context.at, self._time_zone)),
+                chat_id=context.chat_id,
                 earlier=earlier.text,
                 playbooks=playbooks.text,
                 memories=memories.text,
@@ -329,15 +324,15 @@ class LayeredPromptBuilder:
     def persona_source(self) -> str:
         return self._persona.last_source or self._persona.resolve({}).source
 
-    async def _score_older_turns(self, situation: TurnContext) -> Mapping[str, float] | None:
-        older = self._history.older_turns(situation.session.turns)
-        if self._relevance is None or not older or not situation.history_messages:
+    async def _score_older_turns(self, context: TurnContext) -> Mapping[str, float] | None:
+        older = self._history.older_turns(context.session.turns)
+        if self._relevance is None or not older or not context.history_messages:
             return None
-        return await self._relevance.score(situation.text, older)
+        return await self._relevance.score(context.text, older)
 
 
 def _describe_layers(layers: Mapping[str, PromptLayer]) -> JsonObject:
-    """What the trace says of the layers: the size of each, and what of it had no room."""
+    """For the trace: the size of each layer, and what was left out."""
     told: JsonObject = {"tokens": {name: count_tokens(layer.text) for name, layer in layers.items() if layer.text}}
     if left_out := {name: layer.left_out for name, layer in layers.items() if layer.left_out}:
         told["left_out"] = left_out
@@ -345,11 +340,11 @@ def _describe_layers(layers: Mapping[str, PromptLayer]) -> JsonObject:
 
 
 def _summary_messages(summary: str) -> list[ModelMessage]:
-    """What was summed up stands before what was kept of it: it changes only when it is summed up again."""
+    """The summary comes before the history, because it changes only with the next compaction."""
     return [ModelRequest(parts=[UserPromptPart(content=summary)])] if summary else []
 
 
 def _user_texts(history: Sequence[ModelMessage]) -> list[str]:
-    """What the user wrote in the messages that go to the model anyway."""
+    """What the user wrote in the history."""
     parts = [part for message in history for part in message.parts if isinstance(part, UserPromptPart)]
     return [part.content for part in parts if isinstance(part.content, str)]

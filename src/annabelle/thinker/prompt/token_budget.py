@@ -1,4 +1,4 @@
-"""How much of the prompt a layer may take, and what is cut when it is more (CTX-09)."""
+"""Token budgets of the prompt's layers, and how text is cut to them (CTX-09)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BYTES_PER_TOKEN = 4
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens this is. By bytes, not characters: a letter outside Latin costs more than one in it."""
+    """Estimate tokens, by bytes: a non-Latin letter costs more than a Latin one."""
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
 
 def truncate_to_tokens(text: str, most: int) -> str:
-    """The beginning of a text that has room in so many tokens, with a mark where it was cut."""
+    """The beginning of a text, cut to `most` tokens with an ellipsis."""
     if count_tokens(text) <= most:
         return text
     room = max(0, most * _BYTES_PER_TOKEN - len("…".encode()))
@@ -33,7 +33,7 @@ def truncate_to_tokens(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptLayer:
-    """A layer as it goes into the prompt, and what had no room: so many pieces, or so many tokens of a single text."""
+    """A layer of the prompt. `left_out` counts pieces, or tokens of a single text, that did not fit."""
 
     text: str = ""
     shown: int = 0
@@ -42,14 +42,14 @@ class PromptLayer:
 
 @dataclass(frozen=True, slots=True)
 class FittedPieces:
-    """The pieces that had room, in their order, and how many had none."""
+    """The pieces that fit, in order, and how many did not."""
 
     pieces: tuple[str, ...]
     left_out: int = 0
 
 
 def fit_pieces(pieces: Iterable[str], most: int) -> FittedPieces:
-    """The first pieces that fit together. Only whole ones: half a fact may say the opposite of the whole."""
+    """The first pieces that fit. Only whole ones: half a fact may say the opposite."""
     kept: list[str] = []
     used = left_out = 0
     for piece in pieces:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _WORD = re.compile(r"\w+")
 _LEAST_LETTERS: Final = 3
-# Words that stand in every question. Small on purpose: a wrong one here hides a conversation.
+# Words of any question. Short on purpose: a wrong word here hides a conversation.
 _COMMON: Final = frozenset(
     {
         "about", "and", "are", "but", "can", "did", "does", "for", "from", "had", "has", "have", "her", "him", "his",
@@ -40,13 +40,13 @@ _COMMON: Final = frozenset(
 
 
 def extract_words(text: str) -> list[str]:
-    """Each once, in their order; short ones only when they hold a digit."""
+    """Distinct words in order; short ones only with a digit."""
     found = (word for word in _WORD.findall(text.lower()) if word not in _COMMON)
     return list(dict.fromkeys(word for word in found if len(word) >= _LEAST_LETTERS or any(map(str.isdigit, word))))
 
 
 def word_overlap(wanted: Iterable[str], text: str) -> float:
-    """Which part of the wanted words stands in a text, also at the beginning of longer ones."""
+    """The share of the wanted words in a text, also as beginnings of longer words."""
     asked = list(wanted)
     if not asked:
         return 0.0
@@ -67,14 +67,14 @@ _LEAST_WORDS: Final = 2
 
 
 class ArchiveSearch:
-    """One per thinker. Vectors of summaries are made once and held in memory."""
+    """One per thinker. Caches the vectors of summaries."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     async def find_relevant(self, archives: Sequence[Archive], text: str, most: int) -> list[Archive]:
-        """Those that have to do with a text, in the order they stand in, at most so many (SES-06)."""
+        """The archives that fit a text, in their order, at most `most` (SES-06)."""
         if not archives or most < 1:
             return []
         text = text[:_RELEVANT_TEXT_CHARS]
@@ -87,7 +87,7 @@ class ArchiveSearch:
         return [archive for archive in archives if archive.id in best]
 
     async def score_by_meaning(self, archives: Sequence[Archive], text: str) -> Mapping[str, float] | None:
-        """How near each summary is to a text, by the archive's id; None when there are no vectors just now."""
+        """The similarity of each summary to a text, by archive id; None without vectors."""
         try:
             async with asyncio.timeout(_SECONDS):
                 return await self._score(archives, text[:_RELEVANT_TEXT_CHARS])
@@ -99,12 +99,12 @@ class ArchiveSearch:
         if fresh:
             made = await self._embedder.embed([archive.summary for archive in fresh])
             self._vectors.update((_vector_key(archive), row) for archive, row in zip(fresh, made, strict=True))
-        # Taken out before anything is waited for: another turn may make room meanwhile.
+        # Read before the next await: another turn may evict vectors meanwhile.
         known = {archive.id: self._vectors[_vector_key(archive)] for archive in archives}
         while len(self._vectors) > _KEPT_VECTORS:
             self._vectors.popitem(last=False)
         wanted = (await self._embedder.embed([text], query=True))[0]
-        # A server that changed its model makes vectors of another length: they say nothing about these.
+        # Vectors of another length come from another model and cannot be compared.
         return {name: float(one @ wanted) if one.shape == wanted.shape else 0.0 for name, one in known.items()}
 
 
@@ -127,13 +127,13 @@ _ANY_TIME: Final = ("", "all")
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """From one day to another, both included; an open end is None."""
+    """Days from first to last, both included; None is an open end."""
 
     first: date | None = None
     last: date | None = None
 
     def overlaps(self, started: datetime, ended: datetime, time_zone: tzinfo) -> bool:
-        """Whether something that lasted from one moment to another falls into these days, where the user is."""
+        """Whether a period falls into these days, in the user's time zone."""
         begun, over = started.astimezone(time_zone).date(), ended.astimezone(time_zone).date()
         return (self.last is None or begun <= self.last) and (self.first is None or over >= self.first)
 
@@ -193,7 +193,7 @@ _SPEC: Final = ToolSpec(
 
 @dataclass(frozen=True, slots=True)
 class HistoryTool:
-    """The tool for one turn: it sees the conversations of one thread and one user."""
+    """The tool of one turn, for the conversations of one thread and user."""
 
     store: SessionStore
     search: ArchiveSearch
@@ -223,7 +223,7 @@ class HistoryTool:
         turns = await self.store.archived_turns(self.thread_id)
         asked = extract_words(query[:_QUERY_CHARS])
         meant = await self.search.score_by_meaning(within, query[:_QUERY_CHARS]) or {} if asked else {}
-        # In a thread: years of conversations take a while to read, and other turns go on meanwhile.
+        # In a thread, because years of conversations take a while to read.
         return await asyncio.to_thread(self._rank, within, asked, meant, turns)
 
     def _rank(
@@ -268,7 +268,7 @@ def _read_text_argument(arguments: JsonObject, name: str) -> str:
 
 
 def _conversation_texts(turns: Mapping[str, Sequence[JsonObject]]) -> dict[str, list[str]]:
-    """What user and assistant said in each conversation; what tools returned is not searched."""
+    """What user and assistant said in each conversation, without tool results."""
     texts: dict[str, list[str]] = {}
     for archive_id, records in turns.items():
         said = [turn for turn in map(parse_turn, records) if turn is not None]
@@ -284,7 +284,7 @@ def _find_excerpts(lines: Sequence[str], asked: Sequence[str]) -> list[str]:
 
 
 def _excerpt_around(line: str, asked: Sequence[str]) -> str:
-    """The part of a line around the first word that was asked for."""
+    """The part of a line around the first matching word."""
     line = " ".join(line.split())
     if len(line) <= _EXCERPT_CHARS:
         return line

@@ -1,7 +1,7 @@
-"""Sums up the older turns of a conversation that has grown long, after its answer is out (SES-02, I-21).
+"""Replaces older turns of a long conversation by a summary, after the answer was sent (SES-02, I-21).
 
-The summary is a step of a durable workflow: a process that is killed behind it has it on record, and pays once. Putting
-it in the place of the turns is idempotent, and refuses when they have been summed up or archived meanwhile.
+The summary is a step of a durable workflow, so that a killed process pays for it once. Replacing the turns is
+idempotent, and refused if they were compacted or archived meanwhile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CompactionRules:
-    """From when on a conversation is summed up, and what of it stays word for word."""
+    """When a conversation is compacted, and how many turns stay verbatim."""
 
     enabled: bool = True
     min_turns: int = 8
@@ -48,13 +48,13 @@ class CompactionRules:
         )
 
     def is_due(self, session: SessionState) -> bool:
-        """Whether it is long enough, and long enough ago that it was summed up."""
+        """Whether the session is long enough and the last compaction long enough ago."""
         if not self.enabled or session.count < self.min_turns or session.chars < self.threshold_chars:
             return False
         if session.count <= self.keep_recent:
             return False
         since = now() - session.compaction.at if session.compaction is not None else None
-        # A time that lies ahead was written by a clock that has been set back since: it forbids nothing.
+        # A time in the future means that the clock was set back; ignore it.
         return since is None or since < timedelta(0) or since >= timedelta(seconds=self.cooldown_seconds)
 
 
@@ -75,7 +75,7 @@ class Compactor:
         engine.workflow(COMPACT_WORKFLOW, self.run)
 
     async def start_if_due(self, thread_id: str) -> None:
-        """Begin the workflow when the conversation has grown long. Returns before it is done."""
+        """Start the workflow if the conversation is long, without waiting for it."""
         if not self._rules.is_due(await self._store.session(thread_id)) or self._tried_lately(thread_id):
             return
         turns = await self._store.open_turns(thread_id)
@@ -94,7 +94,7 @@ class Compactor:
         return False
 
     async def run(self, argument: JsonObject) -> JsonObject:
-        """The workflow; also called by the engine for one that an earlier process left unfinished."""
+        """The workflow; the engine also calls it for one an earlier process left unfinished."""
         thread_id, message_id = str(argument["thread_id"]), str(argument["message_id"])
 
         async def summarise() -> JsonObject:
@@ -106,7 +106,7 @@ class Compactor:
                 failpoint(failpoints.SUMMED_UP)
                 replaced = await self._store_compaction(thread_id, message_id, made)
             except AnnabelleError as error:
-                _log.warning("%s was not summed up: %s: %s", thread_id, error.code, error.message)
+                _log.warning("%s was not compacted: %s: %s", thread_id, error.code, error.message)
                 self._trace.write("session.not_compacted", {"thread_id": thread_id, "error": error.code})
                 return failure_outcome(error)
             told = {name: made.get(name) for name in ("turns", "by_model")}
@@ -114,7 +114,7 @@ class Compactor:
             return success_outcome({"replaced": replaced})
 
     async def _summarise_older_turns(self, thread_id: str, message_id: str) -> JsonObject:
-        """The summary of the turns up to a message; an empty one when they are open no longer."""
+        """The summary of the turns up to a message; empty if they are no longer open."""
         session = await self._store.session(thread_id)
         turns = await self._store.open_turns(thread_id)
         ids = [turn.message_id for turn in turns]

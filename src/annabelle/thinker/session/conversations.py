@@ -1,4 +1,4 @@
-"""The sessions of one agent as its turns see them: what was said, what was summed up, what was talked about before."""
+"""The sessions of one agent as its turns see them: turns, compaction and earlier conversations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_RELEVANT = 2
 
 @dataclass(frozen=True, slots=True)
 class EarlierDeps:
-    """How earlier conversations come back into a turn."""
+    """What is needed to show earlier conversations in a turn."""
 
     search: ArchiveSearch
     summaries: int
@@ -32,7 +32,7 @@ class EarlierDeps:
 
 
 class Conversations:
-    """Puts the parts together. Everything that takes long happens behind the answer."""
+    """Combines store, compactor and archiver. Slow work runs after the answer."""
 
     def __init__(
         self, store: SessionStore, compactor: Compactor, archivist: SessionArchiver, earlier: EarlierDeps
@@ -57,7 +57,7 @@ class Conversations:
         return SessionView(turns, compaction, await self._summaries(archives, brief.text), (tool,))
 
     async def _summaries(self, archives: list[Archive], text: str) -> list[str]:
-        """The latest ones, behind those older ones that have to do with the message."""
+        """Summaries of relevant older conversations, then of the latest ones."""
         older = archives[: max(0, len(archives) - self._earlier.summaries)]
         shown = [*await self._earlier.search.find_relevant(older, text, _MOST_RELEVANT), *archives[len(older) :]]
         return [f"{format_day(archive.ended_at, self._earlier.time_zone)}: {archive.summary}" for archive in shown]
@@ -85,19 +85,19 @@ class Conversations:
         try:
             await self._compactor.start_if_due(thread_id)
         except AnnabelleError as error:
-            _log.warning("%s was not summed up: %s", thread_id, error.message)
+            _log.warning("%s was not compacted: %s", thread_id, error.message)
 
     async def _scan_forever(self) -> None:
         while True:
-            # First the rest: turns that an earlier process left unfinished go on now, and are no idle conversations.
+            # Wait first: turns that an earlier process left unfinished resume now, so their conversations are not idle.
             await asyncio.sleep(self._archivist.scan_seconds)
             try:
                 await self._archivist.scan()
             except AnnabelleError as error:
-                _log.warning("idle conversations could not be looked for: %s", error.message)
+                _log.warning("the scan for idle conversations failed: %s", error.message)
 
     def _start_background(self, job: Coroutine[object, object, None]) -> None:
-        # In a context of its own: what a turn begins here must not be taken for a part of the turn.
+        # In a new context, so that the job is not taken for a part of the turn.
         task = asyncio.create_task(job, context=contextvars.Context())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,4 +1,4 @@
-"""Sessions in the shared PostgreSQL, so that any node can go on with a conversation."""
+"""Sessions in the shared PostgreSQL, so that any node can continue a conversation."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _INTERNAL_TYPES = ("header", "compaction", "cleared")
 
 
 class DatabaseSessionStore:
-    """The sessions of one agent. No session is held in memory: another node may have had the last turn.
+    """The sessions of one agent. Sessions are not cached, because another node may have run the last turn.
 
-    Each change is one transaction, so nothing is dropped before what replaces it is there.
+    Each change is one transaction, so nothing is dropped before its replacement is stored.
     """
 
     def __init__(self, database: Database, agent_id: str) -> None:
         self._database, self._agent_id = database, agent_id
-        # An archive never changes; a thread is read again when it has another one.
+        # Cached by thread with the ids of its archives; an archive never changes.
         self._archives: dict[str, tuple[list[str], list[Archive]]] = {}
 
     async def session(self, thread_id: str) -> SessionState:
@@ -47,7 +47,7 @@ class DatabaseSessionStore:
         def add_record(connection: Connection) -> None:
             sessions.lock_session(connection, self._agent_id, thread_id)
             known = self._load_lines(connection, thread_id)
-            # The latest turns are never summed up, so one that is replayed is among these, or in the header.
+            # The latest turns are never compacted, so a replayed one is among these or in the header.
             if record.message_id in known.message_ids:
                 return
             lines = [record.to_json()]

@@ -1,6 +1,4 @@
-"""Sessions as JSON lines, one file per thread in the agent's folder; `older/` holds turns that were summed up,
-`archive/` earlier conversations.
-"""
+"""Sessions as JSON lines, one file per thread; `older/` holds compacted turns, `archive/` earlier conversations."""
 
 from __future__ import annotations
 
@@ -34,13 +32,13 @@ from annabelle.thinker.session.session_store import KEPT_TURNS, ConversationEnd,
 
 
 class ArchiveFile:
-    """Reads anew each time: who asks often keeps what was read."""
+    """The archive of one thread. Not cached."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def add(self, archive: Archive) -> None:
-        """Append it, on disk when this returns; the same conversation again changes nothing."""
+        """Append it durably; the same conversation again changes nothing."""
         if not self.contains(archive.id):
             jsonl.append_records(self._path, [archive.to_json()])
             jsonl.sync_folder(self._path.parent)
@@ -73,27 +71,27 @@ _OPEN_THREADS = 64
 
 @dataclass(slots=True)
 class _OpenThread:
-    """What is held in memory of one thread, so that a long session costs no more than a short one."""
+    """The cached state of one thread, so that a long session costs no more than a short one."""
 
     session: SessionState = field(default_factory=SessionState)
     archives: Sequence[Archive] = ()
     seen: set[str] = field(default_factory=set[str])
     has_header: bool = False
     users: int = 0
-    """Who works with it or waits to: as long as there is one, it is not put away."""
+    """Operations that use it or wait for it; it is not evicted while there are any."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     loaded: bool = False
 
 
 class FileSessionStore:
-    """The sessions of one agent in `folder`. This process is the only one that writes there."""
+    """The sessions of one agent in `folder`. Only this process writes there."""
 
     def __init__(self, folder: Path, agent_id: str, *, synchronous: bool = False) -> None:
         self._folder, self._agent_id, self._synchronous = folder, agent_id, synchronous
         self._open: OrderedDict[str, _OpenThread] = OrderedDict()
 
     async def session(self, thread_id: str) -> SessionState:
-        # Most turns find their thread in memory, and need no thread of the processor to look.
+        # Usually cached, so that no worker thread is needed.
         known = self._get_thread(thread_id)
         return known.session if known.loaded else await self._run_exclusive(thread_id, lambda opened: opened.session)
 
@@ -168,7 +166,7 @@ class FileSessionStore:
         return ArchiveFile(self._folder / "archive" / self.path(thread_id).name)
 
     async def _run_exclusive(self, thread_id: str, operation: Callable[[_OpenThread], T]) -> T:
-        """Do something with a thread's files, alone with them until it is done, even if the asker goes away."""
+        """Run an operation on a thread's files exclusively, to its end even if the caller is cancelled."""
         opened = self._get_thread(thread_id)
         opened.users += 1
 
@@ -200,7 +198,7 @@ class FileSessionStore:
         return opened
 
     def _load_thread(self, opened: _OpenThread, thread_id: str) -> None:
-        """Read the session, and finish what a killed process had begun."""
+        """Read the session, and finish what a killed process had started."""
         lines = self._read_lines(thread_id)
         opened.archives = self._archive_file(thread_id).entries()
         last = next(reversed(lines.open), None)
@@ -226,7 +224,7 @@ class FileSessionStore:
         jsonl.sync_folder(path.parent)
 
     def _all_records(self, thread_id: str) -> list[JsonObject]:
-        """Every turn of the conversation as it was written, those that were summed up first."""
+        """Every record of the conversation, compacted turns first."""
         lines, older = self._read_lines(thread_id), SessionLines.parse(_records(self.older_path(thread_id)))
         turns = {name: raw for name, (_turn, raw) in older.open.items()}
         for name, raw in (*lines.closed.items(), *((name, raw) for name, (_turn, raw) in lines.open.items())):
@@ -261,10 +259,10 @@ def _read_stamps(folder: Path) -> dict[str, str]:
 
 
 def _records(path: Path) -> list[JsonObject]:
-    """The lines of a file. A file with new damage is copied aside before anything is repaired."""
+    """The records of a file. A damaged file is copied first, because repair drops lines."""
     blob = path.read_bytes() if path.exists() else b""
     damage = _find_damage(blob)
-    # Named after the damage: it stays in the file, and one copy of it is enough.
+    # Named after the damage, so that it is copied once.
     aside = path.with_name(f"{path.name}.damaged-{hashlib.sha256(damage).hexdigest()[:16]}")
     if damage and not aside.exists():
         aside.write_bytes(blob)
@@ -273,7 +271,7 @@ def _records(path: Path) -> list[JsonObject]:
 
 
 def _find_damage(blob: bytes) -> bytes:
-    """The lines that can not be records, beside the one torn line a crash may leave at the end."""
+    """The lines that cannot be records, without the torn last line a crash may leave."""
     lines = [line for line in blob.split(b"\n") if line.strip()]
     if not blob.endswith(b"\n"):
         lines = lines[:-1]

@@ -25,7 +25,7 @@ def _ensure_zone(moment: datetime) -> datetime:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-# A time somebody wrote without a zone can still be compared with ours.
+# A time without a zone must still be comparable.
 _Moment = Annotated[datetime, AfterValidator(_ensure_zone)]
 
 
@@ -33,7 +33,6 @@ class _SessionRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     def to_json(self) -> JsonObject:
-        """As it is written down."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -52,7 +51,7 @@ class SessionHeader(_SessionRecord):
 
 
 class SessionTurn(_SessionRecord):
-    """One turn, whole: what was asked, what was answered, and the model messages in between."""
+    """A whole turn: question, answer, and the model messages in between."""
 
     type: Literal["turn"] = "turn"
     message_id: str
@@ -73,7 +72,7 @@ class SessionTurn(_SessionRecord):
 
 
 class Compaction(_SessionRecord):
-    """What stands in the place of the turns up to a message. The turns themselves are kept beside the session."""
+    """Replaces the turns up to a message. The turns themselves are stored beside the session."""
 
     type: Literal["compaction"] = "compaction"
     message_id: str = Field(description="The last message that was summed up")
@@ -83,13 +82,13 @@ class Compaction(_SessionRecord):
 
 
 class Archive(_SessionRecord):
-    """A conversation that ended, whole."""
+    """A whole conversation that has ended."""
 
     type: Literal["archive"] = "archive"
     thread_id: str
     user_id: str
     message_id: str = Field(description="Its last message")
-    # Not a fixed set of words: a reader must not lose a conversation over a reason it does not know.
+    # Any text, so that an unknown reason does not make the record unreadable.
     reason: str
     summary: str
     started_at: _Moment
@@ -110,7 +109,7 @@ def build_archive_id(thread_id: str, message_id: str) -> str:
 
 
 def parse_turn(record: JsonObject) -> SessionTurn | None:
-    """The turn of a line; none when it is something else, or not whole."""
+    """The turn of a record; None if it is something else or invalid."""
     return parse_record(SessionTurn, record) if record.get("type") == "turn" else None
 
 
@@ -118,19 +117,19 @@ def parse_record(model: type[R], record: JsonObject) -> R | None:
     try:
         return model.model_validate(record)
     except ValidationError:
-        _log.warning("a record of kind %s with missing or wrong fields was passed over", model.__name__)
+        _log.warning("an invalid record of kind %s was skipped", model.__name__)
         return None
 
 
 def count_chars(turn: SessionTurn) -> int:
-    """How much of it a model reads: everything said, every call's arguments and every result."""
+    """What a model reads of it: all text, arguments and results."""
     return sum(_count_part_chars(message.get("parts")) for message in turn.messages) or len(turn.user) + len(
         turn.assistant
     )
 
 
 def _count_part_chars(value: object) -> int:
-    """Lengths of what is said in a part; what describes the part itself, as its kind and its time, is not counted."""
+    """The content of parts, without fields such as kind and time."""
     if isinstance(value, list):
         return sum(_count_part_chars(item) for item in cast("list[object]", value))
     if not isinstance(value, dict):
@@ -151,15 +150,15 @@ def _count_value_chars(value: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A conversation as it stands."""
+    """The current state of a conversation."""
 
     turns: Sequence[SessionTurn] = ()
-    """The latest ones that were not summed up, oldest first."""
+    """The latest turns that are not compacted, oldest first."""
     compaction: Compaction | None = None
     count: int = 0
-    """Turns that were not summed up, also those that are not held ready."""
+    """All turns that are not compacted, also those not in `turns`."""
     chars: int = 0
-    """What a model would read of all of it."""
+    """Characters a model would read of the whole conversation."""
     last_at: datetime | None = None
 
     @property
@@ -173,16 +172,16 @@ class SessionState:
 
 @dataclass(slots=True)
 class SessionLines:
-    """The lines of a session, read once and in order."""
+    """The parsed lines of a session."""
 
     header: SessionHeader | None = None
     compaction: Compaction | None = None
     open: dict[str, tuple[SessionTurn, JsonObject]] = field(default_factory=dict[str, tuple[SessionTurn, JsonObject]])
-    """Turns that are history and not summed up."""
+    """Turns that are not compacted."""
     closed: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Turns before a clear, which are kept for people."""
+    """Turns before a clear, kept for people."""
     others: list[JsonObject] = field(default_factory=list[JsonObject])
-    """Lines that say nothing to us. They are carried along: somebody wrote them."""
+    """Unknown lines, which are kept."""
 
     @classmethod
     def parse(cls, records: Iterable[JsonObject]) -> SessionLines:
@@ -219,7 +218,7 @@ class SessionLines:
 
     @property
     def message_ids(self) -> set[str]:
-        """Every message that has a record, or had one in the conversation before."""
+        """Every message with a record here, or at the end of the conversation before."""
         return {*self.open, *self.closed, *(self.header.archived if self.header is not None else ())}
 
     def to_state(self, most: int) -> SessionState:
@@ -234,7 +233,7 @@ class SessionLines:
         )
 
     def split_after(self, message_id: str) -> tuple[list[JsonObject], list[JsonObject]]:
-        """The open turns up to a message, and those behind it, as they were written."""
+        """The open turns up to a message and those after it, as raw records."""
         names = list(self.open)
         cut = names.index(message_id) + 1
         raw = [line for _turn, line in self.open.values()]

@@ -23,7 +23,7 @@ from annabelle.thinker.session.records import (
 )
 
 KEPT_TURNS = 40
-"""Turns of a conversation that are held ready; more never fit a prompt."""
+"""Turns of a conversation that are loaded; more never fit a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class SessionView:
 
     turns: Sequence[SessionTurn]
     compaction: str = ""
-    """What was said before the oldest of the turns, summed up."""
+    """The summary of what came before the turns."""
     summaries: Sequence[str] = ()
     """What earlier conversations of this thread were about, the latest last."""
     local_tools: Sequence[LocalTool] = ()
@@ -47,11 +47,11 @@ class Sessions(Protocol):
     """The sessions of one agent, one per thread."""
 
     async def open(self) -> None:
-        """From now on conversations that rest are archived by themselves."""
+        """Start archiving idle conversations."""
         ...
 
     async def load(self, brief: TurnBrief) -> SessionView:
-        """What a turn about to begin needs to know; the record of this very turn is not in it."""
+        """The session for a new turn, without a record of this turn."""
         ...
 
     async def turns(self, thread_id: str) -> list[SessionTurn]:
@@ -59,11 +59,11 @@ class Sessions(Protocol):
         ...
 
     async def append(self, thread_id: str, record: SessionTurn) -> None:
-        """Add a turn. The same message id again changes nothing, so a replay after a crash is harmless."""
+        """Add a turn. A repeated message id changes nothing, so a replay is harmless."""
         ...
 
     def answered(self, thread_id: str) -> None:
-        """The answer is out: now is the time to sum up what has grown long. Nobody waits for it."""
+        """Called after the answer: compact a long session in the background."""
         ...
 
     async def clear(self, thread_id: str) -> None:
@@ -75,7 +75,7 @@ class Sessions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationEnd:
-    """How a conversation ended: the message that was its last, and what it was about."""
+    """How a conversation ended: its last message, the reason and a summary."""
 
     message_id: str
     reason: ArchiveReason
@@ -83,9 +83,9 @@ class ConversationEnd:
 
 
 class SessionStore(Protocol):
-    """Keeps sessions and what became of them; files by default, tables on PostgreSQL.
+    """Stores sessions and archives: in files by default, in tables on PostgreSQL.
 
-    What replaces something is durable before that is dropped (I-21), and whatever is done twice is done once.
+    A replacement is durable before the original is dropped (I-21), and every operation is idempotent.
     """
 
     async def session(self, thread_id: str) -> SessionState: ...
@@ -93,27 +93,27 @@ class SessionStore(Protocol):
     async def append(self, thread_id: str, record: SessionTurn) -> None: ...
 
     async def open_turns(self, thread_id: str) -> list[SessionTurn]:
-        """Every turn that was not summed up, oldest first."""
+        """Every turn that is not compacted, oldest first."""
         ...
 
     async def compact(self, thread_id: str, compaction: Compaction) -> bool:
-        """Put a summary in the place of the turns up to a message; false when that message is no longer open."""
+        """Replace the turns up to a message by a summary; False if that message is no longer open."""
         ...
 
     async def archive(self, thread_id: str, ending: ConversationEnd) -> Archive | None:
-        """Store the conversation whole and start afresh; None when another message has become its last."""
+        """Store the whole conversation and start a new one; None if it has a newer message."""
         ...
 
     async def archives(self, thread_id: str) -> Sequence[Archive]:
-        """The conversations before this one, oldest first, without their turns."""
+        """Earlier conversations, oldest first, without their turns."""
         ...
 
     async def archived_turns(self, thread_id: str) -> Mapping[str, Sequence[JsonObject]]:
-        """The turns of each of them, by the archive's id."""
+        """The turns of earlier conversations, by archive id."""
         ...
 
     async def threads(self) -> Mapping[str, str]:
-        """Every thread with a mark that is another one when its session has changed."""
+        """Every thread with a version mark of its session."""
         ...
 
     async def close(self) -> None: ...
@@ -123,7 +123,7 @@ _REMEMBERED_MESSAGES = 5
 
 
 def build_archive(thread_id: str, ending: ConversationEnd, whole: Sequence[JsonObject]) -> Archive:
-    """The record, with every line of the conversation in it; one turn at least is among them."""
+    """The archive record with every line of the conversation, of which one at least is a turn."""
     turns = [turn for turn in map(parse_turn, whole) if turn is not None]
     spent = sum((turn.usage for turn in turns), TokenUsage())
     return Archive(
@@ -132,7 +132,7 @@ def build_archive(thread_id: str, ending: ConversationEnd, whole: Sequence[JsonO
         message_id=ending.message_id,
         reason=ending.reason,
         summary=ending.summary,
-        # A clock that went back must not make a conversation end before it began.
+        # The clock may have been set back during the conversation.
         started_at=min(turn.at for turn in turns),
         ended_at=max(turn.at for turn in turns),
         message_count=sum(map(_count_messages, turns)),
@@ -143,12 +143,11 @@ def build_archive(thread_id: str, ending: ConversationEnd, whole: Sequence[JsonO
 
 
 def build_fresh_header(agent_id: str, thread_id: str, lines: SessionLines, older: SessionLines) -> SessionHeader:
-    """Names the last messages of the conversation before: a turn that is replayed just now is not written again."""
+    """A header that names the last messages of the old conversation, so that a replayed turn is not written again."""
     latest = [*lines.open][-_REMEMBERED_MESSAGES:]
     summed_up = [*older.open][-1:]
     return SessionHeader(agent_id=agent_id, thread_id=thread_id, archived=tuple(dict.fromkeys((*summed_up, *latest))))
 
 
 def _count_messages(turn: SessionTurn) -> int:
-    """What was asked, and what was answered if anything was."""
     return 2 if turn.assistant else 1

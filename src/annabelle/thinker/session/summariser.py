@@ -1,9 +1,8 @@
-"""Asks the cheap model to sum up a conversation; where no model can, rules do it."""
+"""Asks the cheap model for the summary of a conversation; without a good model, rules write it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,16 +11,16 @@ from pydantic_ai.messages import ModelMessage
 from annabelle.core.errors import ProviderFailed
 from annabelle.core.ids import new_id
 from annabelle.core.secrets.redactor import Redactor
-from annabelle.llm.gguf_models import PACKAGED
-from annabelle.llm.types import Completed, ModelRequest
+from annabelle.llm.types import ModelRequest
 from annabelle.thinker.costs import CostMeter
 from annabelle.thinker.loop.call import response_text
 from annabelle.thinker.loop.deps import ThinkerModel
 from annabelle.thinker.prompt.token_budget import truncate_to_tokens
 from annabelle.thinker.session import summary_prompts
 from annabelle.thinker.session.records import SessionTurn
+from annabelle.thinker.summary_model import ask_once, is_too_small
 
-# More than a summary may have: some models think aloud first, and that is cut off with it.
+# More than a summary may have: some models reason first.
 _MOST_OUTPUT_TOKENS: Final = 1_000
 
 
@@ -32,14 +31,14 @@ class ConversationSummary:
 
 
 class Summariser:
-    """One per thinker. What it returns holds no secret and has a bounded length."""
+    """One per thinker. Summaries hold no secrets and have a bounded length."""
 
     def __init__(self, model: ThinkerModel, costs: CostMeter) -> None:
         self._model, self._costs = model, costs
 
     async def summarise_older_turns(self, turns: Sequence[SessionTurn], previous: str) -> ConversationSummary:
-        """What stands in the place of these turns from now on. A model that fails raises: nothing may be lost."""
-        if await self._model_is_too_small():
+        """The summary that replaces these turns. Raises if the model fails, so that nothing is lost."""
+        if await is_too_small(self._model):
             return ConversationSummary(
                 _clean_summary(summary_prompts.digest_older_turns(turns, previous), summary_prompts.COMPACTION_TOKENS),
                 by_model=False,
@@ -48,22 +47,17 @@ class Summariser:
         return ConversationSummary(_clean_summary(answer, summary_prompts.COMPACTION_TOKENS), by_model=True)
 
     async def summarise_conversation(self, turns: Sequence[SessionTurn], before: str) -> ConversationSummary:
-        """What a conversation was about. A model that fails raises; `extracted` needs none."""
-        if await self._model_is_too_small():
+        """What a conversation was about. Raises if the model fails; see `summarise_without_model`."""
+        if await is_too_small(self._model):
             return ConversationSummary(summarise_without_model(turns, before), by_model=False)
         answer = await self._ask(summary_prompts.build_closing_prompt(turns, before), turns[-1])
         return ConversationSummary(
             _clean_summary(" ".join(answer.split()), summary_prompts.CLOSING_TOKENS), by_model=True
         )
 
-    async def _model_is_too_small(self) -> bool:
-        """The packaged model makes things up, and would keep a processor busy for half a minute doing so."""
-        choice = await self._model.choose("summary")
-        return choice.provider == "embedded" and choice.model == PACKAGED
-
     async def _ask(self, messages: list[ModelMessage], last: SessionTurn) -> str:
         request = ModelRequest(
-            # New in every try: the call that a killed process made was a call of its own.
+            # New in every try: a call of a killed process is billed on its own.
             call_id=f"{last.message_id}:{new_id('mc')}",
             messages=messages,
             purpose="summary",
@@ -72,14 +66,7 @@ class Summariser:
             user_id=last.user_id,
             trace_id=last.trace_id,
         )
-        completed: Completed | None = None
-        async with aclosing(self._model.request(request)) as events:
-            async for event in events:
-                if isinstance(event, Completed):
-                    completed = event
-        if completed is None:
-            raise ProviderFailed("The model gave no answer.")
-        self._costs.add(completed.usage)
+        completed = await ask_once(self._model, request, self._costs)
         text = response_text(completed.response).strip()
         if not text:
             raise ProviderFailed("The model summed up nothing.")
@@ -87,7 +74,7 @@ class Summariser:
 
 
 def summarise_without_model(turns: Sequence[SessionTurn], before: str) -> str:
-    """What the user wrote, for when a model fails."""
+    """What the user wrote, for when the model fails."""
     return _clean_summary(summary_prompts.digest_conversation(turns, before), summary_prompts.CLOSING_TOKENS)
 
 

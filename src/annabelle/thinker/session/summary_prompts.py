@@ -1,4 +1,4 @@
-"""The prompts that ask a model for a summary, and the summary by rules for when no model can write one."""
+"""The prompts for summaries, and summaries by rules for when no model can write one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage
 
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.tools import JsonObject
-from annabelle.thinker.prompt.escape import escape_text, make_element
+from annabelle.thinker.prompt.escape import cut_text, escape_text, make_element, make_prompt
 from annabelle.thinker.prompt.token_budget import count_tokens, truncate_to_tokens
 from annabelle.thinker.session.records import SessionTurn
 
@@ -20,7 +20,7 @@ _MESSAGE_TOKENS: Final = 40
 
 
 def digest_older_turns(turns: Sequence[SessionTurn], previous: str) -> str:
-    """The summary so far and the user's messages since; what does not fit is left out in the middle."""
+    """The summary so far and the user's latest messages; what does not fit is left out in the middle."""
     asked = _user_lines(turns)
     opening = [truncate_to_tokens(previous, COMPACTION_TOKENS // 2)] if previous else asked[:1]
     room = COMPACTION_TOKENS - sum(count_tokens(line) + 1 for line in opening) - 1
@@ -28,7 +28,7 @@ def digest_older_turns(turns: Sequence[SessionTurn], previous: str) -> str:
 
 
 def digest_conversation(turns: Sequence[SessionTurn], before: str) -> str:
-    """What the user asked in it, behind what was summed up of it before."""
+    """The summary so far, then the user's latest messages."""
     asked = _user_lines(turns)
     opening = [truncate_to_tokens(" ".join(before.split()), CLOSING_TOKENS // 2)] if before else asked[:1]
     if not opening:
@@ -44,7 +44,7 @@ def _user_lines(turns: Sequence[SessionTurn]) -> list[str]:
 
 
 def _latest_lines(lines: Sequence[str], room: int) -> list[str]:
-    """The last lines that fit: what was asked last is what matters most."""
+    """The last lines that fit: the latest matter most."""
     kept: list[str] = []
     for line in reversed(lines):
         room -= count_tokens(line) + 1
@@ -82,21 +82,22 @@ You note what a conversation between a user and an assistant was about, so that 
 
 
 def build_compaction_prompt(turns: Sequence[SessionTurn], previous: str) -> list[ModelMessage]:
-    """The turns to be summed up, behind the summary of those before them."""
-    before = [make_element("summary-so-far", escape_text(previous))] if previous else []
-    return _make_messages(_COMPACTION, [*before, _render_conversation(turns)])
+    """The summary so far, then the turns to summarise."""
+    return _make_summary_prompt(_COMPACTION, turns, previous)
 
 
 def build_closing_prompt(turns: Sequence[SessionTurn], before: str) -> list[ModelMessage]:
-    """The conversation as far as it was not summed up yet, behind that summary."""
-    return _make_messages(
-        _CLOSING,
-        [*([make_element("summary-so-far", escape_text(before))] if before else []), _render_conversation(turns)],
-    )
+    """The summary so far, then the rest of the conversation."""
+    return _make_summary_prompt(_CLOSING, turns, before)
+
+
+def _make_summary_prompt(instructions: str, turns: Sequence[SessionTurn], before: str) -> list[ModelMessage]:
+    earlier = [make_element("summary-so-far", escape_text(before))] if before else []
+    return make_prompt(instructions, [*earlier, _render_conversation(turns)], "The summary:")
 
 
 def _render_conversation(turns: Sequence[SessionTurn]) -> str:
-    """Every turn has its place; when there is much, each is told shorter."""
+    """All turns; if they are too long, each is shortened."""
     scale = 1.0
     while True:
         body = "\n".join(_render_turn(turn, scale) for turn in turns)
@@ -107,12 +108,12 @@ def _render_conversation(turns: Sequence[SessionTurn]) -> str:
 
 def _render_turn(turn: SessionTurn, scale: float) -> str:
     masked = Redactor()
-    said = make_element("user", escape_text(_truncate(masked(turn.user), scale * _TEXT_CHARS)))
+    said = make_element("user", escape_text(cut_text(masked(turn.user), int(scale * _TEXT_CHARS))))
     results = [
-        make_element("result", escape_text(_truncate(masked(text), scale * _RESULT_CHARS)), tool=tool)
+        make_element("result", escape_text(cut_text(masked(text), int(scale * _RESULT_CHARS))), tool=tool)
         for tool, text in _tool_results(turn)
     ]
-    answered = make_element("assistant", escape_text(_truncate(masked(turn.assistant), scale * _TEXT_CHARS)))
+    answered = make_element("assistant", escape_text(cut_text(masked(turn.assistant), int(scale * _TEXT_CHARS))))
     body = "\n".join([said, *results, answered])
     return make_element("turn", f"\n{body}\n", at=turn.at.date().isoformat())
 
@@ -125,16 +126,3 @@ def _tool_results(turn: SessionTurn) -> Iterator[tuple[str, str]]:
             if part.get("part_kind") == "tool-return":
                 content = part.get("content")
                 yield str(part.get("tool_name", "")), content if isinstance(content, str) else json.dumps(content)
-
-
-def _truncate(text: str, most: float) -> str:
-    cut = int(most)
-    return text if len(text) <= cut else f"{text[:cut]} [{len(text) - cut} characters left out]"
-
-
-def _make_messages(instructions: str, data: list[str]) -> list[ModelMessage]:
-    return [
-        ModelRequest(
-            parts=[SystemPromptPart(content=instructions), UserPromptPart(content="\n".join(data) + "\n\nThe summary:")]
-        )
-    ]

@@ -1,4 +1,4 @@
-"""Reads `external-mcps.json`, in the shape the ecosystem uses; each entry stands or falls alone (EXT-02)."""
+"""Reads `external-mcps.json`, in the shape the ecosystem uses; one bad entry does not affect the others (EXT-02)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME: TypeAdapter[str] = TypeAdapter(ServerName)
 
 
 class ExternalMetadata(BaseModel):
-    """How the server is shown, and whether the user trusts it enough to scan less than everything."""
+    """How the server is shown, and which directions are scanned."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
@@ -33,7 +33,7 @@ class ExternalMetadata(BaseModel):
 
 
 class ExternalEntry(BaseModel):
-    """One server as the user wrote it: a command with arguments, or an address."""
+    """One server as the user wrote it: a command with arguments, or a URL."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -59,29 +59,29 @@ class ExternalEntry(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ExternalServer:
-    """A server ready to be started, all variables resolved. Two equal ones need no restart."""
+    """A server ready to start, with all variables resolved. If it equals the running one, no restart is needed."""
 
     profile: ServerProfile
     entry: ExternalEntry = field(repr=False)
-    """As it is written, before variables are put in."""
+    """As written, before variables are resolved."""
     argv: tuple[str, ...] = field(default=(), repr=False)
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     url: str | None = field(default=None, repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     problem: str | None = None
-    """Why it can not run, in one sentence; it is listed as disabled then."""
+    """Why it cannot run, in one sentence; it is listed as disabled then."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadEntries:
-    """What a file said: the servers, and a sentence for each entry that was dropped."""
+    """The servers of a file, and a sentence for each entry that was dropped."""
 
     servers: dict[str, ExternalServer]
     mistakes: tuple[str, ...] = ()
 
 
 class UnreadableEntries(Exception):
-    """The file as a whole can not be used; the last good set stays."""
+    """The file as a whole cannot be used; the last valid set stays."""
 
 
 def read_entries(text: str, hub: Mapping[str, str], taken: frozenset[str], default_timeout: float) -> ReadEntries:
@@ -158,7 +158,7 @@ def _build_server(
         return ExternalServer(profile, entry, problem=f"{name} is disabled: {error}.")
 
 
-# Wider than for our own variables: others call theirs what they like, as GITHUB_PAT or X-Auth.
+# Wider than for our own variables: others use names such as GITHUB_PAT or X-Auth.
 _SECRET: Final = re.compile(r"auth|cookie|cred|key|pass|secret|session|signature|token|(?:^|_)pat$|(?:^|_)pwd$", re.I)
 _PLACE: Final = re.compile(r"(?:file|path|dir|url|uri|host|name|id)$", re.I)
 _NAMED: Final = re.compile(r"(?P<name>[\w.-]+)[\"']?\s*[:=]\s*[\"']?")
@@ -167,7 +167,7 @@ _ENDS: Final = re.compile(r"[\"'&,;\s]")
 
 
 def find_entry_secrets(server: ExternalServer) -> Iterator[str]:
-    """Of the environment, the headers (also without the scheme of `Bearer …`), the address and the arguments."""
+    """Secrets in the environment, the headers (also without `Bearer`), the URL and the arguments."""
     query = parse_qsl(urlsplit(server.url).query) if server.url is not None else []
     for name, value in (*server.env, *server.headers, *query):
         if _is_secret(name):
@@ -186,7 +186,7 @@ def entry_values(server: ExternalServer) -> Iterator[str]:
 
 
 def find_argument_secrets(arguments: Sequence[str]) -> Iterator[str]:
-    """What a command line names a secret, in one argument or in two (`--token …`), and passwords in its addresses."""
+    """Secrets of a command line, in one argument or two (`--token …`), and passwords in URLs."""
     for argument in arguments:
         yield from passwords_in_url(argument)
         for named in _NAMED.finditer(argument):

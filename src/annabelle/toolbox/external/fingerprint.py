@@ -47,7 +47,7 @@ class ServerFingerprint(BaseModel):
         )
 
     def mask(self, secrets: SecretMatcher) -> ServerFingerprint:
-        """The same as it would be kept today: what was listed before secrets were masked may hold one."""
+        """A copy without secrets: what was stored before secrets were masked may hold one."""
         resources = _mask_all(self.resources, secrets)
         return ServerFingerprint(
             name=secrets.mask(self.name),
@@ -64,7 +64,7 @@ class ServerFingerprint(BaseModel):
 
 
 def _by_name(listed: Iterable[JsonObject], keys: tuple[str, ...] = ("name",)) -> dict[str, str]:
-    """Under their names; a second one of the same name is kept beside the first, so that it can not hide behind it."""
+    """By name. A second one of the same name is kept under a name with a number, so that none is hidden."""
     found: dict[str, str] = {}
     for one in listed:
         told = next((str(one[key]) for key in keys if key in one), "")
@@ -81,12 +81,12 @@ def _mask_all(kept: dict[str, str], secrets: SecretMatcher) -> list[JsonObject]:
 
 
 def to_canonical_json(value: object) -> str:
-    """One spelling for each JSON value. Escaped, so that no character in it can play tricks on a file."""
+    """One spelling for each JSON value, in ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 class EntryFingerprint(BaseModel):
-    """An entry as it was accepted: a hash of all that decides what runs, and lines for a person without a secret."""
+    """An entry as accepted: a hash of all that decides what runs, and lines without secrets to show."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -95,9 +95,9 @@ class EntryFingerprint(BaseModel):
 
     @classmethod
     def from_entry(cls, entry: ExternalEntry) -> EntryFingerprint:
-        """As written, before variables are put in: a token that is renewed is no other server.
+        """Taken before variables are resolved: a renewed token is not another server.
 
-        What goes with a request to an accepted address may be renewed too, so of headers only the names count.
+        Header values may be renewed too, so only header names count.
         """
         facts: JsonObject = {
             "command": entry.command,
@@ -108,7 +108,7 @@ class EntryFingerprint(BaseModel):
             "metadata": entry.metadata.model_dump(mode="json"),
             "sensitive": entry.sensitive,
         }
-        if entry.trusted:  # left out otherwise, so that entries accepted before there was such a mark stay accepted
+        if entry.trusted:  # left out otherwise, so that entries accepted before the field existed stay accepted
             facts["trusted"] = True
         return cls(digest=sha256(to_canonical_json(facts).encode()).hexdigest(), lines=tuple(_entry_lines(entry)))
 
@@ -122,7 +122,7 @@ def _entry_lines(entry: ExternalEntry) -> Iterable[str]:
         yield f"url: {redact(entry.url.partition('?')[0])}"
         if "?" in entry.url:
             yield f"  and what follows its question mark ({_short_fingerprint(entry.url)})"
-    # A value may be a secret whatever its name is; that it changed can be seen without reading it.
+    # Any value may be a secret; its fingerprint shows a change without showing it.
     yield from (f"variable: {name} ({_short_fingerprint(value)})" for name, value in sorted(entry.env.items()))
     yield from (f"header: {name}" for name in sorted(entry.headers))
     yield f"scanned: {'what goes in' if entry.metadata.scan.input else 'not what goes in'}, " + (
@@ -146,7 +146,7 @@ _INDENT = "  "
 
 @dataclass(frozen=True, slots=True)
 class FingerprintDiff:
-    """What is not as it was. That something is gone alone harms nobody."""
+    """What changed. Removals are not counted: they are harmless."""
 
     renamed: bool = False
     other_version: bool = False
@@ -158,7 +158,7 @@ class FingerprintDiff:
         return any((self.renamed, self.other_version, self.other_instructions, self.changed, self.added))
 
     def sentence(self) -> str:
-        """In our words alone: it stands in the status, which models read, and names are the server's words."""
+        """Without names, which the server chose: models read the status."""
         said = (
             (self.renamed, "another name"),
             (self.other_version, "another version"),
@@ -170,8 +170,8 @@ class FingerprintDiff:
 
 
 def diff_fingerprints(before: ServerFingerprint, after: ServerFingerprint) -> FingerprintDiff:
-    """What makes `after` another server than the one that was accepted."""
-    shelves = (
+    """What differs from the accepted server."""
+    kinds = (
         ("tool", before.tools, after.tools),
         ("prompt", before.prompts, after.prompts),
         ("resource", before.resources, after.resources),
@@ -180,8 +180,8 @@ def diff_fingerprints(before: ServerFingerprint, after: ServerFingerprint) -> Fi
         before.name != after.name,
         before.version != after.version,
         before.instructions != after.instructions,
-        tuple(f"{kind} {name}" for kind, old, new in shelves for name in new if new[name] != old.get(name, new[name])),
-        tuple(f"{kind} {name}" for kind, old, new in shelves for name in new if name not in old),
+        tuple(f"{kind} {name}" for kind, old, new in kinds for name in new if new[name] != old.get(name, new[name])),
+        tuple(f"{kind} {name}" for kind, old, new in kinds for name in new if name not in old),
     )
 
 
@@ -191,7 +191,7 @@ def format_unified_diff(before: Iterable[str], after: Iterable[str]) -> str:
 
 
 def fingerprint_lines(server: ServerFingerprint | None) -> list[str]:
-    """A server as lines: who it is, then each tool, prompt and resource with all it says."""
+    """A server as lines: name and version, then each tool, prompt and resource in full."""
     if server is None:
         return []
     lines = [f"server {escape_invisible(server.name)}, version {escape_invisible(server.version)}"]
@@ -200,8 +200,8 @@ def fingerprint_lines(server: ServerFingerprint | None) -> list[str]:
         for line in server.instructions.split("\n")
         if server.instructions
     ]
-    for kind, shelf in (("tool", server.tools), ("prompt", server.prompts), ("resource", server.resources)):
-        for name, text in shelf.items():
+    for kind, listed in (("tool", server.tools), ("prompt", server.prompts), ("resource", server.resources)):
+        for name, text in listed.items():
             lines.append(f"{kind} {escape_invisible(name)}")
             lines += _nested_lines(cast("object", json.loads(text)), _INDENT)
     return lines

@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerPin(BaseModel):
-    """What the person said of one entry, and what its server was then; nothing yet when it has never run."""
+    """The person's decision about one entry, and the server's fingerprint then; None if it has never run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,13 +47,13 @@ class ServerPin(BaseModel):
 
 
 class DamagedPin(Exception):
-    """There is a pin, and it is not as we wrote it. The text says what is wrong, as the end of a sentence."""
+    """A pin is not as this home wrote it. The text says what is wrong."""
 
 
 class PinsFile:
-    """Each pin is sealed with a key of this home, so that a line put in by another program is not taken for a yes.
+    """Each pin is sealed with a key of this home, so that another program cannot accept a server by editing the file.
 
-    It is read anew each time: what happens to the file while the hub runs is seen, too.
+    The file is read again each time, so changes while the hub runs count too.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class PinsFile:
         self._key_path = path.with_name("pins-key.json")
 
     def get(self, name: str) -> ServerPin | None:
-        """The pin of a server; raises DamagedPin for one that can not be believed."""
+        """The pin of a server; raises DamagedPin if its seal is wrong."""
         sealed = self._read().get(name)
         if sealed is None:
             return None
@@ -75,7 +75,7 @@ class PinsFile:
             raise DamagedPin(f"what {self._path.name} says of it can not be read") from error
 
     def save(self, name: str, pin: ServerPin) -> None:
-        """Keep a pin; raises StorageTrouble when the disk does not take it."""
+        """Write a pin; raises StorageTrouble when the disk refuses it."""
         try:
             self._save(name, pin)
         except OSError as error:
@@ -111,7 +111,7 @@ class PinsFile:
         return bytes.fromhex(str(cast("JsonObject", json.loads(self._key_path.read_text(encoding="utf-8")))["key"]))
 
     def _key_to_seal_with(self) -> bytes:
-        """The key; a new one where there is none. One that can not be read just now stays: all pins hang on it."""
+        """The key, or a new one if there is none. A key that cannot be read right now stays: all pins depend on it."""
         try:
             return self._key()
         except (FileNotFoundError, ValueError, TypeError, KeyError):
@@ -135,7 +135,7 @@ class ServerHold:
 
 @dataclass(frozen=True, slots=True)
 class ServerReview:
-    """One external server as a person looks at it before a yes."""
+    """An external server as a person reviews it before accepting it."""
 
     name: str
     hold: ServerHold | None
@@ -145,11 +145,11 @@ class ServerReview:
 
 
 class PinChecker:
-    """One door for all: a first start, a restart, a changed file and a list of tools that changed while it ran.
+    """The one check for every start, restart, changed file and changed tool list.
 
-    A new or changed entry does not run before the yes. The yes covers the tools the server lists then; from there on
-    any change but a removal holds the whole server back, because a tool that stayed the same may do what a changed
-    one tells the model to have it do.
+    A new or changed entry does not run before it is accepted. Acceptance covers the tools the server lists then. Any
+    later change but a removal holds the whole server back, because a changed tool could tell the model to misuse an
+    unchanged one.
     """
 
     def __init__(
@@ -166,17 +166,17 @@ class PinChecker:
         self._reported: dict[str, ServerHold] = {}
 
     def may_start(self, server: ExternalServer) -> ServerHold | None:
-        """None when its entry is the one that was accepted."""
+        """None when its entry is the accepted one."""
         self._seen.pop(server.profile.name, None)
         return self._check(server)
 
     def may_be_offered(self, server: ExternalServer, seen: ServerFingerprint) -> ServerHold | None:
-        """None when what the server says of itself is what was accepted; the first words after a yes are pinned."""
+        """None when the server is what was accepted. Its first fingerprint after an acceptance is pinned."""
         self._seen[server.profile.name] = seen.mask(self._redact.distinctive_secrets)
         return self._check(server)
 
     def accept(self, server: ExternalServer, digest: str | None) -> ServerHold | None:
-        """The person's yes to what holds the server back; with `digest`, only if it is still what they looked at."""
+        """Accept what holds the server back; with `digest`, only if it is still what the person reviewed."""
         name, hold = server.profile.name, self._find_hold(server)
         if hold is None:
             return None
@@ -189,7 +189,7 @@ class PinChecker:
         return hold
 
     def reject(self, server: ExternalServer) -> None:
-        """The person's no: the entry does not run again before a yes. What was accepted before is remembered."""
+        """Keep the entry from running until it is accepted. The fingerprint accepted before is kept."""
         name = server.profile.name
         self._pins.save(
             name,
@@ -247,25 +247,25 @@ class PinChecker:
         return ServerHold("quarantined", f"it is not what you accepted: {found.sentence()}. {look}", seen.digest)
 
     def _pin(self, server: ExternalServer) -> None:
-        """Keep what is new and may stay: an entry that needed no yes, and what a server said first."""
+        """Pin an entry that needed no acceptance, and the first fingerprint of a server."""
         name, entry = server.profile.name, EntryFingerprint.from_entry(server.entry)
         pin, seen = self._valid_pin(server), self._seen.get(name)
         if pin is None or pin.entry.digest != entry.digest or (pin.server is None and seen is not None):
             known = None if pin is None else pin.server
             try:
                 self._pins.save(name, ServerPin(entry=entry, accepted=True, server=known or seen))
-            except StorageTrouble as trouble:  # it stays what it was before: the next look tries again
+            except StorageTrouble as trouble:  # the next check tries again
                 _log.warning("%s is not pinned: %s", name, trouble.message)
 
     def _keep_masked(self, server: ExternalServer) -> None:
-        """Take out of the file what was pinned before secrets were masked. It is the same pin: nothing has changed."""
+        """Mask secrets in a pin that was written before secrets were masked. The decision stays the same."""
         name = server.profile.name
         try:
             pin = self._read_pin(server)
             if pin is not None and pin != self._pins.get(name):
                 self._pins.save(name, pin)
         except DamagedPin:
-            return  # whoever judges it says so
+            return  # `_find_hold` reports it
         except StorageTrouble as trouble:
             _log.warning("A secret in the pin of %s is not masked yet: %s", name, trouble.message)
 
@@ -280,7 +280,7 @@ class PinChecker:
             return None
 
     def _read_pin(self, server: ExternalServer) -> ServerPin | None:
-        """What was accepted, as it would be kept today: without a secret; raises DamagedPin."""
+        """The pin with its secrets masked; raises DamagedPin."""
         pin, entry = self._pins.get(server.profile.name), EntryFingerprint.from_entry(server.entry)
         if pin is None:
             return None

@@ -25,14 +25,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerActions:
-    """How a difference becomes real."""
+    """Starts and stops external servers."""
 
     add: Callable[[ExternalServer], Awaitable[None]]
     remove: Callable[[str], Awaitable[None]]
 
 
 class ExternalServers:
-    """The last good set, and how to get to the next one."""
+    """The last valid set of entries, and the change to the next one."""
 
     def __init__(
         self, path: Path, hub: Mapping[str, str], default_timeout: float, notify: Callable[[ToolboxNotice], None]
@@ -43,13 +43,13 @@ class ExternalServers:
         self.current: dict[str, ExternalServer] = {}
 
     def load(self, taken: frozenset[str]) -> dict[str, ExternalServer]:
-        """Read the file at boot. What is wrong in it is said, and the rest is used."""
+        """Read the file at boot. Bad entries are reported, the others are used."""
         reading = self._read(taken)
         self.current = reading.servers if reading is not None else {}
         return self.current
 
     async def reload(self, taken: frozenset[str], apply: ServerActions) -> None:
-        """Start what is new, restart what changed, stop what is gone; all else is not touched."""
+        """Start new servers, restart changed ones, stop removed ones; leave all others alone."""
         async with self._busy:
             reading = self._read(taken)
             if reading is None:
@@ -70,7 +70,7 @@ class ExternalServers:
                 self._notify(ToolboxNotice("servers_changed", f"External servers have changed. {' '.join(parts)}"))
 
     async def decide(self, name: str, decision: Callable[[ExternalServer], bool], apply: ServerActions) -> None:
-        """Take a person's word on one server, and start or stop it accordingly if that changed anything."""
+        """Apply a person's decision about one server, and restart it if the decision changed anything."""
         async with self._busy:
             server = self.find(name)
             if decision(server):
@@ -78,7 +78,7 @@ class ExternalServers:
                 await apply.add(server)
 
     def find(self, name: str) -> ExternalServer:
-        """The server as the file has it; NotFound for any other, also for our own."""
+        """The server as the file has it; NotFound for any other, built-in ones included."""
         server = self.current.get(name)
         if server is None:
             raise NotFound(f"There is no external server called {name}.", hint=f"See {self._path.name}.")
@@ -106,7 +106,7 @@ class ExternalServers:
 
 
 class ServerAdmission:
-    """What is decided here takes effect at once, without a restart of the hub."""
+    """The owner's decisions about external servers. They take effect at once."""
 
     def __init__(
         self, pinning: PinChecker, servers: ExternalServers, apply: ServerActions, audit: AuditTrail | None
@@ -114,11 +114,11 @@ class ServerAdmission:
         self._pinning, self._servers, self._apply, self._audit = pinning, servers, apply, audit
 
     def review(self, name: str) -> ServerReview:
-        """An external server as a person should see it before they say yes; NotFound for any other."""
+        """What a person should see before accepting a server; NotFound for a built-in one."""
         return self._pinning.review(self._servers.find(name))
 
     async def accept(self, name: str, digest: str | None = None) -> None:
-        """Yes to what holds the server back; with `digest`, only if that is still what the person looked at."""
+        """Accept what holds the server back; with `digest`, only if it is still what the person reviewed."""
 
         def record_acceptance(server: ExternalServer) -> bool:
             hold = self._pinning.accept(server, digest)
@@ -129,7 +129,7 @@ class ServerAdmission:
         await self._servers.decide(name, record_acceptance, self._apply)
 
     async def reject(self, name: str) -> None:
-        """No: the server stops, and does not start again before a yes."""
+        """Stop the server until it is accepted."""
 
         def record_rejection(server: ExternalServer) -> bool:
             self._pinning.reject(server)
@@ -145,7 +145,7 @@ def audit_admission(audit: AuditTrail | None, server: str, what: str, digest: st
 
 
 class HoldNotifier:
-    """Tells people and the audit that a server is held back."""
+    """Notifies people and the audit that a server is held back."""
 
     def __init__(self, notify: NoticeListener, audit: AuditTrail | None) -> None:
         self._notify, self._audit = notify, audit
@@ -157,7 +157,7 @@ class HoldNotifier:
 
 @dataclass(frozen=True, slots=True)
 class ServerDiff:
-    """Servers that are new, and servers that are gone, since the last look."""
+    """Servers added and removed since the last start."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class ServerDiff:
 
 
 class KnownServers:
-    """The file `last-known-mcps.json`. A first start has nothing to compare with, and reports nothing."""
+    """The file `last-known-mcps.json`. Without it there is nothing to compare, and nothing is reported."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -217,7 +217,7 @@ class _Awatch(Protocol):
 
 
 class FileWatcher:
-    """Calls back once the file has been quiet for a while after a change. The folder is watched, not the file."""
+    """Calls back when the file has not changed again for `quiet_ms`. Watches the folder, not the file."""
 
     def __init__(self, path: Path, quiet_ms: int, on_change: Callable[[], Awaitable[None]]) -> None:
         self._path, self._quiet_ms, self._on_change = path, quiet_ms, on_change
@@ -240,7 +240,7 @@ class FileWatcher:
             return None
 
     async def _watch(self) -> None:
-        # Imported here and in a thread: the boot must not wait for it.
+        # Imported here, in a thread, so that the boot does not wait for it.
         library = await asyncio.to_thread(importlib.import_module, "watchfiles")
         awatch = cast("_Awatch", library.awatch)
         while True:
@@ -259,15 +259,15 @@ class FileWatcher:
                 )
                 await self._follow(changes)
             except (OSError, RuntimeError) as error:  # the folder went away, or the system ran out of watches
-                _log.warning("%s can not be watched: %s", self._path, error)
+                _log.warning("%s cannot be watched: %s", self._path, error)
                 await asyncio.sleep(_FOLDER_SECONDS)
 
     async def _follow(self, changes: AsyncIterator[set[object]]) -> None:
-        """Look once the watch has begun, and after each change: what comes while one is applied is seen next."""
+        """Check when the watch has started and after each change; changes during a check are seen by the next."""
         while True:
             change = asyncio.ensure_future(anext(changes, None))
             try:
-                await asyncio.sleep(0)  # the watch begins with the first step of this
+                await asyncio.sleep(0)  # starts the watch
                 await self._check_content()
                 if await change is None:
                     return
@@ -280,5 +280,5 @@ class FileWatcher:
             self._seen = content
             try:
                 await self._on_change()
-            except Exception:  # noqa: BLE001  the edge to a file anyone may write: the next change must be seen too
+            except Exception:  # noqa: BLE001  anyone may write the file: the next change must be seen too
                 _log.exception("a change of %s could not be applied", self._path.name)

@@ -14,7 +14,7 @@ from annabelle.toolbox.mcp.rpc import RpcAnswer
 
 @dataclass(frozen=True, slots=True)
 class ServerIntroduction:
-    """What a server says of itself beside its tools. It is looked at for changes and never used."""
+    """What a server says about itself besides its tools. It is only compared, never used."""
 
     name: str = ""
     version: str = ""
@@ -23,7 +23,7 @@ class ServerIntroduction:
     resources: tuple[JsonObject, ...] = ()
 
     def mask(self, secrets: SecretMatcher) -> ServerIntroduction:
-        """The same in words that can be kept: a server may repeat what it was given."""
+        """A copy that can be stored: a server may repeat secrets it was given."""
         return ServerIntroduction(
             secrets.mask(self.name),
             secrets.mask(self.version),
@@ -34,7 +34,7 @@ class ServerIntroduction:
 
 
 class Connection(Protocol):
-    """A server that has agreed on a protocol and answers. `ended` resolves with the reason when it no longer does."""
+    """A connected server. `ended` resolves with the reason when the connection ends."""
 
     @property
     def pid(self) -> int | None: ...
@@ -50,7 +50,7 @@ class Connection(Protocol):
 
     @property
     def exit_reason(self) -> str | None:
-        """A better reason for the end than the one it was noticed by, once it is closed."""
+        """A better reason than that of `ended`, once the connection is closed."""
         ...
 
     async def introduce(self) -> ServerIntroduction: ...
@@ -65,12 +65,11 @@ class Connection(Protocol):
 
 
 Connect = Callable[[Callable[[], None]], Awaitable[Connection]]
-"""Opens a conversation; the argument is called whenever the server says that its tools changed."""
+"""Opens a connection; the argument is called whenever the server says that its tools changed."""
 
 
 def build_call_meta(context: CallContext, *, ours: bool) -> JsonObject:
-    """Who calls, as the server gets to know it in the request's `_meta`. More is told to the servers that are `ours`:
-    where people talk and what they have read is nobody else's business."""
+    """The `_meta` of a request: who calls. Only our own servers learn the channel and what the caller has read."""
     facts: JsonObject = {
         "trace_id": context.trace_id,
         "agent_id": context.agent_id,

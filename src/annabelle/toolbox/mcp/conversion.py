@@ -28,7 +28,7 @@ def exposed_name(server: str, tool: str) -> str:
 
 
 def to_spec(server: ServerProfile, listed: JsonObject) -> ToolSpec | None:
-    """The tool as we show it, or None for an entry that names no tool."""
+    """The tool as the hub offers it, or None for an entry without a name."""
     name = listed.get("name")
     if not isinstance(name, str) or not name:
         return None
@@ -49,9 +49,9 @@ def to_spec(server: ServerProfile, listed: JsonObject) -> ToolSpec | None:
 
 
 def _audience(server: ServerProfile, meta: object) -> Audience:
-    """For whom one of our own servers means a tool; a word we do not know keeps it to the hub.
+    """Who may call a tool of our own servers; an unknown value means only the hub.
 
-    Who judges what agents see must not be talked to by them, so the guardian's tools are the hub's whatever it says.
+    Agents must not talk to the server that judges what they see, so the guardian's tools are always the hub's.
     """
     if server.role == "guardian":
         return "hub"
@@ -74,9 +74,9 @@ def _annotations(value: object) -> ToolAnnotations:
 
 
 def to_result(answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bool = False) -> ToolResult:
-    """The result for model and machine; text past the limit is cut, with a note that says so.
+    """The result for model and machine. Text past the limit is cut, with a note.
 
-    `labelled`: the server says itself how far a result may be trusted. Everyone else's is untrusted.
+    `labelled`: the server itself says whether a result is trusted. Results of other servers are untrusted.
     """
     raw = answer.result
     if raw.get("resultType") == "input_required":
@@ -88,7 +88,7 @@ def to_result(answer: RpcAnswer, tool: ToolSpec, max_bytes: int, *, labelled: bo
     if not text and data is not None:
         text = json.dumps(data, ensure_ascii=False)
     is_error = raw.get("isError") is True
-    # An error of such a server is in its own words; anything else it must label.
+    # Errors of such a server are its own text; it has to label everything else.
     vouched = labelled and (is_error or (data is not None and data.get("trust") == "trusted"))
     trust: Trust = "trusted" if vouched else "untrusted"
     if answer.size > max_bytes:

@@ -1,6 +1,6 @@
-"""A conversation with a server reached by address, carried by the SDK's own HTTP client.
+"""A connection to a server reached by URL, over the SDK's HTTP client.
 
-The SDK is imported when the first such server is connected: most installs have none, and it costs a second.
+The SDK is imported with the first such server: most installs have none, and the import takes a second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from annabelle.toolbox.mcp.rpc import ConnectionLost, RpcAnswer
 
 
 class HttpSession(Protocol):
-    """The part of the SDK we use, behind `connections/sdk.py`."""
+    """The part of the SDK in use, implemented in `mcp/sdk.py`."""
 
     protocol: str | None
 
@@ -39,7 +39,7 @@ class OpenSession(Protocol):
 
 
 class HttpConnection:
-    """Keeps the SDK's session in a task of its own, because it must be left by the task that entered it."""
+    """Runs the SDK's session in its own task, because the task that entered it must leave it."""
 
     pid = None
     garbage_lines = 0
@@ -50,7 +50,7 @@ class HttpConnection:
     ) -> None:
         self._url, self._headers, self._on_tools_changed = url, headers, on_tools_changed
         self._redact = redact
-        # An error names the address, and may name what was sent: rather one value masked too many than one too few.
+        # An error may quote the URL and the headers, so every header value is masked.
         self._sent = Redactor(part for value in headers.values() for part in (value, value.rpartition(" ")[2]))
         loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[str] = loop.create_future()
@@ -92,11 +92,11 @@ class HttpConnection:
 
     @contextlib.contextmanager
     def _notice_loss(self) -> Generator[None]:
-        """No process ends here to tell us; a request that found nobody is how we learn that it is gone."""
+        """There is no process to watch: only a failed request shows that the server is gone."""
         try:
             yield
         except ConnectionLost as lost:
-            reason = self._redact_reason(lost.reason)  # it may quote the address, and the address may hold a key
+            reason = self._redact_reason(lost.reason)  # it may quote the URL, which may hold a key
             self._end(reason)
             raise ConnectionLost(reason, sent=lost.sent) from lost
 
@@ -114,7 +114,7 @@ class HttpConnection:
             async with open_session(self._url, self._headers, self._on_tools_changed) as session:
                 self._session.set_result(session)
                 await self._leave.wait()
-        except Exception as error:  # noqa: BLE001  the edge to the SDK: whatever broke it, the server is not reachable
+        except Exception as error:  # noqa: BLE001  whatever the SDK raises, the server cannot be reached
             trouble = ConnectionLost(self._redact_reason(f"{type(error).__name__}: {_first_error(error)}"), sent=False)
             if not self._session.done():
                 self._session.set_exception(trouble)

@@ -17,11 +17,11 @@ from annabelle.core.tools import JsonObject
 
 
 class WireError(Exception):
-    """Base of everything that goes wrong between hub and server."""
+    """Base class of errors between hub and server."""
 
 
 class ConnectionLost(WireError):
-    """The server is gone. `sent` tells whether the request may have reached it."""
+    """The server is gone. `sent`: the request may have reached it."""
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ class RpcError(WireError):
 
 
 class AnswerTooLarge(WireError):
-    """The server's answer was larger than one message may be, and was dropped while it came in."""
+    """The server's answer exceeded the message limit and was dropped while it was read."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"the answer had {size} bytes, more than the {limit} that are read")
@@ -49,11 +49,11 @@ class AnswerTooLarge(WireError):
 
 
 class ProtocolMismatch(WireError):
-    """The server answers, but not in a protocol revision we share."""
+    """The server shares no protocol revision with us."""
 
 
 _HIGH_WATER = 1_000_000
-"""Bytes that may wait for a server that does not read; a caller past that waits too, up to its own time limit."""
+"""Bytes that may be unread by a server; beyond that callers wait, up to their own time limit."""
 
 
 class _PipeReader(asyncio.Protocol):
@@ -82,12 +82,12 @@ class _PipeWriter(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.writable.set()
-        if not self.input_closed:  # after we hang up the server may still say its last words
+        if not self.input_closed:  # after we close its input, the server may still write
             self._on_end()
 
 
 class ServerPipes:
-    """Both directions to one server. It owns the two descriptors from the moment `open` is called."""
+    """The pipes to and from one server. Owns both descriptors from the call of `open`."""
 
     def __init__(self, reader: asyncio.ReadTransport, writer: asyncio.WriteTransport, writing: _PipeWriter) -> None:
         self._reader, self._writer, self._writing = reader, writer, writing
@@ -108,17 +108,17 @@ class ServerPipes:
         return cls(reader, writer, writing)
 
     async def write(self, line: bytes) -> None:
-        """Hand a line to the server; waits while too much of what was written before is still unread."""
+        """Write a line; waits while too much of the earlier output is unread."""
         if not self._writing.writable.is_set():
             await self._writing.writable.wait()
         if self._writer.is_closing():
             raise ConnectionLost("its input is closed", sent=False)
         self._writer.write(line)
-        if self._writer.is_closing():  # the write itself found the pipe broken, so not a byte of it arrived
+        if self._writer.is_closing():  # the write found the pipe broken, so no byte arrived
             raise ConnectionLost("its input is closed", sent=False)
 
     def write_if_room(self, line: bytes) -> None:
-        """For what may be lost: a courtesy that is not worth waiting for."""
+        """Write a line that may be lost and is not worth waiting for."""
         if self._writing.writable.is_set() and not self._writer.is_closing():
             self._writer.write(line)
 
@@ -137,7 +137,7 @@ class ServerPipes:
 
 
 _EDGE = 400
-"""Bytes kept from both ends of a line that is dropped: enough to find the id of the request it answers."""
+"""Bytes kept from both ends of a dropped line: enough to find the id of its request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class OversizedLine:
 
 
 class LineBuffer:
-    """Feed it what was read; it gives back whole lines, and a note in place of a line over the limit."""
+    """Splits what was read into lines; a line over the limit becomes an `OversizedLine`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -214,7 +214,7 @@ class RpcAnswer:
 
 
 class RpcClient:
-    """One conversation. It ends once: every request that is still open then fails with ConnectionLost."""
+    """A JSON-RPC connection. When it ends, every open request fails with ConnectionLost."""
 
     def __init__(self, name: str, limit: int, on_notification: OnNotification) -> None:
         self._name, self._limit = name, limit
@@ -231,7 +231,7 @@ class RpcClient:
         self._pipes = await ServerPipes.open(stdin, stdout, self._on_data, lambda: self.end(PIPES_CLOSED))
 
     async def send(self, method: str, params: JsonObject | None) -> tuple[int, asyncio.Future[RpcAnswer]]:
-        """Write a request; what comes back is its id and the promise of its answer."""
+        """Write a request. Returns its id and a future for its answer."""
         if self.ended.done():
             raise ConnectionLost(self.ended.result(), sent=False)
         if self._pipes is None:
@@ -245,7 +245,7 @@ class RpcClient:
         return number, answer
 
     async def wait(self, number: int, answer: asyncio.Future[RpcAnswer], *, cancellable: bool = True) -> RpcAnswer:
-        """The answer to a request. Whoever stops waiting cancels the request at the server too."""
+        """Wait for the answer; cancelling the wait cancels the request at the server too."""
         try:
             return await answer
         except asyncio.CancelledError:
@@ -271,14 +271,14 @@ class RpcClient:
             self._pipes.close_input()
 
     def end(self, reason: str) -> None:
-        """Finish the conversation; only the first reason counts."""
+        """End the connection; only the first reason counts."""
         if self.ended.done():
             return
         self.ended.set_result(reason)
         for answer in self._open.values():
             if not answer.done():
                 answer.set_exception(ConnectionLost(reason, sent=True))
-                answer.exception()  # looked at: nobody waits for the answer to a subscription
+                answer.exception()  # marks it as retrieved: nobody awaits a subscription's answer
         if self._pipes is not None:
             self._pipes.close()
 
@@ -325,7 +325,7 @@ class RpcClient:
             answer.set_result(RpcAnswer(cast("JsonObject", result) if isinstance(result, dict) else {}, size))
 
     def _on_request(self, method: str, number: object) -> None:
-        """Servers of older revisions may ask us things. We offer nothing to ask for, except that we are alive."""
+        """Servers of older revisions may send requests. Only `ping` is answered."""
         body: JsonObject = {"jsonrpc": "2.0", "id": number}
         if method == "ping":
             body["result"] = {}
@@ -337,7 +337,7 @@ class RpcClient:
     def _on_garbage(self, excerpt: str) -> None:
         self.garbage_lines += 1
         if not self._in_garbage:  # once per burst: a chatty server must not flood the hub's log
-            _log.warning("%s printed something that is no message: %r", self._name, excerpt)
+            _log.warning("%s printed something that is not a message: %r", self._name, excerpt)
         self._in_garbage = True
 
     def _on_oversized(self, line: OversizedLine) -> None:

@@ -1,4 +1,4 @@
-"""The SDK's HTTP client in the shape we need. Imported by name, and only when a server is reached by address."""
+"""Adapts the SDK's HTTP client. Imported by name, only when a server is reached by URL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GONE = types.CONNECTION_CLOSED
 
 
 class SdkHttpSession:
-    """Lists and calls tools; what the SDK raises becomes our kinds of trouble."""
+    """Lists and calls tools; errors of the SDK become ours."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -73,7 +73,7 @@ class _ListRequest(Protocol):
 
 
 async def _list_optional(ask: _ListRequest, what: str) -> list[JsonObject]:
-    """What we only look at: a server that can not list it is no worse for that."""
+    """List what is only compared; a server that cannot list it has none."""
     try:
         return await _list_pages(ask, what)
     except MCPError as error:
@@ -112,7 +112,7 @@ def _translate_errors(*, sent: bool) -> Generator[None]:
 async def open_session(
     url: str, headers: dict[str, str], on_tools_changed: Callable[[], None]
 ) -> AsyncGenerator[SdkHttpSession]:
-    """A session with the server at this address, negotiated with modern and older servers alike."""
+    """A session with the server at this URL, of any supported protocol revision."""
 
     async def on_message(message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
@@ -135,7 +135,7 @@ async def open_session(
 
 
 async def _listen(client: Client, on_tools_changed: Callable[[], None]) -> None:
-    """Modern servers tell of changes only to those who ask."""
+    """Subscribe to changes: modern servers send them only to subscribers."""
     tools = client.server_capabilities.tools
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
         return

@@ -34,7 +34,7 @@ _CLIENT: JsonObject = {"name": "annabelle", "version": __version__}
 _UNSUPPORTED_VERSION = -32022
 _MAX_PAGES = 100
 _CLOSING = (-32000, "Connection closed")
-"""What the SDK's servers answer to calls they drop because they are ending."""
+"""What servers made with the SDK answer to calls they drop while they shut down."""
 
 
 def _envelope(version: str) -> JsonObject:
@@ -55,7 +55,7 @@ def _as_object(value: object) -> JsonObject:
 
 
 class McpSession:
-    """One negotiated conversation with a server, of the 2026 kind or of the older one with a handshake."""
+    """An MCP session, of the 2026 revision or of an older one with a handshake."""
 
     def __init__(self, rpc: RpcClient, probe_seconds: float) -> None:
         self._rpc, self._probe_seconds = rpc, probe_seconds
@@ -70,7 +70,7 @@ class McpSession:
         self.instructions = ""
 
     async def negotiate(self) -> None:
-        """Ask a modern server what it speaks; everything that is no clear answer means an older one."""
+        """Ask which versions the server supports; without a clear answer it is taken for an older one."""
         version = MODERN[-1]
         for attempt in (1, 2):
             try:
@@ -94,7 +94,7 @@ class McpSession:
             try:
                 await self._handshake()
             except RpcError as error:
-                # A slow server may have answered our probe after we gave up on it: it is a modern one then.
+                # A slow modern server may have answered the probe too late.
                 mutual = _mutual_versions(_as_strings(_as_object(error.data).get("supported")))
                 if error.code != _UNSUPPORTED_VERSION or not mutual or attempt == 2:
                     raise
@@ -103,7 +103,7 @@ class McpSession:
             return
 
     async def listen(self) -> None:
-        """Have the server tell us when its tools change; older servers do so unasked."""
+        """Subscribe to changes of the tools; older servers send them without a subscription."""
         if self._modern and self._tools_change:
             _, self._listening = await self._rpc.send(
                 "subscriptions/listen", self._params({"notifications": {"toolsListChanged": True}})
@@ -117,12 +117,12 @@ class McpSession:
         return await self._list_optional("prompts", "prompts/list", "prompts")
 
     async def list_resources(self) -> list[JsonObject]:
-        """Resources and templates of resources; a server need not have both."""
+        """Resources and resource templates; a server may have only one kind."""
         listed = await self._list_optional("resources", "resources/list", "resources")
         return listed + await self._list_optional("resources", "resources/templates/list", "resourceTemplates")
 
     async def _list_optional(self, capability: str, method: str, what: str) -> list[JsonObject]:
-        """What we only look at: a server that can not list it is no worse for that."""
+        """List what is only compared; a server that cannot list it has none."""
         if capability not in self._capabilities:
             return []
         try:
@@ -156,7 +156,7 @@ class McpSession:
             raise
 
     async def ping(self) -> None:
-        """The 2026 revision has no ping; asking again what the server speaks serves as one."""
+        """The 2026 revision has no ping; discovery serves as one."""
         await self._rpc.request("server/discover" if self._modern else "ping", self._params({}))
 
     async def _discover(self, version: str) -> JsonObject:
@@ -205,7 +205,7 @@ _TOOLS_CHANGED = "notifications/tools/list_changed"
 
 @dataclass(frozen=True, slots=True)
 class StdioOptions:
-    """How one is spoken with: how much is read, how long a probe may take, and what is not repeated in public."""
+    """Message limit, time for the version probe, and the redactor for what the server prints."""
 
     message_max_bytes: int
     probe_seconds: float
@@ -237,7 +237,7 @@ class StdioConnection:
 
     @property
     def exit_reason(self) -> str | None:
-        """Closed pipes are mostly the first sign of an ended process, and its exit tells more."""
+        """Closed pipes are often noticed before the exit of the process, which says more."""
         by_itself = self._rpc.ended.done() and self._rpc.ended.result() == PIPES_CLOSED
         return _describe_exit(self._child.exited.result()) if by_itself and self._child.exited.done() else None
 
@@ -277,22 +277,22 @@ def _describe_exit(code: int | None) -> str:
     return f"its process ended{how}"
 
 
-def stdio_connect(launcher: ProcessLauncher, order: LaunchRequest, manners: StdioOptions) -> Connect:
-    """How to start this server's process and come to terms with it."""
+def stdio_connect(launcher: ProcessLauncher, request: LaunchRequest, options: StdioOptions) -> Connect:
+    """Returns a function that starts the server's process and opens a session with it."""
 
     async def connect(on_tools_changed: Callable[[], None]) -> Connection:
         def on_notification(method: str, params: JsonObject) -> None:
             if method == _TOOLS_CHANGED:
                 on_tools_changed()
 
-        log_size = order.log.stat().st_size if order.log.exists() else 0
-        child, overheard = await launch_with_capture(launcher, order, manners.redact)
-        rpc = RpcClient(order.name, manners.message_max_bytes, on_notification)
+        log_size = request.log.stat().st_size if request.log.exists() else 0
+        child, capture = await launch_with_capture(launcher, request, options.redact)
+        rpc = RpcClient(request.name, options.message_max_bytes, on_notification)
         try:
             await rpc.open(child.stdin, child.stdout)
-            session = McpSession(rpc, manners.probe_seconds)
-            # What our own servers list is written by us.
-            known = manners.redact.distinctive_secrets if order.module is None else SecretMatcher(())
+            session = McpSession(rpc, options.probe_seconds)
+            # Our own servers list no secrets.
+            known = options.redact.distinctive_secrets if request.module is None else SecretMatcher(())
             connection = StdioConnection(child, rpc, session, known)
             await session.negotiate()
             await session.listen()
@@ -303,8 +303,8 @@ def stdio_connect(launcher: ProcessLauncher, order: LaunchRequest, manners: Stdi
             reason = error.reason if isinstance(error, ConnectionLost) else str(error)
             if reason == PIPES_CLOSED and child.exited.done():
                 reason = _describe_exit(child.exited.result())
-            await overheard.wait_drained(_LAST_WORDS_SECONDS)
-            said = manners.redact(read_last_line(order.log)) if _has_grown(order.log, log_size) else ""
+            await capture.wait_drained(_LAST_WORDS_SECONDS)
+            said = options.redact(read_last_line(request.log)) if _has_grown(request.log, log_size) else ""
             raise ConnectionLost(f"{reason}{f'; it said: {said}' if said else ''}", sent=False) from error
         except BaseException:
             rpc.end("it did not start")

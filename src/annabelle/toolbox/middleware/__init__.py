@@ -1,1 +1,1 @@
-"""Wrappers around a tool client. Every call passes all of them on its way to a server; `router.py` gives the order."""
+"""Middleware around a tool client. Every call passes through all of it; `router.py` sets the order."""

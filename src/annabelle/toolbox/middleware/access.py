@@ -40,10 +40,11 @@ class RequirePermission:
 
 @dataclass(frozen=True, slots=True)
 class RequireApproval:
-    """People call tools themselves: that is their yes. What an agent's process looks up for itself has no call id.
+    """Asks the judge, and the person where the judge says so. People's own calls need no approval, nor do internal
+    lookups of an agent's process, which have no call id.
 
-    `begun` tells whether a call id was let through before: a repeat after a crash finds out what became of the call,
-    whatever policy says by now.
+    `was_started` tells whether a call id was let through before: a repeat after a crash gets the outcome of that call,
+    whatever policy says now.
     """
 
     inner: ToolClient
@@ -51,7 +52,7 @@ class RequireApproval:
     was_started: Callable[[str], Awaitable[bool]]
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
-        judge, desk, call_id = self.hooks.judge, self.hooks.approvals, context.call_id
+        judge, approvals, call_id = self.hooks.judge, self.hooks.approvals, context.call_id
         if judge is None or context.caller != "agent" or context.judged:
             return await self.inner.call(tool, arguments, context)
         if call_id is None:
@@ -66,15 +67,15 @@ class RequireApproval:
         if decision.verdict == "refuse":
             self._note("refused", tool, context, decision)
             raise NotAllowed(f"{tool.name} was not called. {why}", hint="Tell the user; only they can change the rule.")
-        if desk is not None and await desk.granted(tool, arguments, context):
+        if approvals is not None and await approvals.granted(tool, arguments, context):
             return await self.inner.call(tool, arguments, context)
-        if desk is None or not context.askable:
+        if approvals is None or not context.askable:
             self._note("not_askable", tool, context, decision)
             raise NotAllowed(
                 f"{tool.name} needs the user's yes, and nobody can be asked here. {why}",
                 hint="Report what should be done; whoever talks with the user can ask.",
             )
-        return await desk.ask(tool, arguments, context, decision)
+        return await approvals.ask(tool, arguments, context, decision)
 
     def _note(self, event: str, tool: ToolSpec, context: CallContext, decision: PolicyDecision) -> None:
         if self.hooks.audit is not None:

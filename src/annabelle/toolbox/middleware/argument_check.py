@@ -35,7 +35,7 @@ _best_match = cast(
 
 
 class ArgumentChecker:
-    """Validators are made once per tool and kept as long as its spec is the same object."""
+    """Caches one validator per tool, as long as its spec is the same object."""
 
     def __init__(self) -> None:
         self._validators: dict[str, tuple[ToolSpec, SchemaValidator | None]] = {}
@@ -51,7 +51,7 @@ class ArgumentChecker:
         try:
             error = _best_match(validator.iter_errors(arguments))
         except (Unresolvable, RecursionError) as trouble:
-            _log.warning("the schema of %s can not be followed: %s", tool.name, trouble)
+            _log.warning("the schema of %s cannot be resolved: %s", tool.name, trouble)
             return
         if error is not None:
             raise _to_invalid_arguments(tool.name, error)
@@ -64,7 +64,7 @@ def _make(tool: ToolSpec) -> SchemaValidator | None:
     except SchemaError as error:
         _log.warning("the schema of %s is not valid and is not used: %s", tool.name, error.message[:_MESSAGE_LIMIT])
         return None
-    # An empty registry: the default one would fetch a remote $ref from the network for whoever wrote the schema.
+    # The default registry would fetch a remote $ref from the network.
     return cast("SchemaValidator", kind(tool.input_schema, registry=Registry()))
 
 
@@ -84,7 +84,7 @@ def _to_invalid_arguments(tool: str, error: ValidationError) -> InvalidArguments
 
 
 def _shorten(message: str) -> str:
-    """A message begins with the value, which may be long, and ends with what is wrong with it: both ends stay."""
+    """Keep both ends: a message starts with the value, which may be long, and ends with the problem."""
     if len(message) <= _MESSAGE_LIMIT:
         return message
     half = _MESSAGE_LIMIT // 2

@@ -20,7 +20,7 @@ _LONGEST_COMPARED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class ScanContent:
-    """`own` is what the server's manifest or entry says about scanning; settings and agents may say otherwise."""
+    """`own` is the scan setting of the server's manifest or entry; settings and agents may override it."""
 
     inner: ToolClient
     guard: ContentGuard
@@ -52,7 +52,7 @@ class ScanContent:
     async def _scan_arguments(
         self, tool: ToolSpec, arguments: JsonObject, context: CallContext, flags: ScanDirections
     ) -> ScanOutcome:
-        """What is known of the arguments. Raises where the call must not be made."""
+        """Scan the arguments. Raises if the call must not be made."""
         try:
             going = await self._scan(arguments, "input", tool, context) if flags.input else ScanOutcome()
             if flags.output:
@@ -73,7 +73,7 @@ class ScanContent:
         return await self.guard.scan(content, subject, self.guard.rules_of(context))
 
     async def _scan_error(self, error: AnnabelleError, tool: ToolSpec, context: CallContext) -> AnnabelleError:
-        """The error, or one of its kind in our words: a server can write its last words to be read by a model."""
+        """The error, or one of its class without the server's text: an error can carry instructions for the model."""
         try:
             said = error.message if error.hint is None else f"{error.message}\n{error.hint}"
             found = await self._scan(said, "output", tool, context)
@@ -87,7 +87,7 @@ class ScanContent:
 
 
 def _scannable_content(result: ToolResult) -> object:
-    """All of a result that somebody may read; what is said twice is looked at once."""
+    """All of a result that anybody may read, without repeating text that is in the structure too."""
     text, structured = result.text, result.structured
     if result.error is not None and result.error.message not in text:
         return {"text": text, "error": result.error.model_dump(exclude_none=True), "structured": structured}
@@ -99,7 +99,7 @@ def _scannable_content(result: ToolResult) -> object:
 
 
 def _is_same_content(text: str, structured: JsonObject) -> bool:
-    """Whether the text is nothing but the structure, written down with or without what is empty in it."""
+    """Whether the text is just the structure as JSON, with or without its nulls."""
     if len(text) > _LONGEST_COMPARED or not text.startswith("{"):
         return False
     try:
@@ -135,7 +135,7 @@ def _to_unscanned_error(down: ScannerDown, tool: ToolSpec) -> ScannerDown:
 
 
 def _to_refusal(blocked: SecurityBlocked, context: CallContext) -> ToolResult:
-    """Our own words and nothing else, so they taint nobody."""
+    """Contains only our own text, so it is trusted."""
     risk: Risk = "none" if isinstance(blocked, ScannerDown) else "high"
     body = blocked.body(context.trace_id)
     return ToolResult.failure(body).model_copy(update={"trust": "trusted", "source": "own", "risk": risk})
@@ -154,11 +154,10 @@ def _add_scan_labels(result: ToolResult, going: ScanOutcome, coming: ScanOutcome
 
 @dataclass(frozen=True, slots=True)
 class LabelResult:
-    """`traits` is what we reviewed of the tool; none for one that somebody else brought along. `vouched`: the owner
-    trusts that server to say what its ids stand for; its content stays foreign all the same.
+    """`traits` are the reviewed facts about a built-in tool. `vouched`: the owner trusts that server to say what its
+    ids stand for; its content stays untrusted.
 
-    Trust comes from the hub's own tools, from a server that was asked to vouch for what it says, and from clocks and
-    sums. Nothing else can make a result trusted, and nothing a server says of itself counts.
+    Only the hub's own tools, servers that declare provenance, and tools such as clocks and sums return trusted results.
     """
 
     inner: ToolClient
@@ -168,7 +167,7 @@ class LabelResult:
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
         result = await self.inner.call(tool, arguments, context)
         traits = self.traits or ToolTraits()
-        # A tool of the hub has said itself what it gives back: a subagent's report is not the hub's own word.
+        # Tools of the hub label their own results: a subagent's report is not the hub's own text.
         own = traits.trusted and tool.server != NATIVE
         labels: list[Label] = [*result.labels, *context.labels]
         if traits.private or "read_private" in traits.classes:

@@ -38,7 +38,7 @@ class _RunningCall:
 
 
 class CallRecorder:
-    """The calls under way, by id, and the journal of those that are over."""
+    """The running calls by id, and the journal of finished ones."""
 
     def __init__(self, journal: CallJournal) -> None:
         self._journal = journal
@@ -48,11 +48,11 @@ class CallRecorder:
         self, call_id: str, inner: ToolClient, tool: ToolSpec, arguments: JsonObject, context: CallContext
     ) -> ToolResult:
         digest = arguments_hash(tool.name, arguments)
-        flight = self._running.get(call_id)
-        if flight is not None:
-            if flight.digest != digest:
+        running = self._running.get(call_id)
+        if running is not None:
+            if running.digest != digest:
                 raise Conflict(f"The call id {call_id} is in use for another call.")
-            return (await asyncio.shield(flight.task)).model_copy(update={"replayed": True})
+            return (await asyncio.shield(running.task)).model_copy(update={"replayed": True})
         record = JournalledCall(call_id, tool.name, digest, context)
         task = asyncio.create_task(self._run_once(record, inner, tool, arguments))
         self._running[call_id] = _RunningCall(digest, task, tool.server, context)
@@ -60,40 +60,40 @@ class CallRecorder:
         return await asyncio.shield(task)
 
     async def was_started(self, call_id: str) -> bool:
-        """Whether a call of this id is under way or written down: it was let through once."""
+        """Whether a call with this id is running or in the journal."""
         return call_id in self._running or await self._journal.known(call_id)
 
     async def cancel(self, call_id: str) -> bool:
-        flight = self._running.get(call_id)
-        if flight is None:
+        running = self._running.get(call_id)
+        if running is None:
             return False
-        flight.task.cancel()
-        await asyncio.wait([flight.task], timeout=5)
+        running.task.cancel()
+        await asyncio.wait([running.task], timeout=5)
         return True
 
     def cancel_for_message(self, message_id: str) -> None:
-        """Stop every call made for a message, its subagents' included: nobody wants what comes of them."""
-        for flight in self._running.values():
-            if flight.context.message_id == message_id:
-                flight.task.cancel()
+        """Cancel every call made for a message, its subagents' included."""
+        for running in self._running.values():
+            if running.context.message_id == message_id:
+                running.task.cancel()
 
     def cancel_for_agents(self, agents: Collection[str]) -> None:
-        """Stop every call these agents have made, those in the background included."""
-        for flight in self._running.values():
-            if flight.context.caller == "agent" and flight.context.agent_id in agents:
-                flight.task.cancel()
+        """Cancel every call of these agents, background calls included."""
+        for running in self._running.values():
+            if running.context.caller == "agent" and running.context.agent_id in agents:
+                running.task.cancel()
 
     def busy_servers(self, messages: Collection[str], agents: Collection[str]) -> set[str]:
-        """The servers that have calls under way for one of these messages or agents."""
+        """Servers with running calls for one of these messages or agents."""
         return {
-            flight.server
-            for flight in self._running.values()
-            if flight.context.message_id in messages or flight.context.agent_id in agents
+            running.server
+            for running in self._running.values()
+            if running.context.message_id in messages or running.context.agent_id in agents
         }
 
     async def drain(self, seconds: float) -> None:
-        """Let calls under way end; those that do not in time are cancelled and written down as such."""
-        tasks = [flight.task for flight in self._running.values()]
+        """Wait for running calls; cancel and record those that do not end in time."""
+        tasks = [running.task for running in self._running.values()]
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=seconds)
@@ -105,7 +105,7 @@ class CallRecorder:
     def _on_done(self, call_id: str, task: asyncio.Task[ToolResult]) -> None:
         self._running.pop(call_id, None)
         if not task.cancelled():
-            task.exception()  # looked at: its caller may be gone, and it is in the journal
+            task.exception()  # marks it as retrieved: the caller may be gone, and the journal has it
 
     async def _run_once(
         self, record: JournalledCall, inner: ToolClient, tool: ToolSpec, arguments: JsonObject
@@ -149,16 +149,16 @@ class CallRecorder:
 
 
 async def _try_to_record(note: Awaitable[None]) -> None:
-    """Write down what is known of a call that was made. A disk that is full must not turn it into one that failed:
-    the caller gets what is known, and a repeat, which finds the call begun and without an end, is in doubt."""
+    """Record the outcome of a call. If that fails, as on a full disk, the caller still gets the outcome, and a repeat
+    finds the call in doubt."""
     try:
         await note
     except (StorageTrouble, Unavailable) as trouble:
-        _log.error("The end of a call could not be written down: %s", trouble.message)
+        _log.error("the outcome of a call could not be recorded: %s", trouble.message)
 
 
 def _replay(result: ToolResult) -> ToolResult:
-    """The first outcome again: what was raised then is raised now."""
+    """Return or raise the first outcome again."""
     kind = _RAISED_AGAIN.get(result.error.code) if result.error is not None else None
     if kind is not None and result.error is not None:
         raise kind(result.error.message, hint=result.error.hint)
@@ -167,7 +167,7 @@ def _replay(result: ToolResult) -> ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class RecordCall:
-    """Only calls that carry an id are written down; a person at a terminal may repeat what they like."""
+    """Records only calls with an id: a person at a terminal may repeat a call."""
 
     inner: ToolClient
     recorder: CallRecorder
@@ -180,7 +180,7 @@ class RecordCall:
 
 @dataclass(frozen=True, slots=True)
 class AuditCall:
-    """The outermost door: it sees what the caller sees."""
+    """Outermost, so that it sees what the caller sees."""
 
     inner: ToolClient
     audit: AuditTrail | None

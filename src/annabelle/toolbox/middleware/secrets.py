@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
@@ -11,7 +11,7 @@ from annabelle.core.errors import AnnabelleError, NotAllowed, RetryByModel, Unav
 from annabelle.core.ports import ToolClient
 from annabelle.core.secrets.encodings import encodings_of
 from annabelle.core.secrets.matcher import iterate_texts, map_texts
-from annabelle.core.secrets.redactor import MASK, Redactor, SecretMatcher
+from annabelle.core.secrets.redactor import MASK, Redactor
 from annabelle.core.tools import CallContext, JsonObject, ToolResult, ToolSpec
 from annabelle.toolbox.catalogue import ToolCatalogue
 
@@ -19,7 +19,7 @@ E = TypeVar("E", bound=AnnabelleError)
 
 
 class SecretScrubber:
-    """Knows values and their handles; what is as it is, escaped, encoded or only a line of it is found."""
+    """Replaces secret values, also escaped, encoded or split into lines, by their handles."""
 
     def __init__(self, handles_by_value: Mapping[str, str]) -> None:
         self._handles: dict[str, str] = {}
@@ -33,55 +33,46 @@ class SecretScrubber:
         return self._pattern.sub(lambda match: self._handles[match[0]], text) if self._handles else text
 
     def scrub_result(self, result: ToolResult) -> ToolResult:
-        error = result.error
+        error, change = result.error, self.scrub_text
         if error is not None:
-            error = error.model_copy(
-                update={
-                    "message": self.scrub_text(error.message),
-                    "hint": self._scrub_optional(error.hint),
-                    "field": self._scrub_optional(error.field),
-                }
-            )
-        structured = cast("JsonObject | None", map_texts(result.structured, self.scrub_text))
-        return result.model_copy(
-            update={"text": self.scrub_text(result.text), "structured": structured, "error": error}
-        )
+            fields = {"message": change(error.message), "hint": _map(change, error.hint)}
+            error = error.model_copy(update={**fields, "field": _map(change, error.field)})
+        structured = cast("JsonObject | None", map_texts(result.structured, change))
+        return result.model_copy(update={"text": change(result.text), "structured": structured, "error": error})
 
-    def scrub_error(self, error: E) -> E:
-        """The same error in words without secrets; what led to it is cut off, for a log shows that too."""
-        error.message, error.hint, error.field = (
-            self.scrub_text(error.message),
-            self._scrub_optional(error.hint),
-            self._scrub_optional(error.field),
-        )
-        error.args = (error.message,)
-        error.__cause__, error.__suppress_context__ = None, True
-        return error
 
-    def _scrub_optional(self, text: str | None) -> str | None:
-        return None if text is None else self.scrub_text(text)
+def _map(change: Callable[[str], str], text: str | None) -> str | None:
+    return None if text is None else change(text)
+
+
+def _rewrite_error(error: E, change: Callable[[str], str]) -> E:
+    """Apply `change` to the texts of an error and cut off its cause, which a log would show too."""
+    error.message, error.hint, error.field = change(error.message), _map(change, error.hint), _map(change, error.field)
+    error.args = (error.message,)
+    error.__cause__, error.__suppress_context__ = None, True
+    return error
 
 
 _REVEAL = "reveal"
 _MOST = 200
 _UNMISTAKABLE = 8
-"""Characters from which on a value is looked for in the answers of every server."""
+"""Minimum length of a value that is searched in the results of every server."""
 
 
 @dataclass(frozen=True, slots=True)
 class VaultSecret:
-    """A value, and the web addresses of the item it is of; none where it is bound to no site."""
+    """A value, and the sites it may be used on; none if it is bound to no site."""
 
     value: str = field(repr=False)
     sites: tuple[str, ...] = ()
 
 
 class SecretVaults:
-    """Asks the server a handle came from, in the name of the one who calls; it knows to whom it gave the handle.
+    """Asks the server that issued a handle for its value, on behalf of the caller.
 
-    A value that was told stays known here, in memory: a form that was filled in shows it in the next snapshot, a page
-    that was saved in a file, and then the handle must stand there too. A short one, a PIN perhaps, is only looked for
-    where it was told: elsewhere it would be found in every number.
+    Values stay in memory: a form that was filled in shows its value in the next snapshot or in a saved page, and must
+    show the handle there. Short values such as a PIN are searched only in results of the server that got them, because
+    elsewhere they would match any number.
     """
 
     def __init__(self, catalogue: ToolCatalogue) -> None:
@@ -90,12 +81,12 @@ class SecretVaults:
         self._scrubbers: dict[str, SecretScrubber | None] = {}
 
     async def secret(self, handle: str, vault: str, context: CallContext) -> VaultSecret:
-        """What the handle stands for, for this caller."""
+        """The value of a handle, if this caller may have it."""
         try:
             offer = self._catalogue.find(f"{vault}_{_REVEAL}", None, "hub")
         except UnknownTool:
             offer = None
-        # Only our own servers can keep a tool for the hub, so no external one is ever asked.
+        # Only built-in servers can have a tool for the hub, so no external one is asked.
         if offer is None or offer.spec.audience != "hub":
             raise RetryByModel("There is no vault this handle could come from.", hint="Read the secret again.")
         asking = context.model_copy(update={"caller": "hub", "call_id": None, "provenance": None})
@@ -111,7 +102,7 @@ class SecretVaults:
         return VaultSecret(value, tuple(str(site) for site in listed))
 
     def remember_values(self, server: str, handles_by_value: dict[str, str]) -> None:
-        """From now on this server knows these values."""
+        """Note that this server was given these values."""
         for value, handle in handles_by_value.items():
             place = None if len(value) >= _UNMISTAKABLE else server
             self._known_values.pop((place, value), None)
@@ -121,7 +112,7 @@ class SecretVaults:
         self._scrubbers.clear()
 
     def scrubber_for(self, server: str) -> SecretScrubber | None:
-        """For what this server gives back; None when there is nothing it could repeat."""
+        """The scrubber for results of this server; None if it was given no secret."""
         if server not in self._scrubbers:
             values = {value: handle for (place, value), handle in self._known_values.items() if place in (None, server)}
             self._scrubbers[server] = SecretScrubber(values) if values else None
@@ -133,7 +124,7 @@ _HANDLE = re.compile(r"secret://([a-z0-9][a-z0-9_-]{0,39})/[a-z0-9]{16,64}")
 
 
 def find_handles(arguments: JsonObject) -> dict[str, str]:
-    """Every handle that is named, with the server it came from."""
+    """Every handle in the arguments, with the server that issued it."""
     found: dict[str, str] = {}
 
     def collect_handles(text: str) -> str:
@@ -146,7 +137,7 @@ def find_handles(arguments: JsonObject) -> dict[str, str]:
 
 
 def insert_values(arguments: JsonObject, values: Mapping[str, str]) -> JsonObject:
-    """The same arguments with values in place of handles."""
+    """The arguments with values instead of handles."""
 
     def replace_handles(text: str) -> str:
         return _HANDLE.sub(lambda match: values.get(match[0], match[0]), text) if _SCHEME in text else text
@@ -156,7 +147,7 @@ def insert_values(arguments: JsonObject, values: Mapping[str, str]) -> JsonObjec
 
 @dataclass(frozen=True, slots=True)
 class ResolveSecrets:
-    """`takes_secrets` comes from the manifest of one of our own servers; everybody else is refused."""
+    """Replaces handles by values for tools whose manifest says `takes_secrets`; refuses them for all others."""
 
     inner: ToolClient
     takes_secrets: bool
@@ -181,21 +172,21 @@ class ResolveSecrets:
         try:
             return scrubber.scrub_result(await self.inner.call(tool, arguments, context))
         except AnnabelleError as error:
-            raise scrubber.scrub_error(error) from None
+            raise _rewrite_error(error, scrubber.scrub_text) from None
 
 
 def _is_internal_call(context: CallContext) -> bool:
-    """Conversations are kept, and looked through before a turn, by calls that no model chose: a handle in what was said
-    is just a word there. A model's own calls always have an id."""
+    """Calls that no model chose, such as storing a conversation: a handle in them is plain text. A model's own calls
+    always have an id."""
     return context.caller == "hub" or (context.caller == "agent" and context.call_id is None)
 
 
 @dataclass(frozen=True, slots=True)
 class RejectSecrets:
-    """Refuses calls of agents that carry a secret, before anybody is asked about them or writes them down.
+    """Refuses an agent's calls that carry a secret, before they are recorded or anyone is asked about them.
 
-    They can not be asked about: the question would show a mask, and who approves has to see the exact call. People may
-    call tools with what they like. A mask is refused where something is done: it would be written over what it hides.
+    A person cannot approve them: the question would show a mask instead of the exact call. People's own calls may
+    carry secrets. A mask is refused in calls that change something: it would overwrite the secret it stands for.
     """
 
     inner: ToolClient
@@ -218,14 +209,14 @@ class RejectSecrets:
 
 @dataclass(frozen=True, slots=True)
 class RedactOutput:
-    """Right around the server: what comes back is scanned, recorded and shown without the secret."""
+    """Innermost, so that results are scanned, recorded and shown without secrets."""
 
     inner: ToolClient
     redact: Redactor
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
         known = self.redact.distinctive_secrets
-        if tool.audience == "hub":  # between the hub and its own servers: the vault gives values here
+        if tool.audience == "hub":  # internal calls: the vault returns values here
             return await self.inner.call(tool, arguments, context)
         try:
             result = await self.inner.call(tool, arguments, context)
@@ -233,27 +224,13 @@ class RedactOutput:
             written = self.redact.written
             if not written.found_in([error.message, error.hint, error.field]):
                 raise
-            raise _redact_error(error, written) from None
+            raise _rewrite_error(error, written.mask) from None
         error = result.error
         known = self.redact.written if result.is_error else known
         if not known.found_in((result.text, result.structured, None if error is None else error.model_dump())):
             return result
         if error is not None:
-            error = error.model_copy(
-                update={"message": known.mask(error.message), "hint": _mask_optional(known, error.hint), "field": None}
-            )
+            fields = {"message": known.mask(error.message), "hint": _map(known.mask, error.hint), "field": None}
+            error = error.model_copy(update=fields)
         structured = None if result.structured is None else known.mask_object(result.structured)
         return result.model_copy(update={"text": known.mask(result.text), "structured": structured, "error": error})
-
-
-def _mask_optional(known: SecretMatcher, text: str | None) -> str | None:
-    return None if text is None else known.mask(text)
-
-
-def _redact_error(error: E, known: SecretMatcher) -> E:
-    """The same error in words without secrets; what led to it is cut off, for a log shows that too."""
-    error.message, error.hint = known.mask(error.message), _mask_optional(known, error.hint)
-    error.field = _mask_optional(known, error.field)
-    error.args = (error.message,)
-    error.__cause__, error.__suppress_context__ = None, True
-    return error

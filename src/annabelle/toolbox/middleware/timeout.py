@@ -1,4 +1,4 @@
-"""Bounds a call in time, cancels it at the server when the time is over, and measures it (RTR-04)."""
+"""Cancels a call at the server when its time is over, and measures how long it took (RTR-04)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from annabelle.toolbox.process.child_config import ChildConfig, read_config
 
 
 def become_server(module: str, name: str, descriptors: tuple[int, int, int, int], parent: int) -> NoReturn:
-    """Runs in the forked child. `descriptors` are its input, output, log and parcel."""
+    """Runs in the forked child. `descriptors` are its stdin, stdout, log and config."""
     code = 1
     try:
         kernel.die_with_parent(parent, signal.SIGKILL)
@@ -38,7 +38,7 @@ def become_server(module: str, name: str, descriptors: tuple[int, int, int, int]
 
 
 def run_server(module: str, environment: dict[str, str]) -> int:
-    """Take on exactly this environment and run the server's main; its exit code."""
+    """Replace the environment with exactly this one and run the server's main. Returns its exit code."""
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
@@ -58,12 +58,12 @@ def run_server(module: str, environment: dict[str, str]) -> int:
 
 
 def flush_and_exit(code: int) -> NoReturn:
-    """Skip the interpreter's own ending: what the nursery registered for its exit is not this process's to run."""
+    """Exit without running exit handlers: they belong to the fork server, not to this process."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
-            continue  # nobody reads it any more
+            continue  # the other end is closed
     os._exit(code)
 
 
@@ -76,21 +76,21 @@ class _ReaperStopped(BaseException):
 
 
 def become_reaper(name: str, descriptors: tuple[int, int, int, int], parent: int) -> NoReturn:
-    """Runs in the process forked from the nursery. `descriptors` are the server's input, output, log and parcel."""
+    """Runs in the forked process. `descriptors` are the server's stdin, stdout, log and config."""
     code = 1
     try:
         kernel.die_with_parent(parent, signal.SIGTERM)
         kernel.reset_signals()
-        parcel = read_config(descriptors[3])
+        config = read_config(descriptors[3])
         for standard, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, standard)
-        code = run_under_reaper(name, lambda: become_external(parcel))
+        code = run_under_reaper(name, lambda: become_external(config))
     finally:
         flush_and_exit(code)
 
 
 def run_under_reaper(name: str, become: Callable[[], NoReturn]) -> int:
-    """Run the server (`become`) until it ends, then end everything below; the server's exit code."""
+    """Run the server (`become`) until it ends, then kill all its descendants. Returns the server's exit code."""
     kernel.close_all_but_standard()
     if os.getpgrp() != os.getpid():
         os.setsid()
@@ -104,7 +104,7 @@ def run_under_reaper(name: str, become: Callable[[], NoReturn]) -> int:
         kernel.die_with_parent(own, signal.SIGKILL)
         kernel.reset_signals()
         become()
-    # Its pipes belong to the server alone, or nobody would ever see them close.
+    # Only the server may hold its pipes, otherwise the hub would not see them close.
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -122,7 +122,7 @@ def run_under_reaper(name: str, become: Callable[[], NoReturn]) -> int:
 
 
 def _ask_to_end(server: int) -> None:
-    """A moment for the server to close its own files; what does not use it is killed right after."""
+    """Give the server a moment to close its files; it is killed afterwards."""
     kernel.kill(server, signal.SIGTERM)
     deadline = time.monotonic() + _GRACE_SECONDS
     while kernel.reap() and time.monotonic() < deadline:
@@ -141,24 +141,24 @@ def _wait_for(server: int) -> int:
             return code if code >= 0 else 128 - code
 
 
-def become_external(parcel: ChildConfig) -> NoReturn:
+def become_external(config: ChildConfig) -> NoReturn:
     """Turn into the user's command, in its folder and with its environment."""
     try:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.chdir(parcel.folder)
-        os.execvpe(parcel.argv[0], list(parcel.argv), parcel.environment)  # noqa: S606  argv only, never a shell
+        os.chdir(config.folder)
+        os.execvpe(config.argv[0], list(config.argv), config.environment)  # noqa: S606  argv only, never a shell
     except OSError as error:
-        sys.stderr.write(f"{parcel.argv[0]} could not be started: {error.strerror}\n")
+        sys.stderr.write(f"{config.argv[0]} could not be started: {error.strerror}\n")
     finally:
         flush_and_exit(_NOT_FOUND)
 
 
 def main() -> None:
-    """Started alone, where there is no nursery: `python -m annabelle.toolbox.process.child NAME PARCEL PARENT`."""
+    """The reaper without a fork server: `python -m annabelle.toolbox.process.child NAME CONFIG PARENT`."""
     name, descriptor, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     kernel.die_with_parent(parent, signal.SIGTERM)
-    parcel = read_config(descriptor)
-    sys.exit(run_under_reaper(name, lambda: become_external(parcel)))
+    config = read_config(descriptor)
+    sys.exit(run_under_reaper(name, lambda: become_external(config)))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ class ChildConfig:
     folder: str = "/"
 
 
-def write_config(parcel: ChildConfig) -> int:
-    """A descriptor at whose start the parcel lies. The caller closes it."""
-    blob = json.dumps({"environment": parcel.environment, "argv": parcel.argv, "folder": parcel.folder}).encode()
+def write_config(config: ChildConfig) -> int:
+    """Returns a descriptor positioned at the start of the config. The caller closes it."""
+    blob = json.dumps({"environment": config.environment, "argv": config.argv, "folder": config.folder}).encode()
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("parcel", os.MFD_CLOEXEC)
+        descriptor = os.memfd_create("config", os.MFD_CLOEXEC)
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())

@@ -24,16 +24,16 @@ from annabelle.toolbox.process.launcher import (
 
 _log = logging.getLogger(__name__)
 _REPORT_SECONDS = 0.25
-"""How long the exit code may come after the exit itself was seen."""
+"""How much later than the exit itself its code may arrive."""
 
 _FORK_SECONDS = 10.0
 
 
 class ForkServerLink:
-    """One living nursery. When it is gone `lost` is set, and this object is of no more use."""
+    """The connection to one fork server. `lost` is set when it ends, and the object cannot be used after that."""
 
-    def __init__(self, warm: ForkServerProcess) -> None:
-        self._process, self._control = warm.process, warm.control
+    def __init__(self, started: ForkServerProcess) -> None:
+        self._process, self._control = started.process, started.control
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
         self._asked: dict[int, asyncio.Future[tuple[int, int]]] = {}
@@ -52,31 +52,31 @@ class ForkServerLink:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(self._ready)
         except TimeoutError as error:
-            raise ServerDown("The nursery did not become ready in time.") from error
+            raise ServerDown("The fork server did not become ready in time.") from error
 
-    async def fork(self, order: LaunchRequest) -> ChildProcess:
+    async def fork(self, request: LaunchRequest) -> ChildProcess:
         self._number += 1
         number = self._number
         answer: asyncio.Future[tuple[int, int]] = self._loop.create_future()
         self._asked[number] = answer
         try:
-            with prepare_pipes(order) as ends:
-                kind = "warden" if order.module is None else "server"
+            with prepare_pipes(request) as ends:
+                kind = "warden" if request.module is None else "server"
                 message: control_socket.ControlMessage = {
                     "op": kind,
                     "id": number,
-                    "name": order.title,
-                    "module": order.module,
+                    "name": request.title,
+                    "module": request.module,
                 }
                 control_socket.send(self._control, message, ends.for_child)
                 async with asyncio.timeout(_FORK_SECONDS):
                     pid, handle = await answer
         except BaseException as error:
             if answer.done() and not answer.cancelled() and answer.exception() is None:
-                _kill_unclaimed(answer.result()[1])  # it came in the very moment we stopped waiting
+                _kill_unclaimed(answer.result()[1])  # the answer arrived just as we stopped waiting
             if not isinstance(error, OSError | TimeoutError):
                 raise
-            raise ServerDown(f"The nursery could not start {order.name}: {error or 'no answer'}.") from error
+            raise ServerDown(f"The fork server could not start {request.name}: {error or 'no answer'}.") from error
         finally:
             self._asked.pop(number, None)
         child = ChildProcess(
@@ -84,12 +84,12 @@ class ForkServerLink:
             ends.stdin,
             ends.stdout,
             lambda number: signal.pidfd_send_signal(handle, number),
-            warden=order.module is None,
+            reaper=request.module is None,
         )
         return self._watch(child, handle)
 
     async def stop(self) -> None:
-        """Hang up; the nursery then kills all below it and ends."""
+        """Close the connection; the fork server then kills its descendants and ends."""
         self._mark_lost("it was stopped")
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
@@ -128,7 +128,7 @@ class ForkServerLink:
         message, descriptors = received
         if message["op"] == "ready":
             if message["failed"]:
-                _log.warning("the nursery could not import %s", message["failed"])
+                _log.warning("the fork server could not import %s", message["failed"])
             if not self._ready.done():
                 self._ready.set_result(None)
         elif message["op"] == "exited":
@@ -137,7 +137,7 @@ class ForkServerLink:
             answer = self._asked.get(cast("int", message["id"]))
             if answer is not None and not answer.done():
                 answer.set_result((cast("int", message["pid"]), descriptors[0]))
-            else:  # nobody waits for it any more, so nobody would ever end it
+            else:  # nobody waits for it, so nobody would end it
                 _kill_unclaimed(descriptors[0])
 
     def _mark_lost(self, reason: str) -> None:
@@ -146,15 +146,15 @@ class ForkServerLink:
         self.lost.set()
         self._loop.remove_reader(self._control.fileno())
         self._control.close()
-        trouble = ServerDown(f"The nursery is gone: {reason}.")
+        trouble = ServerDown(f"The fork server is gone: {reason}.")
         for waiting in (self._ready, *self._asked.values()):
             if not waiting.done():
                 waiting.set_exception(trouble)
-                waiting.exception()  # often nobody waits for it any more
+                waiting.exception()  # marks it as retrieved: often nobody awaits it
 
 
 def _kill_unclaimed(handle: int) -> None:
-    """End a child nobody will ever speak with."""
+    """Kill a child that nobody waits for."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     os.close(handle)
@@ -164,13 +164,17 @@ _READY_SECONDS = 60.0
 
 
 class ForkLauncher:
-    """One nursery at a time. Its children end with it and are started again by who watches them, from a new one."""
+    """Runs one fork server at a time. Its children end with it; their supervisors start them again from a new one."""
 
     def __init__(
-        self, preload: tuple[str, ...], python_path: tuple[str, ...], log: Path, warm: ForkServerProcess | None = None
+        self,
+        preload: tuple[str, ...],
+        python_path: tuple[str, ...],
+        log: Path,
+        started: ForkServerProcess | None = None,
     ) -> None:
         self._preload, self._python_path, self._log_file = preload, python_path, log
-        self._started_early = warm
+        self._started_early = started
         self._link: ForkServerLink | None = None
         self._starting = asyncio.Lock()
         self._stopped = False
@@ -179,9 +183,9 @@ class ForkLauncher:
     def pid(self) -> int | None:
         return self._link.pid if self._link is not None else None
 
-    async def launch(self, order: LaunchRequest) -> ChildProcess:
+    async def launch(self, request: LaunchRequest) -> ChildProcess:
         link = await self._running_link()
-        return await link.fork(order)
+        return await link.fork(request)
 
     async def stop(self) -> None:
         self._stopped = True
@@ -195,13 +199,13 @@ class ForkLauncher:
     async def _running_link(self) -> ForkServerLink:
         async with self._starting:
             if self._link is not None and self._link.lost.is_set():
-                _log.warning("the nursery (process %d) died; a new one is started", self._link.pid)
+                _log.warning("the fork server (process %d) died; starting a new one", self._link.pid)
                 await self._link.stop()
                 self._link = None
             if self._link is None and not self._stopped:
-                warm = self._started_early or start_forkserver(self._preload, self._python_path, self._log_file)
+                started = self._started_early or start_forkserver(self._preload, self._python_path, self._log_file)
                 self._started_early = None
-                self._link = ForkServerLink(warm)
+                self._link = ForkServerLink(started)
             link = self._link
             if link is None:
                 raise ServerDown("Annabelle is being stopped.")
@@ -210,9 +214,13 @@ class ForkLauncher:
 
 
 def choose_launcher(
-    fork: bool, preload: tuple[str, ...], python_path: tuple[str, ...], log: Path, warm: ForkServerProcess | None = None
+    fork: bool,
+    preload: tuple[str, ...],
+    python_path: tuple[str, ...],
+    log: Path,
+    started: ForkServerProcess | None = None,
 ) -> ProcessLauncher:
-    """`warm` is a nursery that was started early, with these modules."""
+    """`started` is a fork server that was started early, with these modules."""
     if fork and can_use_forkserver():
-        return ForkLauncher(preload, python_path, log, warm)
+        return ForkLauncher(preload, python_path, log, started)
     return PlainLauncher(python_path)

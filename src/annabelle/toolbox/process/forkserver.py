@@ -20,7 +20,7 @@ from annabelle.toolbox.process.child import become_reaper, become_server
 
 
 class ForkServer:
-    """Serves the hub's requests one after the other; everything it does between two of them takes milliseconds."""
+    """Serves the hub's requests one at a time; each takes milliseconds."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
@@ -61,31 +61,31 @@ class ForkServer:
         for module in modules:
             try:
                 importlib.import_module(module)
-            except Exception:  # noqa: BLE001  a server that needs it will say so itself; the others must still run
+            except Exception:  # noqa: BLE001  a server that needs it reports it; the others must still run
                 traceback.print_exc()
                 failed.append(module)
-        gc.freeze()  # what is shared stays shared: no child's collector writes to these pages
+        gc.freeze()  # keep pages shared: no child's collector writes to them
         control_socket.send(
             self._control, {"op": "ready", "cpu_seconds": time.process_time() - started, "failed": failed}
         )
 
     def _fork(self, message: control_socket.ControlMessage, descriptors: list[int]) -> None:
-        stdin, stdout, log, parcel = descriptors
+        stdin, stdout, log, config = descriptors
         own, name = os.getpid(), cast("str", message["name"])
         pid = os.fork()
         if pid == 0:
             if message["op"] == "server":
-                become_server(cast("str", message["module"]), name, (stdin, stdout, log, parcel), own)
-            become_reaper(name, (stdin, stdout, log, parcel), own)
+                become_server(cast("str", message["module"]), name, (stdin, stdout, log, config), own)
+            become_reaper(name, (stdin, stdout, log, config), own)
         self._known.add(pid)
-        handle = os.pidfd_open(pid)  # before it can be reaped, so it is this process and no later one
+        handle = os.pidfd_open(pid)  # before it can be reaped and its pid reused
         try:
             control_socket.send(self._control, {"op": "forked", "id": message["id"], "pid": pid}, [handle])
         finally:
             os.close(handle)
 
     def _reap_children(self) -> None:
-        """Reap who ended, tell the hub, and kill what an ended server left behind: it is our child now."""
+        """Reap ended children, tell the hub, and kill what an ended server left behind: it is our child now."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -118,11 +118,11 @@ def main() -> None:
     kernel.adopt_orphans()
     kernel.die_with_parent(int(sys.argv[2]), signal.SIGTERM)
     kernel.set_process_name("nursery")
-    gc.disable()  # a collection here would leave free holes in pages that children would then write to
+    gc.disable()  # a collection would leave holes in pages that children then write to
     try:
         ForkServer(control).run()
     except BrokenPipeError:
-        pass  # the hub is gone; so are we
+        pass  # the hub is gone
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         kernel.kill_descendants()

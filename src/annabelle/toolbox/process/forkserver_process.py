@@ -22,13 +22,13 @@ def python_command(module: str, *arguments: str) -> list[str]:
 
 
 def python_environment(python_path: Sequence[str]) -> dict[str, str]:
-    # A nursery must not have a second thread when it forks, and numpy would start some.
+    # The fork server must be single-threaded when it forks, and numpy would start threads.
     return {"PYTHONPATH": os.pathsep.join([_PACKAGE_PARENT, *python_path]), "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class ForkServerProcess:
-    """A nursery that has been told what to import and is doing so."""
+    """A fork server that is importing its modules."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
@@ -47,7 +47,7 @@ def can_use_forkserver() -> bool:
 
 
 def start_forkserver(preload: Sequence[str], python_path: Sequence[str], log: Path) -> ForkServerProcess:
-    """Start the process and tell it what to import. It does not wait for anything."""
+    """Start the process and tell it what to import, without waiting."""
     log.parent.mkdir(parents=True, exist_ok=True)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs, log.open("ab") as errors:

@@ -25,7 +25,7 @@ def _prctl(option: int, value: int | bytes) -> None:
 
 
 def die_with_parent(parent: int, number: int) -> None:
-    """Get signal `number` when the parent ends, also when it already has."""
+    """Get signal `number` when the parent ends; exit at once if it already has."""
     if sys.platform != "linux":
         return  # elsewhere the closed standard input ends a server
     _prctl(_PR_SET_PDEATHSIG, number)
@@ -40,7 +40,7 @@ def adopt_orphans() -> None:
 
 
 def set_process_name(name: str) -> None:
-    """What `ps` and `top` call this process."""
+    """Set the name that `ps` and `top` show."""
     if sys.platform == "linux":
         _prctl(_PR_SET_NAME, name.encode()[:15])
 
@@ -63,7 +63,7 @@ def _parents() -> dict[int, int]:
             try:
                 stat = Path(f"/proc/{entry}/stat").read_bytes()
             except OSError:
-                continue  # it ended while we looked
+                continue  # it ended meanwhile
             # The command in parentheses may hold anything, so count from the last one.
             table[int(entry)] = int(stat[stat.rindex(b")") + 2 :].split()[1])
     return table
@@ -104,7 +104,7 @@ def kill_descendants(seconds: float = 5.0) -> None:
 
 
 def reap() -> bool:
-    """Collect every ended child; whether some are still alive."""
+    """Collect every ended child. Returns whether some are still alive."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -118,15 +118,15 @@ _ROUNDS = 3
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL for a process and all below it, also for those in other groups. A stopped process dies of it, too.
+    """SIGKILL a process and all its descendants, also those in other process groups.
 
-    Children are found through /proc. Elsewhere the process alone is killed, and its group if it leads one; what hangs
-    on its pipes ends by itself.
+    Children are found through /proc. Elsewhere the process alone is killed, and its group if it leads one; what
+    reads its pipes ends by itself.
     """
     if sys.platform == "linux":
         tree = [pid, *find_descendants(pid)]
-        for _ in range(_ROUNDS):  # one that forks while we look is found in the next round
-            # All are held before one dies: an orphan would be adopted by somebody else, and lost to us.
+        for _ in range(_ROUNDS):  # one that forks meanwhile is found in the next round
+            # Stop all before killing one: an orphan would be adopted by another process and lost.
             for each in tree:
                 _signal(each, signal.SIGSTOP)
             found = [pid, *find_descendants(pid)]

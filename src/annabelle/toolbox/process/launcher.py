@@ -18,15 +18,15 @@ from annabelle.toolbox.process.child_config import ChildConfig, write_config
 from annabelle.toolbox.process.forkserver_process import python_command, python_environment
 
 LOG_MAX_BYTES = 10_000_000
-_WARDEN_SECONDS = 6.0
-"""A warden that is killed can not clean up below it, so it gets all the time its own work may take."""
+_REAPER_SECONDS = 6.0
+"""A killed reaper cannot clean up its descendants, so it gets the time its own work may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """A process to start: one of our own by its module, or an external server by the parcel's command line.
+    """A process to start: one of our own by its module, or an external server by the command line in `config`.
 
-    What it says on stderr goes into its log, or into a descriptor from which somebody else writes the log.
+    Its stderr goes to its log, or to `stderr` if that is given.
     """
 
     name: str
@@ -38,18 +38,18 @@ class LaunchRequest:
 
     @property
     def title(self) -> str:
-        """What the system calls the process."""
+        """The process name."""
         return f"{self.kind}-{self.name}" if self.module is not None else self.name
 
 
 class ChildProcess:
-    """A running process. Its pipes belong to whoever took it; `exited` tells when it is gone."""
+    """A running process. The caller owns its pipes; `exited` resolves with its exit code."""
 
     def __init__(
-        self, pid: int, stdin: int, stdout: int, send_signal: Callable[[int], None], *, warden: bool = False
+        self, pid: int, stdin: int, stdout: int, send_signal: Callable[[int], None], *, reaper: bool = False
     ) -> None:
         self.pid = pid
-        self._needs_seconds = _WARDEN_SECONDS if warden else 0.0
+        self._needs_seconds = _REAPER_SECONDS if reaper else 0.0
         self.stdin, self.stdout = stdin, stdout
         self._send_signal = send_signal
         self.exited: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -64,7 +64,7 @@ class ChildProcess:
                 self._send_signal(number)
 
     async def end(self, grace: float) -> None:
-        """TERM, then KILL; returns when the process is gone, or after the kernel had every chance to end it."""
+        """TERM, then KILL. Returns when the process is gone, or a few seconds after the KILL."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if await self.wait(0 if number == signal.SIGTERM else max(grace, self._needs_seconds)):
                 return
@@ -77,9 +77,9 @@ class ChildProcess:
 
 
 class ProcessLauncher(Protocol):
-    """Starts processes. `stop` ends all that are left."""
+    """Starts processes; `stop` ends those that still run."""
 
-    async def launch(self, order: LaunchRequest) -> ChildProcess: ...
+    async def launch(self, request: LaunchRequest) -> ChildProcess: ...
 
     async def stop(self) -> None: ...
 
@@ -94,8 +94,8 @@ class PipeEnds:
 
 
 @contextlib.contextmanager
-def prepare_pipes(order: LaunchRequest) -> Generator[PipeEnds]:
-    """Pipes, log and parcel for a child. The child's ends are closed here afterwards, ours only if it failed."""
+def prepare_pipes(request: LaunchRequest) -> Generator[PipeEnds]:
+    """Pipes, log and config for a child. The child's ends are closed on exit, ours only after an error."""
     ours: list[int] = []
     theirs: list[int] = []
     try:
@@ -105,11 +105,11 @@ def prepare_pipes(order: LaunchRequest) -> Generator[PipeEnds]:
         our_in, child_out = os.pipe()
         ours.append(our_in)
         theirs.append(child_out)
-        log = open_log(order.log) if order.stderr is None else os.dup(order.stderr)
+        log = open_log(request.log) if request.stderr is None else os.dup(request.stderr)
         theirs.append(log)
-        parcel = write_config(order.config)
-        theirs.append(parcel)
-        yield PipeEnds(our_out, our_in, (child_in, child_out, log, parcel))
+        config = write_config(request.config)
+        theirs.append(config)
+        yield PipeEnds(our_out, our_in, (child_in, child_out, log, config))
     except BaseException:
         for descriptor in ours:
             os.close(descriptor)
@@ -120,7 +120,7 @@ def prepare_pipes(order: LaunchRequest) -> Generator[PipeEnds]:
 
 
 def open_log(path: Path) -> int:
-    """A log to add to; one that has grown too long is put aside."""
+    """Open a log for appending; one that is too long is rotated first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError):
         if path.stat().st_size > LOG_MAX_BYTES:
@@ -129,7 +129,7 @@ def open_log(path: Path) -> int:
 
 
 def read_last_line(path: Path, limit: int = 300) -> str:
-    """The last line of a server's log, which mostly tells why it would not start."""
+    """The last line of a server's log, which usually says why it did not start."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - 4000))
@@ -140,24 +140,24 @@ def read_last_line(path: Path, limit: int = 300) -> str:
 
 
 class PlainLauncher:
-    """Processes that die with the hub: by the kernel's word on Linux, by their closed input elsewhere."""
+    """Starts each process from scratch. They end with the hub: by a signal on Linux, by closed stdin elsewhere."""
 
     def __init__(self, python_path: tuple[str, ...]) -> None:
         self._python_path = python_path
         self._running: dict[int, tuple[ChildProcess, asyncio.Task[None]]] = {}
 
-    async def launch(self, order: LaunchRequest) -> ChildProcess:
+    async def launch(self, request: LaunchRequest) -> ChildProcess:
         try:
-            with prepare_pipes(order) as ends:
-                process = self._start(order, ends)
+            with prepare_pipes(request) as ends:
+                process = self._start(request, ends)
         except OSError as error:
-            raise ServerDown(f"{order.name} could not be started: {error.strerror}.") from error
+            raise ServerDown(f"{request.name} could not be started: {error.strerror}.") from error
         child = ChildProcess(
             process.pid,
             ends.stdin,
             ends.stdout,
             lambda number: _send_signal(process, number),
-            warden=sys.platform == "linux",
+            reaper=sys.platform == "linux",
         )
         self._running[process.pid] = (child, asyncio.create_task(self._wait(process, child)))
         return child
@@ -168,24 +168,26 @@ class PlainLauncher:
         if running:
             await asyncio.wait([task for _, task in running], timeout=5)
 
-    def _start(self, order: LaunchRequest, ends: PipeEnds) -> subprocess.Popen[bytes]:
-        stdin, stdout, log, parcel = ends.for_child
+    def _start(self, request: LaunchRequest, ends: PipeEnds) -> subprocess.Popen[bytes]:
+        stdin, stdout, log, config = ends.for_child
         own = str(os.getpid())
-        if order.module is not None:
-            line = python_command("annabelle.toolbox.process.standalone", order.title, order.module, str(parcel), own)
+        if request.module is not None:
+            line = python_command(
+                "annabelle.toolbox.process.standalone", request.title, request.module, str(config), own
+            )
         elif sys.platform == "linux":
-            line = python_command("annabelle.toolbox.process.child", order.name, str(parcel), own)
+            line = python_command("annabelle.toolbox.process.child", request.name, str(config), own)
         else:
-            line = list(order.config.argv)
-        inherits = order.module is not None or sys.platform == "linux"
+            line = list(request.config.argv)
+        inherits = request.module is not None or sys.platform == "linux"
         return subprocess.Popen(
             line,
-            env=python_environment(self._python_path) if inherits else order.config.environment,
+            env=python_environment(self._python_path) if inherits else request.config.environment,
             stdin=stdin,
             stdout=stdout,
             stderr=log,
-            pass_fds=(parcel,) if inherits else (),
-            cwd=order.config.folder,
+            pass_fds=(config,) if inherits else (),
+            cwd=request.config.folder,
             start_new_session=True,
         )
 
@@ -213,5 +215,5 @@ async def _until_readable(handle: int) -> None:
 def _send_signal(process: subprocess.Popen[bytes], number: int) -> None:
     if sys.platform == "linux":
         process.send_signal(number)
-    else:  # no warden here: the group is what the server started
+    else:  # no reaper here: the group is what the server started
         os.killpg(process.pid, number)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 _SECONDS = 10
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "rehearsal", "version": "1"},
+    "io.modelcontextprotocol/clientInfo": {"name": "warmup", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 _SCRIPT: tuple[tuple[str, dict[str, object]], ...] = (
@@ -72,9 +72,9 @@ async def _run_script(server: _WarmupServer) -> None:
 def warm_up() -> None:
     module = importlib.import_module("annabelle.servers.kit")
     marked: object = module.tool(read_only=True, destructive=False, idempotent=True, open_world=False)(say)
-    server = cast("_ServerKit", module).ToolServer("rehearsal", [marked], readiness=_nothing_missing)
+    server = cast("_ServerKit", module).ToolServer("warmup", [marked], readiness=_nothing_missing)
     asyncio.run(asyncio.wait_for(_run_script(server), _SECONDS))
-    module.own_settings()  # the environment is empty here; what it takes to read one is made once for all
+    module.own_settings()  # builds the settings parser once for all children; the environment is empty here
 
 
 warm_up()

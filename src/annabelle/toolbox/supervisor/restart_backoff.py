@@ -12,7 +12,7 @@ _CALM_FACTOR = 4
 
 
 class RestartBackoff:
-    """Waits double up to a cap; so many restarts within the window and it is over. A calm time resets the wait."""
+    """Waits double up to a cap. After `limit` restarts within the window it gives up. A calm period resets the wait."""
 
     def __init__(
         self, base: float, cap: float, limit: int, window: float, clock: Callable[[], float] = time.monotonic
@@ -23,7 +23,7 @@ class RestartBackoff:
         self._step = 0
 
     def next_wait(self) -> float | None:
-        """Seconds to wait before one more restart; None when there have been too many."""
+        """Seconds to wait before the next restart; None after too many."""
         now = self._clock()
         while self._restarts and now - self._restarts[0] > self._window:
             self._restarts.popleft()

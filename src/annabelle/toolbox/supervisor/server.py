@@ -29,12 +29,12 @@ _CALLER = CallContext(caller="hub", user_id="owner")
 
 
 def has_readiness_tool(specs: Iterable[ToolSpec]) -> bool:
-    """Whether a server offers to tell. An external server's tool of that name is just a tool."""
+    """Whether a server can say what it lacks. An external server's tool of that name does not count."""
     return any(spec.original_name == READINESS_TOOL and spec.audience == "hub" for spec in specs)
 
 
 async def ask_what_is_missing(connection: Connection, seconds: float) -> str | None:
-    """One sentence with the command that mends it, or None."""
+    """What the server lacks, in one sentence with the command that provides it; None if nothing."""
     try:
         async with asyncio.timeout(seconds):
             answer = await connection.call_tool(READINESS_TOOL, {}, build_call_meta(_CALLER, ours=True))
@@ -52,7 +52,7 @@ _MAX_ATTEMPTS = 4
 
 @dataclass(frozen=True, slots=True)
 class ServerListeners:
-    """Who is told what: the tools of a server are these now; it was given up, is held back, or moved on in its life."""
+    """Callbacks: new tools, given up after too many restarts, held back, and every change of state."""
 
     on_tools: Callable[[ManagedServer, list[ToolSpec]], None]
     on_given_up: Callable[[ManagedServer], None]
@@ -61,11 +61,11 @@ class ServerListeners:
 
 
 Inspect = Callable[[Connection, list[JsonObject]], Awaitable[ServerHold | None]]
-"""Looks at a server and the tools it lists before they are offered; why they may not be."""
+"""Checks a server and its tools before they are offered. Returns why they may not be, or None."""
 
 
 class ServerHeldBack(Exception):
-    """Ends a life that an inspection did not let pass; nothing of the server runs until the person has said yes."""
+    """The inspection refused the server: it does not run until the person accepts it."""
 
     def __init__(self, hold: ServerHold) -> None:
         super().__init__(hold.sentence)
@@ -73,22 +73,22 @@ class ServerHeldBack(Exception):
 
 
 class ManagedServer:
-    """Serves calls through whatever connection lives at the moment; callers never see that it was replaced."""
+    """Serves calls through its current connection; callers do not notice a restart."""
 
     def __init__(
         self,
         profile: ServerProfile,
         connect: Connect,
-        pace: ToolboxLimits,
-        ears: ServerListeners,
+        limits: ToolboxLimits,
+        listeners: ServerListeners,
         result_max_bytes: int,
         inspect: Inspect | None = None,
     ) -> None:
         self.profile, self._inspect = profile, inspect
-        self._connect, self._limits, self._listeners = connect, pace, ears
+        self._connect, self._limits, self._listeners = connect, limits, listeners
         self._result_max_bytes = result_max_bytes
         self._backoff = RestartBackoff(
-            pace.restart_base_seconds, pace.restart_cap_seconds, pace.max_restarts, pace.restart_window_seconds
+            limits.restart_base_seconds, limits.restart_cap_seconds, limits.max_restarts, limits.restart_window_seconds
         )
         self._connection: Connection | None = None
         self._changed = asyncio.Event()
@@ -104,7 +104,7 @@ class ManagedServer:
         self._restarting = asyncio.Lock()
 
     async def start(self) -> None:
-        """Begin, and return when the first attempt has succeeded or failed."""
+        """Start, and return when the first attempt has succeeded or failed."""
         self._settled.clear()
         self._state = "starting"
         self._task = asyncio.create_task(self._run(), name=f"server-{self.profile.name}")
@@ -118,15 +118,15 @@ class ManagedServer:
         await self._set_state("stopped")
 
     async def restart(self) -> None:
-        """Start again now, with new patience, whatever happened before."""
-        async with self._restarting:  # two at once would leave two lives, one of them an orphan
+        """Restart now, with a fresh backoff."""
+        async with self._restarting:  # two at once would leave an orphan
             await self.stop()
             self._backoff.reset()
             self._restarts += 1
             await self.start()
 
     async def restart_if_hung(self) -> None:
-        """Look now whether it answers, and start it again if not: somebody has waited for it in vain."""
+        """Ping now and restart if there is no answer: a call has timed out."""
         connection = self._connection
         if connection is None:
             return
@@ -135,10 +135,10 @@ class ManagedServer:
                 await connection.ping()
         except TimeoutError:
             if self._connection is connection:
-                _log.warning("%s hangs and is started again", self.profile.name)
+                _log.warning("%s hangs and is restarted", self.profile.name)
                 await self.restart()
         except WireError:
-            pass  # it ended, which its supervisor sees, or it answered
+            pass  # it answered with an error, or has ended, which `_run` sees
 
     def status(self) -> ServerStatus:
         connection, profile = self._connection, self.profile
@@ -165,7 +165,7 @@ class ManagedServer:
         )
 
     async def call(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> ToolResult:
-        """Call one of its tools. If it dies under the call, a repeatable one is made again; others are unknown."""
+        """Call a tool. If the server dies meanwhile, a repeatable call is made again; others raise OutcomeUnknown."""
         repeated = False
         meta = build_call_meta(context, ours=self.profile.kind == "builtin")
         for _ in range(_MAX_ATTEMPTS):
@@ -193,7 +193,7 @@ class ManagedServer:
         raise ServerDown(f"{self.profile.label} keeps ending before it can be called.", hint=self._last_error)
 
     async def kill_if_hung(self, seconds: float) -> bool:
-        """Kill the process, with everything it started, when it does not answer a ping; it is started again."""
+        """Kill the process and its descendants if it does not answer a ping; `_run` restarts it."""
         connection = self._connection
         if connection is None:
             return False
@@ -206,7 +206,7 @@ class ManagedServer:
                 kill_tree(connection.pid)
             return True
         except WireError:
-            pass  # it answered, or has just ended
+            pass  # it answered with an error, or has just ended
         return False
 
     async def _wait_until_ready(self) -> Connection:
@@ -222,7 +222,7 @@ class ManagedServer:
         return self._connection
 
     async def _drop_connection(self, connection: Connection) -> None:
-        """A connection a caller found broken is not offered to the next one."""
+        """Keep the next caller from using a broken connection."""
         if self._connection is connection and self._state == "ready":
             await self._set_state("restarting")
 
@@ -255,7 +255,7 @@ class ManagedServer:
             self._settled.set()
 
     async def _run_once(self) -> str:
-        """Connect, serve until it ends, and say why it did."""
+        """Connect and serve until the connection ends. Returns the reason."""
         connection: Connection | None = None
         try:
             async with asyncio.timeout(self._limits.start_seconds):
@@ -274,19 +274,19 @@ class ManagedServer:
             reason = str(error)
         except ServerHeldBack:
             raise
-        except Exception as error:  # noqa: BLE001  the edge to a foreign program: it must stay supervised
+        except Exception as error:  # noqa: BLE001  a foreign program: it must stay supervised
             _log.exception("%s provoked an unexpected error", self.profile.name)
             reason = f"unexpected {type(error).__name__}: {error}"
         finally:
             self._connection = None
             if self._state == "ready":
-                self._state = "restarting"  # from this moment on callers wait for the next life
+                self._state = "restarting"  # callers wait for the restart from here on
             if connection is not None:
                 await _finish(connection.close(self._limits.stop_grace_seconds))
         return (connection.exit_reason if connection is not None else None) or reason
 
     async def _serve(self, connection: Connection) -> str:
-        """Ping and re-list until the connection ends; the reason."""
+        """Ping, and list tools again when they change, until the connection ends. Returns the reason."""
         ping_at = asyncio.get_running_loop().time() + self._limits.ping_every_seconds
         changed = asyncio.create_task(self._changed.wait())
         try:
@@ -319,7 +319,7 @@ class ManagedServer:
             _log.warning("%s missed health check %d", self.profile.name, self._missed)
             return self._missed < self._limits.pings_missed
         except RpcError:
-            pass  # it answered, if only that it does not know the question
+            pass  # an error is an answer too
         self._missed = 0
         return True
 
@@ -333,13 +333,13 @@ class ManagedServer:
         if hold is not None:
             raise ServerHeldBack(hold)
         specs = [spec for spec in (to_spec(self.profile, tool) for tool in listed) if spec is not None]
-        self._tools = sum(may_use("agent", spec) for spec in specs)  # as many as a model can see
+        self._tools = sum(may_use("agent", spec) for spec in specs)  # those a model can see
         self._asked_for_readiness = has_readiness_tool(specs)
         self._listeners.on_tools(self, specs)
 
 
 async def _finish(closing: Coroutine[object, object, None]) -> None:
-    """Close to the end even when whoever closes is being cancelled: a half-closed server is an orphan."""
+    """Finish closing even if the caller is cancelled: a half-closed server is an orphan."""
     task = asyncio.create_task(closing)
     try:
         await asyncio.shield(task)

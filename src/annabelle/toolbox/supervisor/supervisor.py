@@ -1,4 +1,4 @@
-"""All servers of this install: which there are, how each is started, and what came of it."""
+"""All servers of this install: how each is started, and its state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROBE_SHARE = 3
 
 
 class Supervisor:
-    """Starts and stops servers and keeps the catalogue equal to what they offer."""
+    """Starts and stops servers and keeps the catalogue up to date."""
 
     def __init__(
         self,
@@ -39,20 +39,20 @@ class Supervisor:
         pinning: PinChecker,
         notify: Callable[[ToolboxNotice], None],
         redact: Redactor,
-        moved: Callable[[str, ServerState], None] = lambda _name, _state: None,
+        on_state: Callable[[str, ServerState], None] = lambda _name, _state: None,
     ) -> None:
         self._config, self._launcher, self._catalogue = config, launcher, catalogue
         self._pinning, self._notify, self._redact = pinning, notify, redact
         redact.learn(environment_secrets(config.environment))
         self._servers: dict[str, ManagedServer] = {}
         self._idle: dict[str, ServerStatus] = {}
-        """Servers that do not run because of how they are configured, or because nobody has said yes to them."""
+        """Servers that do not run because they are disabled or not accepted."""
         self._listeners = ServerListeners(
-            on_tools=self._offer, on_given_up=self._give_up, on_held=self._hold_back, on_state=moved
+            on_tools=self._offer, on_given_up=self._give_up, on_held=self._hold_back, on_state=on_state
         )
 
     async def start(self, builtins: Iterable[BuiltinServer], externals: Iterable[ExternalServer]) -> None:
-        """The guardian before all others, because it must judge what they say; then everyone at once."""
+        """Start the guardian first, because it scans what the others say, then all others at once."""
         guardians = [server for server in builtins if server.profile.role == "guardian"]
         others = [server for server in builtins if server.profile.role != "guardian"]
         await asyncio.gather(*(self.add_builtin(server) for server in guardians))
@@ -68,9 +68,9 @@ class Supervisor:
     async def add_builtin(self, server: BuiltinServer) -> None:
         config, name = self._config, server.profile.name
         environment = builtin_environment(server.variables, config.environment, config.home, config.log_level)
-        parcel = ChildConfig(environment, folder=str(config.home.root))
-        order = LaunchRequest(name, parcel, config.home.logs / f"{name}.log", module=server.module)
-        connect = self._connect_stdio(order)
+        child = ChildConfig(environment, folder=str(config.home.root))
+        request = LaunchRequest(name, child, config.home.logs / f"{name}.log", module=server.module)
+        connect = self._connect_stdio(request)
         await self._add(ManagedServer(server.profile, connect, config.limits, self._listeners, self._result_limit))
 
     async def add_external(self, server: ExternalServer) -> None:
@@ -78,7 +78,7 @@ class Supervisor:
         if server.problem is not None:
             self._idle[name] = _idle_status(server, "disabled", server.problem)
             return
-        # What the user wrote into the entry itself is in no variable of the hub's.
+        # Secrets written into the entry itself are in no variable of the hub.
         self._redact.learn(find_entry_secrets(server))
         self._redact.learn(entry_values(server), spoken=False)
         hold = self._pinning.may_start(server)
@@ -90,9 +90,9 @@ class Supervisor:
             connect = http_connect(server.url, dict(server.headers), self._redact)
         else:
             environment = external_environment(dict(server.env), config.environment)
-            parcel = ChildConfig(environment, server.argv, str(config.home.root))
-            order = LaunchRequest(name, parcel, config.home.logs / f"{name}.log")
-            connect = _require_command(server.argv[0], environment.get("PATH"), self._connect_stdio(order))
+            child = ChildConfig(environment, server.argv, str(config.home.root))
+            request = LaunchRequest(name, child, config.home.logs / f"{name}.log")
+            connect = _require_command(server.argv[0], environment.get("PATH"), self._connect_stdio(request))
         inspect = self._build_inspection(server)
         await self._add(
             ManagedServer(server.profile, connect, config.limits, self._listeners, self._result_limit, inspect)
@@ -115,7 +115,7 @@ class Supervisor:
         return server.status()
 
     def guardian(self) -> ManagedServer | None:
-        """The server that scans, in whatever state it is; None when there is none."""
+        """The guardian server, in whatever state; None if there is none."""
         return next((server for server in self._servers.values() if server.profile.role == "guardian"), None)
 
     async def kill_hung(self, names: Collection[str], seconds: float) -> list[str]:
@@ -131,10 +131,10 @@ class Supervisor:
     def _result_limit(self) -> int:
         return self._config.result_max_bytes
 
-    def _connect_stdio(self, order: LaunchRequest) -> Connect:
+    def _connect_stdio(self, request: LaunchRequest) -> Connect:
         config = self._config
-        manners = StdioOptions(config.message_max_bytes, config.limits.start_seconds / _PROBE_SHARE, self._redact)
-        return stdio_connect(self._launcher, order, manners)
+        options = StdioOptions(config.message_max_bytes, config.limits.start_seconds / _PROBE_SHARE, self._redact)
+        return stdio_connect(self._launcher, request, options)
 
     def _build_inspection(self, server: ExternalServer) -> Inspect:
         async def inspect(connection: Connection, listed: list[JsonObject]) -> ServerHold | None:
@@ -149,7 +149,7 @@ class Supervisor:
         await server.start()
 
     def _offer(self, server: ManagedServer, specs: list[ToolSpec]) -> None:
-        if self._servers.get(server.profile.name) is server:  # not one that was just removed
+        if self._servers.get(server.profile.name) is server:  # not a removed one
             profile = server.profile
             offers = [
                 ToolOffer(
@@ -199,7 +199,7 @@ def _idle_status(server: ExternalServer, state: ServerState, why: str) -> Server
 
 
 def _require_command(command: str, path: str | None, connect: Connect) -> Connect:
-    """Say that a command does not exist in those words, instead of by the exit code of a failed start."""
+    """Report a missing command by name instead of by the exit code of a failed start."""
 
     async def connect_checked(on_tools_changed: Callable[[], None]) -> Connection:
         if shutil.which(command, path=path) is None:
@@ -211,7 +211,7 @@ def _require_command(command: str, path: str | None, connect: Connect) -> Connec
 
 @dataclass(frozen=True, slots=True)
 class ServerStateAudit:
-    """Told of every move in the life of a server."""
+    """Records every change of a server's state."""
 
     audit: AuditTrail | None
 

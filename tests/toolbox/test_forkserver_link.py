@@ -1,4 +1,4 @@
-"""The hub's side of the nursery, against a nursery played by the test."""
+"""The hub's side of the fork server, against one played by the test."""
 
 from __future__ import annotations
 

@@ -1,0 +1,39 @@
+"""One-shot calls of the cheap model, for summaries, notes and facts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Protocol
+
+from annabelle.core.errors import ProviderFailed
+from annabelle.llm.gguf_models import PACKAGED
+from annabelle.llm.types import Completed, ModelChoice, ModelEvent, ModelRequest, Purpose
+from annabelle.thinker.costs import CostMeter
+
+
+class _Requester(Protocol):
+    def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
+
+
+class _Chooser(Protocol):
+    async def choose(self, purpose: Purpose = "chat") -> ModelChoice: ...
+
+
+async def ask_once(model: _Requester, request: ModelRequest, costs: CostMeter) -> Completed:
+    """Ask without streaming, and count the cost. Raises ProviderFailed if there is no answer."""
+    completed: Completed | None = None
+    async with aclosing(model.request(request)) as events:
+        async for event in events:
+            if isinstance(event, Completed):
+                completed = event
+    if completed is None:
+        raise ProviderFailed("The model gave no answer.")
+    costs.add(completed.usage)
+    return completed
+
+
+async def is_too_small(model: _Chooser) -> bool:
+    """Whether only the packaged model is there: it invents things, and takes half a minute to do so."""
+    choice = await model.choose("summary")
+    return choice.provider == "embedded" and choice.model == PACKAGED
