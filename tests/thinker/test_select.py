@@ -19,6 +19,7 @@ from annabelle.core.contract import ToolList
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
+from annabelle.language.lexicon import load_lexicon
 from annabelle.thinker.selection.hybrid_selector import (
     CORE,
     HybridSelector,
@@ -26,7 +27,6 @@ from annabelle.thinker.selection.hybrid_selector import (
     SelectionLimits,
     choose_tools,
 )
-from annabelle.language.lexicon import load_lexicon
 from annabelle.thinker.selection.keywords import KeywordRoutes, RoutedTools, load_packaged_routes
 from annabelle.thinker.selection.selection import SelectionRequest, ToolSelection
 from annabelle.toolbox.ranking import RankedTool, ToolRanking
