@@ -130,7 +130,7 @@ async def test_a_door_does_not_lead_past_a_policy(hub: HubContext, monkeypatch: 
     assert memory.calls == []
 
 
-@pytest.mark.req("RTR-05", "SEL-10")
+@pytest.mark.req("RTR-05")
 async def test_a_search_finds_what_the_agent_may_use_and_nothing_else(
     hub: HubContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.policy.tool_traits import ToolTraits, guess_traits, reviewed_tools
 from annabelle.policy.vocabulary import mentions_any
 from policy.house import foreign_tool
-from servers.every_server import NAMES, build
+from servers.every_server import NAMES, build, manifest
 
 _ROLES = (
     "to", "of", "paths", "files", "urls", "queries", "code", "values", "payload", "refs", "typed", "everyone",
@@ -30,7 +30,7 @@ def parameters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
             if server != "guardian":
                 for tool in build(server).tools.values():
                     if tool.audience == "everyone":
-                        found[f"{server}_{tool.name}"] = set(
+                        found[f"{manifest(server)['name']}_{tool.name}"] = set(
                             cast("JsonObject", tool.input_schema().get("properties", {}))
                         )
     return found
@@ -38,7 +38,7 @@ def parameters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 @pytest.mark.req("POL-04")
 def test_every_tool_of_every_server_is_in_the_table_and_no_other(parameters: dict[str, set[str]]) -> None:
-    servers = tuple(f"{name}_" for name in NAMES)
+    servers = tuple(f"{manifest(name)['name']}_" for name in NAMES)
     natives = {"memory_synthesize_facts", "memory_backfill_extract_facts"}
     listed = {name for name in reviewed_tools() if name.startswith(servers)} - natives
     assert listed == set(parameters)

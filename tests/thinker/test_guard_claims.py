@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from annabelle.policy.intent.action_kinds import ActionKind
 from annabelle.thinker.loop.action_log import is_read_only, supports_claim
-from annabelle.thinker.loop.claims import find_claims
+from annabelle.thinker.loop.claims import find_claims, split_sentences
 from thinker.fake_hub import tool
 
 DO_IT = "please take care of it"
+_MOST_CPU_SECONDS = 2
 CLAIMS: list[tuple[str, ActionKind]] = [
     ("I've sent the email to Anna.", "send"),
     ("I have just sent Bob a message.", "send"),
@@ -204,16 +207,21 @@ def test_a_tool_its_server_calls_read_only_backs_no_deed() -> None:
 @pytest.mark.req("LOOP-05")
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_no_answer_can_make_the_check_fail(answer: str, asked: str) -> None:
-    find_claims(answer, asked)
+    own = {sentence.text for sentence in split_sentences(answer)}
+    assert all(claim.sentence in own for claim in find_claims(answer, asked))
 
 
 @pytest.mark.req("LOOP-05")
 @pytest.mark.parametrize("piece", ["i have ", "ich habe ja ", "and ", '"', "`", "\n", "has been ", "a b "])
 def test_a_hostile_answer_costs_no_time(piece: str) -> None:
-    find_claims(piece * 20_000, "send it")
+    begun = time.process_time()
+    assert find_claims(piece * 20_000, "send it") == []
+    assert time.process_time() - begun < _MOST_CPU_SECONDS
 
 
 @pytest.mark.req("LOOP-05")
 @pytest.mark.parametrize("piece", ["sag ", "sag das ", "what ", "\n", "did "])
 def test_a_hostile_question_costs_no_time(piece: str) -> None:
+    begun = time.process_time()
     assert find_claims("I've sent it.", piece * 25_000)[0].kind == "send"
+    assert time.process_time() - begun < _MOST_CPU_SECONDS

@@ -34,7 +34,7 @@ Spare = Callable[[], Thinker]
 TESS = AgentProfile(agent_id="tess")
 
 
-@pytest.mark.req("THK-01", "LLM-04", "TRC-01")
+@pytest.mark.req("THK-01", "LLM-04", "TRC-01", "SEL-09")
 def test_a_message_with_a_tool_call_is_answered(start: Start, hub: FakeHub, home: Home) -> None:
     thinker = start()
     asked = brief(plan_text([("look_up", {"text": "moon"})], say="It said {result}."))
@@ -46,7 +46,10 @@ def test_a_message_with_a_tool_call_is_answered(start: Start, hub: FakeHub, home
     assert hub.call_ids() == [f"{asked.message_id}:1:0"]
     assert hub.traces == {asked.trace_id}
     assert [call["call_id"] for call in hub.settled] == [call["call_id"] for call in hub.reserved]
-    told = [record["event"] for record in read_trace(home.traces_file, asked.trace_id)]
+    records = list(read_trace(home.traces_file, asked.trace_id))
+    selected = next(record["data"] for record in records if record["event"] == "tools.selected")
+    assert {"method", "selected", "total", "top_score", "cutoff", "top"} <= selected.keys()
+    told = [record["event"] for record in records]
     steps = [event for event in told if not event.startswith("thinking.")]
     assert steps == [
         "loop.started",

@@ -19,6 +19,7 @@ from annabelle.core.contract import ToolList
 from annabelle.core.settings import Settings
 from annabelle.core.tools import JsonObject, ToolSpec
 from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, ModelName, make_embedder
+from annabelle.language.lexicon import load_lexicon
 from annabelle.thinker.selection.hybrid_selector import (
     CORE,
     HybridSelector,
@@ -245,8 +246,14 @@ def test_no_group_names_a_tool_that_does_not_exist() -> None:
 
 def test_every_route_leads_to_a_group_that_exists() -> None:
     file = load_packaged_routes()
-    named = {group for route in file.routes for group in route.groups} | set(file.default)
+    named = {group for groups in file.routes.values() for group in groups} | set(file.default)
     assert named <= file.groups.keys()
+
+
+def test_the_words_of_every_language_belong_to_a_route_that_exists() -> None:
+    english, *others = load_lexicon("selection").files
+    assert set(english.names("routes")) == set(load_packaged_routes().routes)
+    assert all(set(file.names("routes")) <= set(english.names("routes")) for file in others)
 
 
 @pytest.mark.req("SEL-02")

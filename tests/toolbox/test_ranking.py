@@ -77,6 +77,18 @@ class Absent:
     async def close(self) -> None: ...
 
 
+class Pointing:
+    """An embedder for which every message is nearer to the email tool than to the others."""
+
+    model = ModelName("compatible", "pointing")
+
+    async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        vectors = [[0.8, 0.6] if query else [1, 0] if "email" in text else [0, 1] for text in texts]
+        return np.asarray(vectors, np.float32)
+
+    async def close(self) -> None: ...
+
+
 async def first(ranker: ToolRanker, text: str) -> str:
     return (await ranker.rank(HOUSE, text)).tools[0].name
 
@@ -86,7 +98,16 @@ def packaged() -> ToolRanker:
     return ToolRanker(make_embedder(EmbeddingConfig(), None), timeout_seconds=60)
 
 
-@pytest.mark.req("SEL-10", "SEL-02")
+@pytest.mark.req("SEL-10")
+async def test_meaning_ranks_where_no_word_fits_and_words_rank_beside_it() -> None:
+    pointing, words = ToolRanker(Pointing()), ToolRanker(Absent())
+    assert (await words.rank(HOUSE, "qwyx vorpal")).tools == ()
+    assert await first(pointing, "qwyx vorpal") == "house_send_email"
+    both = await pointing.rank(HOUSE, "list the files in the folder")
+    assert [tool.name for tool in both.tools[:2]] == ["house_send_email", "house_list_files"]
+
+
+@pytest.mark.req("SEL-02")
 @pytest.mark.parametrize(
     ("text", "name"),
     [

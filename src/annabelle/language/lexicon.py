@@ -60,10 +60,14 @@ class PhraseFile:
         raise ValueError(f"{self.path}: {group} must be a string of words or a list of phrases.")
 
     def _find(self, group: str) -> object:
-        found: object = self.table
-        for name in group.split("."):
-            found = cast("Mapping[str, object]", found).get(name) if isinstance(found, Mapping) else None
-        return found
+        *tables, name = group.split(".")
+        table = self.table
+        for step in tables:
+            inner = table.get(step)
+            if not isinstance(inner, dict):
+                return None
+            table = cast("Mapping[str, object]", inner)
+        return table.get(name)
 
 
 class Lexicon:

@@ -28,10 +28,12 @@ def body(message_id: str, call_id: str, **more: object) -> JsonObject:
 async def test_a_thinker_can_not_say_what_a_tool_gave_back_nor_how_far_it_is_to_be_trusted(house: House) -> None:
     message = await house.says("What is at http://x.example?")
     answer = await house.post(body(message, f"{message}:1:1", **FORGED))
-    if answer.status_code == 200:
-        assert "All is paid" not in answer.text
-        assert answer.json()["trust"] == "untrusted"
-        assert house.done
+    assert answer.status_code == 200
+    assert "All is paid" not in answer.text
+    given = answer.json()
+    told = (given["trust"], given["source"], given["approval_id"], given["replayed"])
+    assert told == ("untrusted", "web", None, False)
+    assert len(house.done) == 1
     again = (await house.post(body(message, f"{message}:1:1"))).json()
     assert "mallory" in again["text"]
     assert again["trust"] == "untrusted"

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, cast
 
 from pydantic import ValidationError
@@ -19,17 +20,16 @@ from annabelle.core.text import escape_invisible
 from annabelle.core.tools import JsonObject
 from annabelle.core.trust import ToolClass
 from annabelle.hub.conversations.event_log import EventLog, WriteResult
+from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
 from annabelle.policy.rules.compiler import (
-    ACTION_PATTERNS,
-    NOT_A_NAME,
-    OBJECT_PATTERNS,
     CompiledRule,
     RuleAction,
     RuleNotUnderstood,
     compile_rule,
     find_stated_rules,
+    rule_words,
 )
 from annabelle.policy.rules.phrases import RulePhrase, parse_phrase
 from annabelle.policy.rules.rule import RuleMatch, StandingRule
@@ -41,31 +41,30 @@ _SENTENCE: Final = re.compile(SENTENCE.pattern, re.IGNORECASE)
 _MOST: Final = 3
 """In one message; whoever pastes a page of rules need not hear of each."""
 _LONGEST: Final = 300
-# "Always ask me when …": it says so itself, though not in a form that is read.
-_ALWAYS_ASK: Final = re.compile(
-    r"^\W*(?:(?:please|bitte|por favor|proszę|you (?:must|should))\W+)?"
-    r"(?:always (?:\w+ )?(?:ask|check with|confirm with|consult) me|(?:ask|check with|confirm with|consult) me always|"
-    r"(?:frag|frage) mich (?:bitte )?immer|demande-moi toujours|(?:siempre pregúntame|pregúntame siempre)|"
-    r"(?:zawsze pytaj|pytaj(?: mnie)? zawsze))\b",
-    re.IGNORECASE,
-)
-_FOR_GOOD: Final = re.compile(
-    r"\b(?:always|immer|stets|toujours|siempre|zawsze|before you|bevor du|avant que tu|antes de que|zanim)\b",
-    re.IGNORECASE,
-)
-# What stands before the verb of an order.
-_NEVER: Final = re.compile(
-    r"(?:\W|ne\b|jamais\b|nigdy(?: więcej)?\b|(?P<nie>nie(?:mals)?\b|auf keinen fall\b|unter keinen umständen\b))*",
-    re.IGNORECASE,
-)
-_PAST: Final = re.compile(r"(?:sent|spent|paid|bought|ran|wrote|\w+ed|\w+[łl](?:em|am))\b", re.IGNORECASE)
 _AT_A_COMPUTER: Final[tuple[RuleAction, ...]] = ("delete", "send", "download")
 """Deeds that are hardly ever spoken of otherwise. Ovens are opened too, and miles are run."""
 
 
+class _MissedRulePatterns:
+    """Words of rules that are not in a form that is read (language/*/rules.toml)."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        please, always_ask = lexicon.alternation("please"), lexicon.alternation("always_ask")
+        adjacent, around = lexicon.alternation("before_the_verb"), lexicon.alternation("never_around_the_verb")
+        self.always_ask = re.compile(rf"\W*(?:{please}\W+)?{always_ask}\b", re.IGNORECASE)
+        self.for_good = lexicon.whole_words("for_good", re.IGNORECASE)
+        self.before_the_verb = re.compile(rf"(?:\W|{adjacent}\b|(?P<around>{around}\b))*", re.IGNORECASE)
+        self.past = re.compile(rf"{lexicon.alternation('past')}\b", re.IGNORECASE)
+
+
+@cache
+def _patterns() -> _MissedRulePatterns:
+    return _MissedRulePatterns(load_lexicon("rules"))
+
+
 @dataclass(frozen=True, slots=True)
 class MissedRule:
-    """The sentence, and what about it can not be held."""
+    """The sentence, and what about it cannot be held."""
 
     words: str
     why: str
@@ -88,7 +87,7 @@ def _scan_sentences(text: str) -> Iterator[MissedRule]:
             continue
         phrase = parse_phrase(words)
         if phrase is None:
-            if _ALWAYS_ASK.search(words) and _deeds(words):
+            if _patterns().always_ask.match(words) and _deeds(words):
                 yield MissedRule(words, "This is not of the form “ask me before …” or “never …”.")
             continue
         if not phrase.standing or not _is_order(words, phrase):
@@ -109,24 +108,24 @@ def _strip_rules(sentence: str) -> str:
 def _is_order(words: str, phrase: RulePhrase) -> bool:
     """Whether it is an order about something Annabelle could do: who never eats meat gives none."""
     if phrase.kind == "ask":
-        return bool(_deeds(words) or _FOR_GOOD.search(words))
-    before = _NEVER.match(phrase.rest)
+        return bool(_deeds(words) or _patterns().for_good.search(words))
+    before = _patterns().before_the_verb.match(phrase.rest)
     order = phrase.rest[before.end() :] if before is not None else phrase.rest
-    first = [deed for deed, pattern in ACTION_PATTERNS.items() if pattern.match(order)]
-    if _PAST.match(order) or not (first or (before is not None and before["nie"] and _deeds(order))):
+    first = [deed for deed, pattern in rule_words().actions.items() if pattern.match(order)]
+    if _patterns().past.match(order) or not (first or (before is not None and before["around"] and _deeds(order))):
         return False
     return bool(set(_deeds(order)) & set(_AT_A_COMPUTER)) or _about_something(order)
 
 
 def _deeds(words: str) -> list[RuleAction]:
-    return [deed for deed, pattern in ACTION_PATTERNS.items() if pattern.search(words)]
+    return [deed for deed, pattern in rule_words().actions.items() if pattern.search(words)]
 
 
 def _about_something(words: str) -> bool:
     """Whether it names a kind of thing Annabelle works with, or people a rule could not know."""
-    if any(pattern.search(words) for pattern in OBJECT_PATTERNS.values()):
+    if any(pattern.search(words) for pattern in rule_words().objects.values()):
         return True
-    return any(word in NOT_A_NAME for word in re.findall(r"\w+", words.lower()))
+    return any(word in rule_words().not_a_name for word in re.findall(r"\w+", words.lower()))
 
 
 _EXAMPLES = 'Say it like "always ask before deleting mail" or "never send anything to Bob".'
@@ -142,7 +141,7 @@ class RuleOrigin:
 
 
 class StandingRules:
-    """The one door to the rules of this home. Every change is noted, without the words."""
+    """All access to the rules of this home. Every change is noted, without the words."""
 
     def __init__(self, database: Database, log: EventLog, audit: AuditTrail) -> None:
         self._database, self._log, self._audit = database, log, audit
@@ -244,7 +243,7 @@ _ACTING: tuple[ToolClass, ...] = ("write_inside", "send_outside", "destroy", "ex
 
 
 class StoredRules:
-    """The rules of a person for one of their agents, read anew for each call: one that was revoked a moment ago is
+    """The rules of a person for one of their agents, read again for each call: one that was revoked a moment ago is
     revoked, and one that was stated a moment ago holds."""
 
     def __init__(self, database: Database) -> None:
@@ -267,7 +266,7 @@ def to_policy_rule(stored: StoredRule) -> StandingRule | None:
     try:
         match = RuleMatch.model_validate(stored.match if whole else _without_masks(stored.match))
     except ValidationError:
-        _log.warning("The rule %s can not be read", stored.id)
+        _log.warning("The rule %s cannot be read", stored.id)
         match = RuleMatch()
     if stored.kind == "allow":
         return StandingRule(stored.id, "allow", stored.words, match)

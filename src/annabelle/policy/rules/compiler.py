@@ -8,10 +8,12 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Final, Literal, TypeVar, cast, get_args
 
 from annabelle.core.trust import ToolClass
+from annabelle.language.lexicon import Lexicon, load_lexicon
 from annabelle.policy.intent.grammar import SENTENCE
 from annabelle.policy.intent.own_words import own_words
 from annabelle.policy.rules.phrases import RulePhrase, parse_phrase
@@ -25,37 +27,39 @@ RuleObject = Literal[
 ACTING: Final[tuple[ToolClass, ...]] = ("write_inside", "send_outside", "destroy", "execute", "control")
 
 K = TypeVar("K", bound=str)
-_WORDS: Final = tomllib.loads(files("annabelle.policy.rules").joinpath("words.toml").read_text(encoding="utf-8"))
+_ACTIONS: Final = cast("tuple[RuleAction, ...]", get_args(RuleAction))
+_OBJECTS: Final = cast("tuple[RuleObject, ...]", get_args(RuleObject))
 
 
-def _patterns(section: str, names: tuple[K, ...]) -> Mapping[K, re.Pattern[str]]:
-    forms = cast("dict[str, list[str]]", _WORDS[section])
-    return {name: re.compile(rf"\b(?:{'|'.join(forms[name])})\b", re.IGNORECASE) for name in names}
+class RuleWords:
+    """The words that rules are made of (language/*/rules.toml)."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.actions: Mapping[RuleAction, re.Pattern[str]] = {
+            action: lexicon.whole_words(f"actions.{action}", re.IGNORECASE) for action in _ACTIONS
+        }
+        self.objects: Mapping[RuleObject, re.Pattern[str]] = {
+            thing: lexicon.whole_words(f"objects.{thing}", re.IGNORECASE) for thing in _OBJECTS
+        }
+        self.everything = lexicon.words("everything")
+        self.fillers = lexicon.words("fillers") | self.everything
+        self.leading_to_a_name = lexicon.words("leading")
+        self.conditions = lexicon.words("conditions")
+        self.not_a_name = lexicon.words("nobody")
+        self.before_inflected_names = lexicon.words("bending")
+        self.name_endings = tuple(sorted(lexicon.words("endings")))
 
 
-def _word_set(name: str) -> frozenset[str]:
-    return frozenset(cast("dict[str, str]", _WORDS["small"])[name].split())
+@cache
+def rule_words() -> RuleWords:
+    return RuleWords(load_lexicon("rules"))
 
 
-_TOOLS: Final = cast("dict[str, list[str]]", _WORDS["tools"])
-ACTION_PATTERNS: Final[Mapping[RuleAction, re.Pattern[str]]] = _patterns(
-    "deeds", cast("tuple[RuleAction, ...]", get_args(RuleAction))
-)
-OBJECT_PATTERNS: Final[Mapping[RuleObject, re.Pattern[str]]] = _patterns(
-    "things", cast("tuple[RuleObject, ...]", get_args(RuleObject))
-)
-TOOLS: Final[Mapping[RuleObject, tuple[str, ...]]] = {
-    thing: tuple(_TOOLS[thing]) for thing in cast("tuple[RuleObject, ...]", get_args(RuleObject))
-}
-PAYING: Final = tuple(_TOOLS["paying"])
-BOOKING: Final = (*PAYING, *_TOOLS["booking"])
-EVERYTHING: Final = _word_set("everything")
-FILLERS: Final = _word_set("fillers") | EVERYTHING
-LEADING_TO_A_NAME: Final = _word_set("leading")
-CONDITIONS: Final = _word_set("conditions")
-NOT_A_NAME: Final = _word_set("nobody")
-AFTER_WHICH_NAMES_BEND: Final = _word_set("bending")
-POLISH_CASES: Final = tuple(sorted(_word_set("endings")))
+@cache
+def _tools() -> Mapping[str, tuple[str, ...]]:
+    text = files("annabelle.policy.rules").joinpath("tools.toml").read_text(encoding="utf-8")
+    return {name: tuple(cast("list[str]", globs)) for name, globs in tomllib.loads(text).items()}
+
 
 CLASSES: Final[Mapping[RuleAction, tuple[ToolClass, ...]]] = {
     "delete": ("destroy",),
@@ -134,7 +138,7 @@ def compile_rule(sentence: str) -> CompiledRule:
     if phrase is None:
         raise RuleNotUnderstood("This is not a rule of the form “ask me before …” or “never …”.")
     about = _RuleSubject.parse(phrase.rest)
-    if phrase.kind == "never" and about.vague and not EVERYTHING & set(_WORD.findall(phrase.rest.lower())):
+    if phrase.kind == "never" and about.vague and not rule_words().everything & set(_WORD.findall(phrase.rest.lower())):
         raise RuleNotUnderstood("It does not say what it is about: mail, files, a name, or anything.")
     match = about.match()
     return CompiledRule(phrase.kind, sentence.strip(), match, _describe_rule(phrase, about), phrase.standing)
@@ -167,8 +171,8 @@ class _RuleSubject:
     def parse(cls, rest: str) -> _RuleSubject:
         literals = [next(filter(None, match.groups())).strip(" .,;:!") for match in _LITERAL.finditer(rest)]
         text = _LITERAL.sub(f" {_GAP} ", rest)
-        deeds, text = _extract_words(ACTION_PATTERNS, text, most=3)
-        things, text = _extract_words(OBJECT_PATTERNS, text, most=3)
+        deeds, text = _extract_words(rule_words().actions, text, most=3)
+        things, text = _extract_words(rule_words().objects, text, most=3)
         names = [*literals, *_find_names(text)]
         deeds, things = (deeds, things) if deeds else _nouns_as_verbs(things)
         if not deeds:
@@ -186,7 +190,9 @@ class _RuleSubject:
             if set(self.actions) - {"pay", "book"}:
                 raise RuleNotUnderstood("Spending and something else in one rule: say them as two.")
             return RuleMatch(
-                tools=BOOKING if "book" in self.actions else PAYING, classes=_sort_classes(classes), mentions=self.names
+                tools=(*_tools()["paying"], *(_tools()["booking"] if "book" in self.actions else ())),
+                classes=_sort_classes(classes),
+                mentions=self.names,
             )
         if "settings" in self.things:
             return RuleMatch(classes=("control",), mentions=self.names)
@@ -212,7 +218,7 @@ class _RuleSubject:
         return RuleMatch(tools=self._tools(), classes=_sort_classes(classes), mentions=self.names)
 
     def _tools(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(glob for thing in self.things for glob in TOOLS[thing]))
+        return tuple(dict.fromkeys(glob for thing in self.things for glob in _tools()[thing]))
 
 
 def _refuse_too_wide() -> RuleMatch:
@@ -244,17 +250,17 @@ def _find_names(text: str) -> list[str]:
     """What is left when all known words are gone: names, or something that was not understood."""
     names: list[str] = []
     run: list[str] = []
-    led = ""
+    led, words = "", rule_words()
     for word in [*_WORD.findall(text.replace(_GAP, " . ")), "."]:
         bare = word.strip("'.")
         low = bare.lower()
-        if low in CONDITIONS:
+        if low in words.conditions:
             raise RuleNotUnderstood(f"The condition “{bare}” can not be held; a rule holds always.")
-        if not bare or low in FILLERS or low in LEADING_TO_A_NAME:
+        if not bare or low in words.fillers or low in words.leading_to_a_name:
             if run:
                 names += _name_variants(run, led)
                 run = []
-            led = low if low in LEADING_TO_A_NAME else "" if bare else _GAP
+            led = low if low in words.leading_to_a_name else "" if bare else _GAP
             continue
         run.append(bare)
     return names
@@ -262,13 +268,13 @@ def _find_names(text: str) -> list[str]:
 
 def _name_variants(words: list[str], led: str) -> list[str]:
     """A name as it may stand in a call; `led` is the word that leads to it, which a name in small letters needs."""
-    name = " ".join(words)
-    if any(word.lower() in NOT_A_NAME for word in words):
+    name, known = " ".join(words), rule_words()
+    if any(word.lower() in known.not_a_name for word in words):
         raise RuleNotUnderstood(f"Who or what “{name}” is can not be seen in a call. Say the name or the address.")
     if not led and not any(word[0].isupper() or word[0].isdigit() for word in words):
         raise RuleNotUnderstood(f"“{name}” is not understood. Put a name in quotes if it is one.")
-    bent = led in AFTER_WHICH_NAMES_BEND and name[0].isupper() and len(name) > 3
-    return [name, *(name.removesuffix(end) for end in POLISH_CASES if bent and name.endswith(end))]
+    bent = led in known.before_inflected_names and name[0].isupper() and len(name) > 3
+    return [name, *(name.removesuffix(end) for end in known.name_endings if bent and name.endswith(end))]
 
 
 def _sort_classes(classes: Iterable[ToolClass]) -> tuple[ToolClass, ...]:

@@ -1,5 +1,5 @@
-"""What the words of a message call for: groups of tools (routes.toml), or nothing, because it is small talk
-(small_talk.toml).
+"""What the words of a message call for: groups of tools (routes.toml), or nothing, because it is small talk. The words
+are in language/*/selection.toml.
 """
 
 from __future__ import annotations
@@ -17,22 +17,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from annabelle.core.tools import ToolSpec
+from annabelle.language.lexicon import join_phrases, load_lexicon
 from annabelle.toolbox.catalogue import NATIVE
 from annabelle.toolbox.ranking.words import clip_text, fold_text
 
 _ROUTES_FILE = Path(__file__).with_name("routes.toml")
 _SHORTEST_KEYWORD = 3
-
-
-class _Route(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    groups: tuple[str, ...]
-    words: tuple[str, ...] = ()
-    patterns: tuple[str, ...] = ()
-
-    def compile_expression(self) -> re.Pattern[str]:
-        return re.compile("|".join((*map(re.escape, self.words), *self.patterns)), re.DOTALL)
 
 
 class RouteFile(BaseModel):
@@ -42,12 +32,19 @@ class RouteFile(BaseModel):
 
     default: tuple[str, ...]
     groups: dict[str, tuple[str, ...]]
-    routes: tuple[_Route, ...]
+    routes: dict[str, tuple[str, ...]]
 
 
 @cache
 def load_packaged_routes() -> RouteFile:
     return RouteFile.model_validate(tomllib.loads(_ROUTES_FILE.read_text(encoding="utf-8")))
+
+
+@cache
+def _route_expression(route: str) -> re.Pattern[str]:
+    lexicon = load_lexicon("selection")
+    words = map(re.escape, lexicon.phrases(f"routes.{route}.words"))
+    return re.compile(join_phrases((*words, *lexicon.phrases(f"routes.{route}.patterns"))), re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ class KeywordRoutes:
     def __init__(self, tools: Sequence[ToolSpec], file: RouteFile | None = None) -> None:
         file = file or load_packaged_routes()
         self._members = {group: _match_names(patterns, tools) for group, patterns in file.groups.items()}
-        self._routes = [(route.compile_expression(), route.groups) for route in file.routes]
+        self._routes = [(_route_expression(route), groups) for route, groups in file.routes.items()]
         self._default = file.default
         grouped = {name for names in self._members.values() for name in names}
         for server in sorted({tool.server for tool in tools} - {NATIVE}):
@@ -96,7 +93,7 @@ def _match_names(patterns: Iterable[str], tools: Sequence[ToolSpec]) -> tuple[st
     return tuple(dict.fromkeys(name for pattern in patterns for name in names if fnmatchcase(name, pattern)))
 
 
-_SMALL_TALK_FILE = Path(__file__).with_name("small_talk.toml")
+_SMALL_TALK = ("greetings", "about_you", "thanks", "remarks", "assent")
 _MAX_SMALL_TALK_CHARS = 120
 _WORD = re.compile(r"[^\W_]+")
 
@@ -144,11 +141,10 @@ def _is_symbol(sign: str) -> bool:
 
 @cache
 def _load_phrases() -> _SmallTalkPhrases:
-    lists: dict[str, list[str]] = tomllib.loads(_SMALL_TALK_FILE.read_text(encoding="utf-8"))
-    split = {key: [_split_words(text) for text in texts] for key, texts in lists.items()}
-    said = frozenset(phrase for key, phrases in split.items() if key != "fillers" for phrase in phrases)
-    fillers = frozenset(word for phrase in split["fillers"] for word in phrase)
-    return _SmallTalkPhrases(said, frozenset(split["assent"]), fillers, max(len(phrase) for phrase in said))
+    lexicon = load_lexicon("selection")
+    said = frozenset(_split_words(phrase) for group in _SMALL_TALK for phrase in lexicon.phrases(group))
+    assent = frozenset(_split_words(phrase) for phrase in lexicon.phrases("assent"))
+    return _SmallTalkPhrases(said, assent, lexicon.words("fillers"), max(len(phrase) for phrase in said))
 
 
 def _split_words(text: str) -> tuple[str, ...]:
