@@ -61,7 +61,7 @@ _PROBE = 8192
 
 
 def kind_of(data: bytes, name: str) -> Kind:
-    """What to read a file as."""
+    """The kind of file to read it as."""
     start = data[:_PROBE]
     if b"%PDF-" in start[:1024]:
         return "pdf"
@@ -110,7 +110,7 @@ def _is_text(start: bytes) -> bool:
 
 _MAX_COLUMNS = 100
 _MAX_CHARS = 300_000
-"""Of all cells of one answer together."""
+"""Limit for all cells of one answer together."""
 
 
 def answer_rows(question: ReadRows, reader: DocumentFormat, data: bytes, kind: Kind) -> RowsAnswer:
@@ -231,7 +231,7 @@ def _dispatch(question: AnyDocumentQuestion, data: bytes, kind: Kind) -> Documen
 
 
 def _load_format(kind: Kind) -> DocumentFormat:
-    """The one place where formats, and with them their libraries, are loaded."""
+    """Load a format, and with it its library."""
     if kind == "old_office":
         raise InvalidArguments(
             "The file is an old Office file (.doc, .xls, .ppt), or protected by a password.",

@@ -44,7 +44,7 @@ class QuestionRunner(Protocol):
 
 
 class ThreadRunner:
-    """Answers in this process. For files whose reading can neither hang nor swell."""
+    """Answers in this process, for files that cannot hang the reader or exhaust its memory."""
 
     async def ask(self, question: AnyDocumentQuestion, data: bytes) -> DocumentAnswer:
         return await in_thread(lambda stop: answer_question(question, data))
@@ -77,7 +77,7 @@ class WorkerRunner:
 
 
 class DocumentRunners:
-    """Sends each file the way it needs."""
+    """Chooses the runner for each file."""
 
     def __init__(self, careful: QuestionRunner | None = None) -> None:
         self._quick, self._careful = ThreadRunner(), careful or WorkerRunner()
@@ -124,13 +124,13 @@ DocumentPath = Annotated[
 
 
 class DocumentQueries:
-    """Takes a file from the workspace and has a question about it answered."""
+    """Reads a file of the workspace and answers a question about it."""
 
     def __init__(self, workspace: Workspace, runner: QuestionRunner) -> None:
         self._workspace, self._runner = workspace, runner
 
     async def ask(self, path: str, question: AnyDocumentQuestion, answer: type[A]) -> tuple[str, int, A]:
-        """How to speak of the file, its size, and the answer."""
+        """The path as shown, the file's size, and the answer."""
         file = await self._workspace.read(path, MAX_BYTES)
         await current_call().progress(1, 2, f"reading {question.name}")
         found = await self._runner.ask(question, file.data)

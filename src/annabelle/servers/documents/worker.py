@@ -1,4 +1,4 @@
-"""The process that reads one file and ends. It bounds itself first: what a hostile file can take is small.
+"""The process that reads one file and exits. It limits its own resources first, because files may be hostile.
 
 Standard input: the question as a line of JSON, then the file. Standard output: the answer, or a refusal.
 """
@@ -30,14 +30,14 @@ def main() -> None:
     source = sys.stdin.buffer
     question: AnyDocumentQuestion = TypeAdapter(AnyDocumentQuestion).validate_json(source.readline())
     try:
-        said = answer_question(question, source.read()).model_dump_json()
+        answer = answer_question(question, source.read()).model_dump_json()
     except AnnabelleError as error:
-        said = WorkerRefusal(error=error.body()).model_dump_json()
-    sys.stdout.buffer.write(said.encode("utf-8", errors="replace"))
+        answer = WorkerRefusal(error=error.body()).model_dump_json()
+    sys.stdout.buffer.write(answer.encode("utf-8", errors="replace"))
 
 
 def _set_limits() -> None:
-    """No system knows all of these; those it knows hold."""
+    """Set every limit that this system supports."""
     limits = (
         ("RLIMIT_CPU", CPU_SECONDS),
         ("RLIMIT_AS", MEMORY_BYTES),

@@ -41,7 +41,7 @@ class Call:
     thread_id: str | None = None
     channel: str | None = None
     trust: Trust | None = None
-    """What the hub says of the content of this call; None when it says nothing (`provenance` in the manifest)."""
+    """How far the hub trusts the content of this call; None when it does not say (`provenance` in the manifest)."""
     origins: tuple[str, ...] = ()
     """Tools whose untrusted output had been seen by then."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
@@ -51,7 +51,7 @@ class Call:
     _progress: Progress = _ignore_progress
 
     async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
-        """Say how far the work is; free when the caller did not ask to know."""
+        """Report progress. Does nothing unless the caller asked for it."""
         await self._progress(done, total, message)
 
 
@@ -59,12 +59,12 @@ _current: ContextVar[Call] = ContextVar("annabelle_call")
 
 
 def current_call() -> Call:
-    """The call this code works for; an anonymous one outside of any."""
+    """The call being served, or an anonymous one outside of any call."""
     return _current.get(None) or Call()
 
 
 def enter_call(call: Call) -> None:
-    """Everything this task does from here on belongs to `call`."""
+    """Make `call` the current call of this task."""
     _current.set(call)
 
 
@@ -92,7 +92,7 @@ def read_call(meta: Mapping[str, object] | None, progress: Progress) -> Call:
         caller=next((known for known in _CALLERS if known == caller), None),
         thread_id=get_text("thread_id"),
         channel=get_text("channel"),
-        # A label that is not known is read as the careful one.
+        # An unknown label is treated as untrusted.
         trust=None if trust is None else "trusted" if trust == "trusted" else "untrusted",
         origins=get_texts("origins"),
         secrets=get_texts("secrets"),

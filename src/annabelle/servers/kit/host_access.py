@@ -52,7 +52,7 @@ _SPECIAL6 = tuple(
 
 
 class HostAccess:
-    """Turns a host into the addresses one may connect to."""
+    """Resolves a host to the addresses a tool may connect to."""
 
     def __init__(self, exceptions: AllowedPrivateHosts, resolve: Resolve | None = None) -> None:
         self._exceptions, self._resolve = exceptions, resolve or resolve_by_system
@@ -110,12 +110,12 @@ def _parse_literal(host: str) -> str | None:
 
 
 async def resolve_by_system(host: str, port: int) -> list[str]:
-    """As every program on this machine would find it."""
+    """Resolve with the system's resolver."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def printable_host(host: str) -> str:
-    """A host as it may stand in a sentence: short, and nothing in it but what a name has."""
+    """A host shortened and stripped for use in a sentence."""
     return "".join(char for char in host[:100] if char.isprintable()) or "The address"

@@ -19,7 +19,7 @@ from annabelle.servers.kit.host_access import HostAccess, printable_host
 
 MAX_BODY_BYTES = 50_000_000
 ENCODINGS = "gzip, deflate"
-"""What a server may pack with; all other ways unpack without a bound."""
+"""Accepted encodings. The others cannot be decompressed with a bound."""
 
 _PIECE = 65_536
 _PACKED = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
@@ -85,14 +85,14 @@ _UNPACKED = (b"content-encoding", b"content-length")
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Looks a host up, judges what it finds, and connects to exactly that, with the host's own name in TLS."""
+    """Resolves a host, checks its addresses, and connects to one of them with the host's name in TLS."""
 
     def __init__(
         self, reach: HostAccess, *, verify: ssl.SSLContext | None = None, max_bytes: int = MAX_BODY_BYTES
     ) -> None:
         self._reach, self._max_bytes = reach, max_bytes
         # No connection is kept: two hosts may share an address, and each must show a certificate of its own. A name
-        # is also looked up and judged anew for each request.
+        # is also resolved and checked again for each request.
         limits = httpx2.Limits(max_connections=20, max_keepalive_connections=0)
         self._inner = httpx2.AsyncHTTPTransport(verify=verify or _load_certificates(), trust_env=False, limits=limits)
 
@@ -157,9 +157,9 @@ def _to_address(request: httpx2.Request, address: str, addresses_left: int) -> h
     """The same request to an address, with the name it was looked up by. The Host header is set already."""
     name = request.url.raw_host.decode("ascii").rstrip(".")
     timeout = dict(cast("dict[str, float | None]", request.extensions.get("timeout", {})))
-    patience = timeout.get("connect")
-    if patience is not None:
-        timeout["connect"] = patience / addresses_left  # the next address has to get its turn
+    connect_seconds = timeout.get("connect")
+    if connect_seconds is not None:
+        timeout["connect"] = connect_seconds / addresses_left  # the next address has to get its turn
     return httpx2.Request(
         request.method,
         request.url.copy_with(host=address),
@@ -220,7 +220,7 @@ async def fetch(
 
 @asynccontextmanager
 async def explain_errors(url: str, seconds: float) -> AsyncGenerator[None]:
-    """Bounds what happens inside, and turns the HTTP library's errors into ours."""
+    """Limit the time of the block, and turn errors of the HTTP library into ours."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -233,7 +233,7 @@ async def explain_errors(url: str, seconds: float) -> AsyncGenerator[None]:
 
 
 def explain_http_error(error: Exception, url: str) -> AnnabelleError:
-    """What went wrong between us and a host, without the library's own words."""
+    """The error for a failed request, without the library's own text."""
     host = _host(url)
     if isinstance(error, httpx2.InvalidURL):
         return InvalidArguments("This is not an address that can be opened.", hint="Write it as https://…", field="url")

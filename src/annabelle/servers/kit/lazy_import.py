@@ -16,7 +16,7 @@ from types import ModuleType
 
 
 class DeferredPackage(ModuleType):
-    """A package whose submodules can be imported while its own code waits until it is needed."""
+    """A package whose submodules can be imported before its own code has run."""
 
     def __getattr__(self, name: str) -> object:
         spec = self.__spec__
@@ -28,7 +28,7 @@ class DeferredPackage(ModuleType):
 
 
 class _DeferredModule(ModuleType):
-    """Stands for a module that is imported when something of it is first used."""
+    """Stands for a module that is imported on first use."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -37,12 +37,12 @@ class _DeferredModule(ModuleType):
 
 
 def deferred_module(name: str) -> ModuleType:
-    """A module whose import would make a start slow; the first use of anything in it loads it."""
+    """A module that is imported on first use, because importing it would make the start slow."""
     return _DeferredModule(name)
 
 
 def defer_packages(*packages: str) -> None:
-    """Put packages in place, outermost first. One that is already there, or can not be found, is left as it is."""
+    """Put packages in place, outermost first. One that is already there, or cannot be found, is left as it is."""
     for name in packages:
         if name in sys.modules:
             continue

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """What fits, how long the whole is, and the workspace path of the whole if it did not fit."""
+    """The text that fits, the full length, and the workspace path of the full text if it was cut."""
 
     text: str
     total_chars: int

@@ -22,14 +22,14 @@ class ResultPage(Generic[T]):
 
 
 def get_page(items: Sequence[T], token: str | None, size: int, field: str = "page_token") -> ResultPage[T]:
-    """The page a token names; the first without one. A token that is none of ours is named as the mistake."""
+    """The page a token names, or the first page. Raises InvalidArguments for a token we did not make."""
     start = read_token(token, field)
     end = start + size
     return ResultPage(list(items[start:end]), make_token(end) if end < len(items) else None)
 
 
 def make_token(start: int) -> str:
-    """A position as an opaque word, so that nobody counts on what is in it."""
+    """A position as an opaque token, so that callers do not rely on its content."""
     return base64.urlsafe_b64encode(f"from:{start}".encode()).decode().rstrip("=")
 
 

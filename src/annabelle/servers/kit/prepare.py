@@ -1,7 +1,7 @@
-"""Keeps the listing of every server before the first start: `python -m annabelle.servers.kit.prepare`.
+"""Caches the tool list of every server before the first start: `python -m annabelle.servers.kit.prepare`.
 
 Made at install time, it also serves an install that nobody may write to later. Each server is put together in a child
-of its own, on an empty home, so that its listing depends on its own sources only. What can not be put together is
+of its own, on an empty home, so that its listing depends on its own sources only. What cannot be built is
 passed over: the start says why, and makes the listing itself.
 """
 
@@ -39,7 +39,7 @@ def _keep(package: str) -> NoReturn:
     try:
         write_listing(package, importlib.import_module(f"{package}.server").build())
     except BaseException:  # the end of a process: whatever it was, the next server has its own
-        logging.exception("%s can not be listed ahead", package)
+        logging.exception("%s cannot be listed in advance", package)
     finally:
         os._exit(0)
 

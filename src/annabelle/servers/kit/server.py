@@ -80,7 +80,7 @@ class MethodRegistry:
     async def serve(
         self, read_stream: ReadStream[SessionMessage | Exception], write_stream: WriteStream[SessionMessage]
     ) -> None:
-        """Answer one client until it hangs up, in the protocol era it opens with."""
+        """Serve one client until it disconnects, in the protocol version it starts with."""
         server = cast("Server[dict[str, object]]", self)
         options = self.create_initialization_options()
         await serve_dual_era_loop(server, read_stream, write_stream, lifespan_state={}, init_options=options)
@@ -150,7 +150,7 @@ class ToolServer:
         self.tools = collect_tools([*tools, *([ReadinessTool(readiness)] if readiness is not None else [])])
         self._max_result_bytes = max_result_bytes
         self.keep_out_of_logs: Callable[[Iterable[str]], None] | None = None
-        """Told the secrets a call brings along, before anything can be written down."""
+        """Receives the secrets of a call before anything can be logged."""
         methods = {
             "tools/list": MethodEntry(types.PaginatedRequestParams, self._list),
             "tools/call": MethodEntry(types.CallToolRequestParams, self.call),
@@ -158,20 +158,20 @@ class ToolServer:
         self.protocol = MethodRegistry(name, __version__, self.instructions, methods)
 
     async def close(self) -> None:
-        """Let go of what the tools hold open."""
+        """Release what the tools hold open."""
         on_close, self._on_close = self._on_close, None
         if on_close is not None:
             await on_close()
 
     def list_tools(self) -> types.ListToolsResult:
-        """Its answer to `tools/list`, made anew: who asks once does not make the process keep it."""
+        """Its answer to `tools/list`, built on each call: it is rarely asked for twice, and large."""
         return types.ListToolsResult(tools=[_to_mcp_tool(tool) for tool in self.tools.values()])
 
     async def _list(self, context: Context, params: types.PaginatedRequestParams) -> types.ListToolsResult:
         return self.list_tools()
 
     async def call(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        """Call one of the tools. Whatever happens, there is an answer."""
+        """Call a tool. Failures are answered, never raised."""
         call = read_call(context.meta, context.session.report_progress)
         if call.secrets and self.keep_out_of_logs is not None:
             self.keep_out_of_logs(call.secrets)

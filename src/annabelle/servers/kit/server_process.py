@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class LazyToolServer:
-    """Seen from outside, a `ToolServer`. What it lacks it can say before it is put together."""
+    """Looks like a `ToolServer`. It can report what is missing before its tools are built."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class LazyToolServer:
         *,
         soon_seconds: float | None = None,
     ) -> None:
-        """With `soon_seconds` the tools are put together that long after they were listed, asked or not."""
+        """With `soon_seconds`, the tools are built that long after they were listed, even without a call."""
         self.name = listing.name
         self.keep_out_of_logs: Callable[[Iterable[str]], None] | None = None
         self._listing, self._build = listing, build
@@ -93,7 +93,7 @@ class LazyToolServer:
         try:
             self._build_server()
         except Exception as error:  # noqa: BLE001  whoever calls is told, and the log then has the traceback
-            _log.warning("%s can not be put together yet: %s", self.name, type(error).__name__)
+            _log.warning("%s cannot be built yet: %s", self.name, type(error).__name__)
 
     def _build_server(self) -> ToolServer:
         if self._server is None:
@@ -164,7 +164,7 @@ class FrameReader(_AsyncClosing):
         return await self.__anext__()
 
     async def _refuse(self, line: bytes) -> None:
-        """Whoever waits for an answer gets one: a request with half a character in it still has a readable id."""
+        """Answer a request that is not valid text: its id can still be read."""
         _log.warning("a line that is no JSON-RPC message was dropped")
         try:
             frame: object = json.loads(line.decode("utf-8", errors="replace"))
@@ -219,10 +219,10 @@ _LEVELS = ("debug", "info", "warning", "error")
 C = TypeVar("C")
 
 SOON_SECONDS = 2.0
-"""After so long a start is over, and its servers have the machine for themselves."""
+"""After this time the start of Annabelle is over and no longer competes for the processor."""
 
 CLOSE_SECONDS = 10.0
-"""How long a server may take to let go of what it holds; whoever stops it may have less patience."""
+"""How long a server may take to close. Whoever stops it may kill it earlier."""
 
 
 class RunnableServer(Protocol):
@@ -236,7 +236,7 @@ class RunnableServer(Protocol):
 
 
 def run(build: Callable[[], RunnableServer]) -> None:
-    """The whole life of a server process. What keeps it from starting is one sentence on stderr and an exit code."""
+    """Run a server process. What keeps it from starting is one sentence on stderr and an exit code."""
     level = os.environ.get("LOG_LEVEL", "info").lower()
     redact = Redactor.from_environment()
     configure_logging("server", None, level if level in _LEVELS else "info", redact)

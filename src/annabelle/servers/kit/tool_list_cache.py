@@ -91,7 +91,7 @@ class ToolListing:
         )
 
     def result(self) -> JsonObject:
-        """Read anew each time: it is asked for once in most lives, and large."""
+        """Read on each call: most processes need it once, and it is large."""
         return pydantic_core.from_json(self.text)
 
 
@@ -109,7 +109,7 @@ def read_listing(package: str) -> ToolListing | None:
 
 
 def write_listing(package: str, server: ToolServer) -> None:
-    """Keep what this server lists. A place that can not be written costs the next start time, and nothing else."""
+    """Store what this server lists. If it cannot be written, the next start is slower and nothing else."""
     sources = loaded_sources(package)
     if sources is None:
         return
@@ -134,7 +134,7 @@ def listing_file(package: str) -> Path:
 
 
 def _replace_file(file: Path, blob: bytes) -> None:
-    """Whole or not at all; of two that write at once the later one stays."""
+    """Write atomically. Of two writers, the later one wins."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.{os.getpid()}")
     try:

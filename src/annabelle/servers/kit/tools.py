@@ -64,7 +64,7 @@ def tool(
     `audience="people"` keeps it from agents, `"hub"` from everyone but the hub itself; the toolbox sees to it.
     """
     if read_only and destructive:
-        raise TypeError("A tool that only reads can not be destructive.")
+        raise TypeError("A read-only tool cannot be destructive.")
     annotations = ToolAnnotations(
         read_only=read_only, destructive=destructive, idempotent=idempotent, open_world=open_world
     )
@@ -125,7 +125,7 @@ def collect_tools(sources: Iterable[object]) -> dict[str, DeclaredTool]:
 
 
 def _marked_methods(source: object) -> list[object]:
-    """In the order they are written, which is the order a reader of the tool list sees."""
+    """In source order, which is the order of the tool list."""
     names = [name for kind in reversed(type(source).__mro__) for name in vars(kind)]
     return [getattr(source, name) for name in names if hasattr(getattr(type(source), name, None), _MARK)]
 
@@ -175,7 +175,7 @@ def _argument_error(tool_name: str, error: ValidationError) -> InvalidArguments:
 
 
 class Result(BaseModel):
-    """Base of every tool's result. Override `text` where a sentence or the content itself reads better than JSON."""
+    """Base of every tool's result. Override `to_text` where a sentence or the content itself reads better than JSON."""
 
     # Built when the list of tools is first asked for, parts and whole together, instead of each class by itself.
     model_config = ConfigDict(frozen=True, defer_build=True)

@@ -87,7 +87,7 @@ def mask_secrets(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def clean_text(text: str) -> str:
-    """Text without control characters and halves of characters; line breaks stay."""
+    """Text without control characters and lone surrogates; line breaks stay."""
     if text.isprintable():  # most are
         return text.strip()
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
@@ -123,7 +123,7 @@ def drop_missing(**values: object) -> JsonObject:
 
 
 def lowest_trust(*labels: str) -> Trust:
-    """How far something may be trusted: as little as the least of what is in it."""
+    """The trust of combined content: that of its least trusted part."""
     return "untrusted" if "untrusted" in labels else "trusted"
 
 

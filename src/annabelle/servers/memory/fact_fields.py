@@ -47,7 +47,7 @@ FactOrigin = Annotated[
 
 def check_fact_text(text: str, field: str = "fact") -> str:
     """The statement as it is kept: one line, bounded, and without a secret in it."""
-    # Looked at before anything is done with it, so that a megabyte costs nothing.
+    # Checked first, so that a huge text costs nothing.
     words = one_line(text) if len(text) <= 4 * MAX_CHARACTERS else text
     if len(words) > MAX_CHARACTERS:
         raise InvalidArguments(

@@ -35,35 +35,35 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class StoreOutcome:
-    """What became of a fact, and of those it touches."""
+    """What became of a new fact and of the facts it affects."""
 
     fact: Fact
     status: Literal["stored", "known"]
     superseded: tuple[Fact, ...] = ()
     similar: tuple[Fact, ...] = ()
     not_replaced: tuple[Fact, ...] = ()
-    """Facts it contradicts and did not replace, because less is to be trusted in it than in them."""
+    """Facts it contradicts but did not replace, because they are trusted more."""
 
 
 Decide = Callable[[Connection, NewFact, Sequence[int]], StoreOutcome]
 
 
 async def store_fact(memory: OpenMemory, owner: Owner, new: NewFact, replaces: int | None = None) -> StoreOutcome:
-    """Keep one fact, with its vector where there is one to be had."""
+    """Store a fact, with its vector if embeddings are available."""
     return await _store_with_vector(
         memory, owner, new, lambda c, whole, close: store_in_transaction(c, owner, whole, replaces, close)
     )
 
 
 async def correct_fact(memory: OpenMemory, owner: Owner, fact_id: int, new: NewFact) -> StoreOutcome:
-    """Put a new wording in the place of one fact. What others wrote does not correct what the user said."""
+    """Replace a fact by a new wording. Untrusted content does not correct what the user said."""
     return await _store_with_vector(
         memory, owner, new, lambda c, whole, _: correct_in_transaction(c, owner, fact_id, whole)
     )
 
 
 async def delete_fact(memory: OpenMemory, owner: Owner, fact_id: int, origin: JsonObject) -> tuple[bool, Fact]:
-    """Make a fact history, and whether it was current until now."""
+    """Retire a fact and tell whether it was current until now."""
 
     def retire(connection: Connection) -> tuple[bool, Fact]:
         facts.lock_facts(connection, owner)
@@ -99,7 +99,7 @@ async def _store_with_vector(memory: OpenMemory, owner: Owner, new: NewFact, dec
 def store_in_transaction(
     connection: Connection, owner: Owner, new: NewFact, replaces: int | None = None, close: Sequence[int] = ()
 ) -> StoreOutcome:
-    """The same within a transaction; whoever calls it tells the search afterwards."""
+    """`store_fact` within a transaction. The caller updates the search index afterwards."""
     facts.lock_facts(connection, owner)
     named = None if replaces is None else require_fact(connection, owner, replaces)
     stated = read_statement(new.fact)
@@ -125,7 +125,7 @@ def store_in_transaction(
 
 
 def correct_in_transaction(connection: Connection, owner: Owner, fact_id: int, new: NewFact) -> StoreOutcome:
-    """The same as `correct`, within a transaction."""
+    """`correct_fact` within a transaction."""
     facts.lock_facts(connection, owner)
     old = require_fact(connection, owner, fact_id)
     if not old.current:
@@ -152,7 +152,7 @@ def correct_in_transaction(connection: Connection, owner: Owner, fact_id: int, n
 
 
 def require_fact(connection: Connection, owner: Owner, fact_id: int) -> Fact:
-    """A fact of this owner. Somebody else's is missing in the same words as one that never was."""
+    """A fact of this owner. Another owner's fact gives the same error as one that does not exist."""
     fact = facts.get_facts(connection, owner, [fact_id]).get(fact_id)
     if fact is None:
         raise NotFound(f"There is no fact {fact_id}.", hint="list_facts and retrieve_memories show the ids there are.")
@@ -212,7 +212,7 @@ def _choose_rare(terms: Sequence[SearchTerm]) -> list[SearchTerm]:
 
 @dataclass(frozen=True, slots=True)
 class FactRestoreOutcome:
-    """A fact that is current, what is history instead of it, and whether it was history until now."""
+    """The current fact, the facts retired for it, and whether anything changed."""
 
     fact: Fact
     retired: list[Fact]

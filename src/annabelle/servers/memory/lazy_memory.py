@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 
 class LazyMemory:
-    """What every group of tools is given: `await opening.library()` is the open memory.
+    """The handle every group of tools is given: `await memory.get()` is the open memory.
 
-    A memory that can not be opened answers each call with the same sentence, and is tried again at the next one.
+    If it cannot be opened, each call fails with the same error, and the next one tries again.
     """
 
     def __init__(self, config: MemoryConfig) -> None:
@@ -31,30 +31,30 @@ class LazyMemory:
         self._closed = False
 
     async def get(self) -> OpenMemory:
-        """The open memory. Calls that come while it opens wait for the same opening."""
+        """The open memory. Calls made while it opens wait for it."""
         task = self._task
         if task is None:
             async with self._lock:
                 if self._closed:
                     raise Unavailable("The memory is being closed: Annabelle is stopping.")
                 task = self._task or self._start_opening()
-        # A caller that gives up does not stop the opening: the next one finds it done.
+        # A cancelled caller does not cancel the opening: the next call will need it.
         return await asyncio.shield(task)
 
     async def replace(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Close the memory, do the work, and let the next call open what is there then."""
+        """Close the memory and run `work`. The next call opens it again."""
         async with self._lock:
             await self._close_open()
             return await work()
 
     async def close(self) -> None:
-        """Fold everything into the file and let go. Safe to call twice, and when nothing was ever opened."""
+        """Close the memory if it is open. Safe to call twice."""
         async with self._lock:
             self._closed = True
             await self._close_open()
 
     def _start_opening(self) -> asyncio.Task[OpenMemory]:
-        # In a context of its own: it outlives the call that happened to be the first.
+        # In a context of its own: it outlives the first call.
         self._task = asyncio.create_task(_load_and_open(self.config), name="memory-open", context=contextvars.Context())
         self._task.add_done_callback(self._on_opened)
         return self._task
@@ -73,6 +73,6 @@ class LazyMemory:
 
 
 async def _load_and_open(config: MemoryConfig) -> OpenMemory:
-    # The database, the vectors and the vocabulary are most of this process; they come in here, off the event loop.
+    # These imports are most of this process, so they run off the event loop.
     module = await asyncio.to_thread(importlib.import_module, "annabelle.servers.memory.open_memory")
     return await module.OpenMemory.open(config)

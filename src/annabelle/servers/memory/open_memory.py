@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class OpenMemory:
-    """Everything the tools work with. One process has one, and it is the only writer."""
+    """Everything the tools work with. There is one per process, and it is the only writer."""
 
     def __init__(self, config: MemoryConfig, database: Database, embedder: Embedder) -> None:
         self.config, self.database, self.embedder = config, database, embedder
@@ -41,8 +41,8 @@ class OpenMemory:
         url = config.database_url or sqlite_url(config.file)
         database = await Database.open(url, synchronous=config.synchronous, backups=config.backups, plan=MEMORY_PLAN)
         try:
-            books = make_server_meter("memory", config.embedding)
-            memory = cls(config, database, make_embedder(config.embedding, config.embedding_cache, books))
+            meter = make_server_meter("memory", config.embedding)
+            memory = cls(config, database, make_embedder(config.embedding, config.embedding_cache, meter))
             await memory.search.load()
         except BaseException:
             await database.close()  # so that the next call can try again, and a backup can take its place
@@ -51,7 +51,7 @@ class OpenMemory:
         return memory
 
     async def embed_or_none(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32] | None:
-        """The vectors of texts, a row each; None while there are none to be had, which nothing else waits for."""
+        """The vectors of texts, one row each; None while embeddings are unavailable."""
         try:
             return await self.embedder.embed(texts, query=query)
         except EmbeddingsUnavailable:
@@ -65,7 +65,7 @@ class OpenMemory:
 
 
 async def store_turn(memory: OpenMemory, owner: Owner, new: NewTurn) -> tuple[StoredTurn, bool]:
-    """The turn as it is kept, and whether it is new. Without vectors it is kept all the same; they follow later."""
+    """Store a turn and tell whether it is new. Missing vectors are added later."""
     made = await memory.embed_or_none(split_passages("conversation", new.search_text()))
     model = str(memory.embedder.model)
 

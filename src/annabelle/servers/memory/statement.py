@@ -1,43 +1,99 @@
-"""What one sentence states, so that a new value can take the place of an old one (MEM-09).
+"""Reads what one sentence states, so that a new value can replace an old one (MEM-09).
 
 Only sentences that say one thing in one of a few known ways are read. Whatever is richer than that ("lives in Berlin
-and works at the bakery") states nothing here, because replacing it would lose the other half.
+and works at the bakery") states nothing here, because replacing it would lose the other half. The words and patterns
+are in `language/en/memory.toml`.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
+import annabelle
 from annabelle.core.text import fold_with_positions
 
-_USER = frozenset({"", "i", "user", "me", "the user"})
-_UNCLEAR = frozenset(
-    ("he", "she", "they", "we", "it", "you", "this", "that", "there", "who", "his", "her", "their", "its", "these")
-)
-_ARTICLE = re.compile(r"^(?:an? |the |(?:her|his|their|my) |called |named )+")
-_SAME = {
-    "e-mail": "email",
-    "e-mail address": "email",
-    "email address": "email",
-    "phone number": "phone",
-    "mobile": "phone",
-    "mobile number": "phone",
-    "telephone": "phone",
-    "telephone number": "phone",
-    "cell": "phone",
-    "cell number": "phone",
-    "timezone": "time zone",
-    "date of birth": "birth date",
-    "birthday": "birth date",
-    "job title": "job",
-    "occupation": "job",
-    "profession": "job",
-    "mother tongue": "native language",
-    "home town": "hometown",
-    "full name": "name",
-}
-_LIKES = {"like": "like", "love": "like", "enjoy": "like", "lik": "like", "lov": "like"}
+MAX_SENTENCE_CHARACTERS = 200
+_MAX_SUBJECT_WORDS = 5
+_MAX_VALUE_WORDS = 8
+_WORDS_AFTER = 3
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _SubjectWords(_Table):
+    user: frozenset[str]
+    unclear: frozenset[str]
+    own: re.Pattern[str]
+    owners: frozenset[str]
+    article: str
+
+
+class _ValueWords(_Table):
+    article: re.Pattern[str]
+    same: dict[str, str]
+
+
+class _VerbWords(_Table):
+    ending: re.Pattern[str]
+    same: dict[str, str]
+
+
+class _SentenceWords(_Table):
+    full_forms: list[tuple[re.Pattern[str], str]]
+    several: re.Pattern[str]
+    too_rich: list[str]
+    changed: list[str]
+    adverbs: list[str]
+    since: re.Pattern[str]
+    any_more: re.Pattern[str]
+    denied: list[tuple[re.Pattern[str], str]]
+
+
+class _TypedValueWords(_Table):
+    state: list[str]
+    values: list[str]
+
+
+class _RelationWords(_Table):
+    name: str
+    pattern: str
+    denies: bool = False
+    decides: bool = True
+
+
+class _StatementWords(_Table):
+    """The file of one language."""
+
+    subject: _SubjectWords
+    value: _ValueWords
+    verb: _VerbWords
+    sentence: _SentenceWords
+    typed_value: _TypedValueWords
+    parts: dict[str, str]
+    relation: list[_RelationWords]
+
+
+_FILE = Path(annabelle.__file__).parent / "language" / "en" / "memory.toml"
+_WORDS = _StatementWords.model_validate(tomllib.loads(_FILE.read_text(encoding="utf-8")))
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return rf"\b(?:{'|'.join(words)})\b"
+
+
+_TOO_RICH = re.compile(rf"{_WORDS.sentence.several.pattern}|{_any_of(_WORDS.sentence.too_rich)}")
+_CHANGED = re.compile(_any_of(_WORDS.sentence.changed))
+_ADVERBS = re.compile(rf"{_any_of(_WORDS.sentence.adverbs)},?")
+_STATE = re.compile(_any_of(_WORDS.typed_value.state))
+_TYPED = re.compile("|".join(_WORDS.typed_value.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +111,8 @@ class RelationForm:
 
     relation: str
     pattern: re.Pattern[str]
-    denies: bool = False
-    decides: bool = True
+    denies: bool
+    decides: bool
 
     def read(self, words: str) -> RelationRead | None:
         match = self.pattern.fullmatch(words)
@@ -65,146 +121,69 @@ class RelationForm:
         parts = match.groupdict(default="")
         subject, value = _read_subject(parts.get("subject", "")), _clean_value(parts.get("value", ""))
         thing = _clean_value(parts.get("thing", ""))
-        if subject is None or not value or "," in thing or len(value.split()) > 8:
+        if subject is None or not value or "," in thing or len(value.split()) > _MAX_VALUE_WORDS:
             return None
         if "other" in parts:
             thing = " / ".join(sorted((value, _clean_value(parts["other"]))))
         if "verb" in parts:
-            stem = re.sub(r"(?:ing|e?s|e)$", "", parts["verb"])
-            thing = _LIKES.get(stem, stem)
-        return RelationRead(subject, self.relation.format(thing=_SAME.get(thing, thing), value=value), value)
+            stem = _WORDS.verb.ending.sub("", parts["verb"])
+            thing = _WORDS.verb.same.get(stem, stem)
+        thing = _WORDS.value.same.get(thing, thing)
+        return RelationRead(subject, self.relation.format(thing=thing, value=value), value)
 
 
-def _read_subject(said: str) -> str | None:
-    """Whose relation it is: "user" for the one who speaks; None where only the conversation would tell."""
-    words = said.strip().removeprefix("the ")
-    if words in _USER:
+def _read_subject(written: str) -> str | None:
+    """Whose relation it is: "user" for the speaker, None where only the conversation would tell."""
+    words = written.strip().removeprefix(_WORDS.subject.article)
+    if words in _WORDS.subject.user:
         return "user"
-    words = re.sub(r"^(?:my|our|user's) ", "user ", words)
+    words = _WORDS.subject.own.sub("user ", words)
     words = words.replace("'s", "").rstrip("'")
-    if not words or len(words.split()) > 5 or not _UNCLEAR.isdisjoint(words.split()):
+    if not words or len(words.split()) > _MAX_SUBJECT_WORDS or not _WORDS.subject.unclear.isdisjoint(words.split()):
         return None
-    return "user" if words in ("my", "our") else words
+    return "user" if words in _WORDS.subject.owners else words
 
 
 def _clean_value(value: str) -> str:
-    value = _ARTICLE.sub("", value.strip(" \"'():")).strip(" \"'.")
+    value = _WORDS.value.article.sub("", value.strip(" \"'():")).strip(" \"'.")
     return " ".join(re.sub(r"[^\w@.+:/ -]", " ", value).split())
 
 
-def _relation_form(relation: str, pattern: str, *, denies: bool = False, decides: bool = True) -> RelationForm:
-    return RelationForm(relation, re.compile(pattern.replace("{IS}", "(?:is|am|are)")), denies, decides)
+def _relation_form(words: _RelationWords) -> RelationForm:
+    pattern = words.pattern
+    while (filled := re.sub(r"\{([A-Z]+)\}", lambda part: _WORDS.parts[part[1]], pattern)) != pattern:
+        pattern = filled
+    return RelationForm(words.name, re.compile(pattern), words.denies, words.decides)
 
 
-_S = r"(?:(?P<subject>[^,:]+?) )?"
-_V = "(?P<value>[^,]+)"
-# A place or a firm, and nothing about when, with whom or as what.
-_PLACE = r"(?P<value>(?:(?! (?:in|with|as|for|during|on|at|near|by) )[^,])+(?:, [\w .-]+)?)"
-_NUMBER = r"(?P<value>\d{1,3}|no|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
-_THINGS = r"children|kids|sons?|daughters?|brothers?|sisters?|siblings|child|dogs?|cats?|pets|cars?|bikes?|employees"
-# No roles of people: "my wife is a doctor" and "my wife is tired" are both true.
-_PERSONAL = (
-    r"e-?mail(?: address)?|(?:phone|mobile|telephone|cell)(?: number)?|address|website|age|time ?zone|birthday|"
-    r"date of birth|employer|job|job title|occupation|profession|nickname|pronouns|name|full name|"
-    r"last name|first name|user ?name|nationality|native language|mother tongue|diet|blood type|height|weight|"
-    r"shoe size|salary|licen[cs]e plate|home ?town|marital status|rent"
-)
-_OWNED = rf"{_PERSONAL}|deadline|due date|budget|status|version|price|priority|host|port|repository"
-_SOMETHING = r"(?:the (?!user )|my |our |(?:[\w.-]+ )?[\w.-]+'s )[\w' -]{2,60}?"
-_OWNER = r"(?P<subject>my|our|(?:[\w.-]+ ){0,4}[\w.-]+'s?)"
-
-FORMS: tuple[RelationForm, ...] = (
-    _relation_form("home", rf"{_S}(?:lives?|living|resides?|{{IS}} (?:living|based)) in {_PLACE}"),
-    _relation_form("home", rf"{_S}(?:has |have )?(?:moved|relocated)(?: house)?(?: from [^,]+?)? to {_PLACE}"),
-    _relation_form("employer", rf"{_S}(?:works?|working|{{IS}} (?:working|employed)) (?:at|for|by) {_PLACE}"),
-    _relation_form("employer", rf"{_S}(?:has |have )?started (?:working |a job |a new job )?(?:at|for) {_PLACE}"),
-    _relation_form("job", rf"{_S}(?:works?|working|{{IS}} working) as {_PLACE}"),
-    _relation_form("job", rf"{_S}{{IS}} (?:an? )?(?P<value>[\w -]+?) by (?:profession|trade)"),
-    _relation_form("name", rf"{_S}(?:{{IS}} (?:called|named)|goes by|prefers to be called) {_V}"),
-    _relation_form("birth date", rf"{_S}{{IS}} born (?:on|in) (?P<value>.*\d.*)"),
-    _relation_form("birth place", rf"{_S}{{IS}} born in (?P<value>\D+)"),
-    _relation_form("age", rf"{_S}{{IS}} (?P<value>\d{{1,3}}) years old"),
-    _relation_form("spouse", rf"{_S}{{IS}} (?:happily )?married to {_V}"),
-    _relation_form("favourite {thing}", rf"{_OWNER} favou?rite (?P<thing>[\w ]{{2,30}}?)(?: {{IS}}|:) {_V}"),
-    _relation_form("favourite {thing}", rf"(?:the )?favou?rite (?P<thing>[\w ]{{2,30}}?)(?: {{IS}}|:) {_V}"),
-    _relation_form("{thing}", rf"{_OWNER} (?P<thing>{_OWNED})(?: {{IS}}|:) {_V}"),
-    _relation_form(
-        "{thing}",
-        rf"(?:the )?(?P<thing>{_OWNED}) (?:of|for) (?P<subject>[\w.' -]{{1,60}}?)(?: {{IS}}|:) {_V}"),
-    _relation_form("{thing}", rf"(?:the )?(?P<thing>{_PERSONAL})(?: {{IS}}|:) {_V}"),
-    _relation_form(
-        "prefers {thing}", rf"{_S}prefers? (?P<value>[^,]+?) (?:over|to|rather than|instead of) (?P<other>[^,]+)"
-    ),
-    _relation_form(
-        "uses as {thing}",
-        rf"{_S}uses? (?P<value>[^,]+?) as (?:(?:her|his|their|my|the|an?) )?(?P<thing>[^,]+)"),
-    _relation_form("number of {thing}", rf"{_S}ha(?:s|ve) {_NUMBER} (?P<thing>{_THINGS})"),
-    _relation_form("allergic to {value}", rf"{_S}{{IS}} allergic to {_V}"),
-    _relation_form("{thing} {value}", rf"{_S}(?P<verb>likes?|loves?|liking|enjoys?) {_V}"),
-    _relation_form("{thing} {value}", rf"{_S}(?P<verb>(?:drink|eat|smok|us|play)(?:e?s|e|ing)?) {_V}"),
-    _relation_form("like {value}", rf"{_S}(?:dislikes?|hates?|can not stand) {_V}", denies=True),
-    _relation_form("is {thing}", rf"(?P<subject>{_SOMETHING}) {{IS}} (?P<thing>in|at|near) {_V}", decides=False),
-)  # fmt: skip
-
-
-MAX_SENTENCE_CHARACTERS = 200
+_FORMS = tuple(map(_relation_form, _WORDS.relation))
 
 
 @dataclass(frozen=True, slots=True)
 class PlainSentence:
-    """The words that are left, whether they are denied, and whether a change was spoken of."""
+    """The words that are left, whether they are denied, and whether they tell of a change."""
 
     words: str
     denied: bool
     changed: bool
 
 
-_SHORT_FORMS = (
-    (re.compile(r"\bcan(?:no|')t\b"), "can not"),
-    (re.compile(r"n't\b"), " not"),
-    (re.compile(r"'m\b"), " am"),
-    (re.compile(r"'re\b"), " are"),
-    (re.compile(r"'ve\b"), " have"),
-)
-# More than one thing is said, or it is wished, planned, past or only partly so.
-_TOO_RICH = re.compile(
-    r"[;\n?]|[.!] |\b(?:and|but|or|because|although|though|while|who|which|when|if|unless|except|also|too|as well|"
-    r"either|neither|both|sometimes|often|occasionally|partly|part-time|half|second|another|was|were|had|used to|"
-    r"formerly|previously|will|would|might|may|could|should|must|wants?|plans?|hopes?|thinks?|thinking|considers?|"
-    r"considering|dreams?|maybe|perhaps|possibly|probably|almost|wishes|intends?|going to|about to)\b"
-)
-_BORN = re.compile(r"\bwas born\b")
-_CHANGED = re.compile(r"\b(?:now|meanwhile|from now on|nowadays|as of (?:today|now)|changed)\b")
-_ADVERBS = re.compile(
-    r"\b(?:now|currently|still|already|just|recently|actually|really|always|meanwhile|nowadays|finally|today|"
-    r"these days|from now on|at the moment|right now|at present|for now|as of (?:today|now)|again|officially|"
-    r"permanently)\b,?"
-)
-_SINCE = re.compile(r",? (?:\(?since|as of|starting|effective) .*$")
-_DENIED = (
-    (re.compile(r"\b(is|am|are) (?:not|no longer|never)\b"), r"\1"),
-    (re.compile(r"\b(?:no longer|does not|do not|has stopped|have stopped|stopped|gave up|quit|never)\b"), ""),
-)
-_ANY_MORE = re.compile(r"\b(?:any ?more|any longer)\b")
-
-
 def simplify_sentence(text: str) -> PlainSentence | None:
-    """The sentence without its trimmings; None when it is long, or says more than one thing."""
+    """The sentence without adverbs and short forms; None when it is long or says more than one thing."""
     if len(text) > MAX_SENTENCE_CHARACTERS:
         return None
     words = fold_with_positions(text).text.lower().strip().rstrip(".! ")
-    for short, long in _SHORT_FORMS:
-        words = short.sub(long, words)
-    words = _BORN.sub("is born", words)
+    for short, full in _WORDS.sentence.full_forms:
+        words = short.sub(full, words)
     if _TOO_RICH.search(words):
         return None
     changed = _CHANGED.search(words) is not None
-    words = _SINCE.sub("", _ADVERBS.sub("", words))
+    words = _WORDS.sentence.since.sub("", _ADVERBS.sub("", words))
     denied = False
-    for denial, kept in _DENIED:
-        words, count = denial.subn(kept, words)
+    for denial, rest in _WORDS.sentence.denied:
+        words, count = denial.subn(rest, words)
         denied = denied or count > 0
-    words = " ".join(_ANY_MORE.sub("", words).split()).rstrip(",")
+    words = " ".join(_WORDS.sentence.any_more.sub("", words).split()).rstrip(",")
     return PlainSentence(words, denied, changed or denied)
 
 
@@ -216,18 +195,8 @@ class TypedValue:
     value: str
 
 
-# Only states: "ran a marathon in 2019" stays true when there is another one in 2021.
-_STATE = re.compile(r"\b(?:is|are|costs?|takes|starts?|begins?|ends?|weighs?|earns?|pays?|due|wakes|measures|lasts?)\b")
-_TYPED = re.compile(
-    r"(?<![\w.])(?:[$€£]\s?)?\d[\d.,:]*(?:%|\s?(?:am|pm)\b)?(?:(?:st|nd|rd|th)\b)?(?!\w)"
-    r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b"
-    r"|\b(?:january|february|march|april|june|july|august|september|october|november|december)\b"
-)
-_WORDS_AFTER = 3
-
-
 def find_typed_value(words: str) -> TypedValue | None:
-    """The last such value, when it stands near the end and after a verb of state."""
+    """The number or day at the end of a sentence, after a verb of state."""
     state = _STATE.search(words)
     found = [match for match in _TYPED.finditer(words) if state is not None and match.start() >= state.end()]
     if not found:
@@ -253,7 +222,7 @@ class Statement:
     """False for what may well be said beside another value: it can be replaced, and replaces nothing."""
 
     def contradicts(self, other: Statement) -> bool:
-        """Whether both can not hold at once. "Berlin" and "Berlin, Germany" can."""
+        """Whether both cannot hold at once. "Berlin" and "Berlin, Germany" can."""
         if self.key != other.key:
             return False
         mine, theirs = set(self.value.split()), set(other.value.split())
@@ -269,7 +238,7 @@ def read_statement(text: str) -> Statement | None:
     sentence = simplify_sentence(text)
     if sentence is None:
         return None
-    for form in FORMS:
+    for form in _FORMS:
         if stated := _match_form(sentence, form):
             return stated
     if sentence.denied or not (found := find_typed_value(sentence.words)):

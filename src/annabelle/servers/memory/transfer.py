@@ -43,7 +43,7 @@ _EXPORT = "an export"
 
 
 class _DryRunDone(Exception):
-    """Carries out what an import would have done."""
+    """Rolls back a dry run."""
 
 
 class ImportTools:
@@ -149,7 +149,7 @@ class _ImportJob:
         )
 
     async def dry_run(self, reading: ImportContent) -> import_context.ImportTally:
-        """Do it all, and take it back."""
+        """Import everything and roll it back."""
         done: list[import_context.ImportTally] = []
 
         def import_and_roll_back(connection: Connection) -> None:
@@ -169,7 +169,7 @@ class _ImportJob:
         )
 
     async def stage(self, import_id: int, reading: ImportContent, start: int, stop: int) -> int:
-        """Put some rows aside; how many there are now."""
+        """Stage some rows and return how many are staged now."""
 
         def dump_rows(sign: StopSign) -> list[JsonObject]:
             return [dump_row(row) for row in reading.iter_rows(start, stop)]
@@ -179,7 +179,7 @@ class _ImportJob:
         return stop
 
     async def finish(self, import_id: int, reading: ImportContent) -> import_context.ImportTally:
-        """Take everything in that was put aside, in one transaction. A row that does not fit refuses all of them."""
+        """Import all staged rows in one transaction. One bad row refuses all of them."""
 
         def apply_rows(connection: Connection) -> import_context.ImportTally:
             context = self._new_context(connection)
@@ -192,7 +192,7 @@ class _ImportJob:
         async def store_import() -> import_context.ImportTally:
             try:
                 done = await self.memory.database.write(apply_rows)
-            except CallerMistake:  # the file's fault, so that going on with it would not help
+            except CallerMistake:  # the file is wrong, so trying again would not help
                 await self.memory.database.write(lambda c: transfer.abandon_import(c, import_id))
                 raise
             self.memory.search.drop("fact", self.owner, done.retired)

@@ -1,4 +1,4 @@
-"""What the memory does unasked while it is open: backups of what changed, and vectors for rows that lack one."""
+"""Background work of the open memory: backups of changes, and vectors for rows that lack one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BATCH = 100
 
 
 class MemoryUpkeep:
-    """Runs from the opening of a memory to its closing. Nothing it fails at stops a call."""
+    """Runs while the memory is open. Its failures never affect a call."""
 
     def __init__(self, config: MemoryConfig, database: Database, reembedding: VectorBackfill) -> None:
         self._config, self._database, self._reembedding = config, database, reembedding
@@ -46,12 +46,12 @@ class MemoryUpkeep:
         self._task = asyncio.create_task(self._run(), name="memory-upkeep")
 
     def run_now(self) -> None:
-        """Look now instead of in some minutes."""
+        """Run now instead of in some minutes."""
         self._done.clear()
         self._woken.set()
 
     async def wait_until_done(self) -> None:
-        """Return when everything was looked after since the opening, or since the last `wake`."""
+        """Return when a full pass is done since the opening, or since the last `run_now`."""
         await self._done.wait()
 
     async def stop(self) -> None:
@@ -64,7 +64,7 @@ class MemoryUpkeep:
         while True:
             await self._try(self.back_up_if_due)
             await self._try(self._embed_missing)
-            if not self._woken.is_set():  # not woken while it looked
+            if not self._woken.is_set():  # not woken meanwhile
                 self._done.set()
             # Not wait_for: on Python 3.11 it loses a cancellation that comes right after the wake.
             with contextlib.suppress(TimeoutError):
@@ -108,7 +108,7 @@ class MemoryUpkeep:
 
 
 def has_rows(connection: Connection) -> bool:
-    """Whether there is something to lose. A copy of an empty memory would only put the first real one off."""
+    """Whether there is anything to back up. A copy of an empty memory would only delay the first real one."""
     tables = (facts, conversations, profiles, contacts, projects)
     return any(connection.execute(select(exists().select_from(table))).scalar() for table in tables)
 

@@ -1,4 +1,4 @@
-"""What every format can tell of a file."""
+"""The interface of document formats."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class DocumentPart:
 
 @dataclass(frozen=True, slots=True)
 class DocumentTable:
-    """Rows of cells, under a name that says where they stand."""
+    """Rows of cells, with a label that says where the table is."""
 
     label: str
     rows: Iterator[Row]
 
 
 class DocumentFacts(BaseModel):
-    """What is known of a document beside its text."""
+    """What is known about a document besides its text."""
 
     title: str | None = None
     author: str | None = None
@@ -51,7 +51,7 @@ class DocumentFacts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class WantedParts:
-    """Which parts somebody asked for; empty means all of them."""
+    """Which parts were asked for; empty means all."""
 
     numbers: tuple[int, ...] = field(default=())
     sheet: str | None = None
@@ -69,17 +69,17 @@ class DocumentFormat(ABC):
 
     @abstractmethod
     def parts(self, data: bytes, wanted: WantedParts) -> Iterator[DocumentPart]:
-        """The wanted parts, one at a time, so that nobody pays for what is not asked for."""
+        """Yield the wanted parts; the others are not read."""
 
     def facts(self, data: bytes) -> DocumentFacts:
-        """What is known beside the text; words are counted by whoever wants to know."""
+        """Metadata of the document, without the number of words."""
         return DocumentFacts()
 
     def tables(self, data: bytes) -> Iterator[DocumentTable]:
         yield from ()
 
     def count_words(self, data: bytes) -> int:
-        """Of the first hundred parts at most."""
+        """Count the words of the first hundred parts."""
         parts = itertools.islice(self.parts(data, WantedParts()), _COUNTED_PARTS)
         return sum(len(part.text.split()) for part in parts)
 

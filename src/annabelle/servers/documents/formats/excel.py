@@ -56,24 +56,24 @@ class ExcelFormat(DocumentFormat):
     def facts(self, data: bytes) -> DocumentFacts:
         with open_checked_zip(data) as archive:
             known = read_core_facts(archive)
-        with _open(data) as book:
-            names = book.sheetnames
+        with _open(data) as workbook:
+            names = workbook.sheetnames
         return known.model_copy(update={"parts": len(names), "sheets": names[:200]})
 
     def tables(self, data: bytes) -> Iterator[DocumentTable]:
-        with _open(data) as book:
-            for sheet in book.worksheets:
+        with _open(data) as workbook:
+            for sheet in workbook.worksheets:
                 yield DocumentTable(sheet.title, _rows(sheet))
 
 
 @contextmanager
 def _open(data: bytes) -> Generator[_ExcelBook]:
     with open_checked_zip(data):
-        book = cast("_ExcelBook", openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True))
+        workbook = cast("_ExcelBook", openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True))
     try:
-        yield book
+        yield workbook
     finally:
-        book.close()
+        workbook.close()
 
 
 def _rows(sheet: _ExcelSheet) -> Iterator[Row]:

@@ -53,7 +53,7 @@ def _locked() -> InvalidArguments:
 
 
 def _text(reader: pypdf.PdfReader, number: int) -> str:
-    """A page's text; one page that can not be read does not hide the others."""
+    """A page's text; a page that cannot be read does not hide the others."""
     try:
         return reader.pages[number - 1].extract_text()
     except (MemoryError, RecursionError):

@@ -37,7 +37,7 @@ class TextFormat(DocumentFormat):
 
 
 class CsvFormat(TextFormat):
-    """Rows of a text; what separates cells is found by counting."""
+    """Rows of a text. The delimiter is found by counting."""
 
     def tables(self, data: bytes) -> Iterator[DocumentTable]:
         text = decode_text(data)
@@ -47,7 +47,7 @@ class CsvFormat(TextFormat):
 def _read_csv_rows(text: str) -> Iterator[Row]:
     lines = text.splitlines()[:_PROBED_LINES]
     counts = {sign: [line.count(sign) for line in lines if line.strip()] for sign in _DELIMITERS}
-    # The sign that is in most lines, and in each of them as often.
+    # The sign that most lines contain, preferably the same number of times.
     best = max(_DELIMITERS, key=lambda sign: (sum(map(bool, counts[sign])), -len(set(counts[sign])), sum(counts[sign])))
     for row in csv.reader(io.StringIO(text, newline=""), delimiter=best):
         yield [cut_cell(cell) or None for cell in row]
@@ -103,7 +103,7 @@ def _header(message: EmailMessage, name: str) -> str | None:
     try:
         value = message[name]
     except (ValueError, IndexError, AttributeError, TypeError):
-        return None  # a head that is broken beyond what the library mends
+        return None  # a header the library cannot parse
     return " ".join(str(value).split())[:1000] if value is not None else None
 
 
@@ -146,7 +146,7 @@ class RtfFormat(DocumentFormat):
 
 
 def _to_plain_text(source: str) -> str:
-    """Read token by token: groups nest, and a group of settings is hidden with all that is in it."""
+    """Read token by token. Groups nest, and a group of settings is left out with everything in it."""
     pieces: list[str] = []
     hidden = [False]
     skip = 0
@@ -163,7 +163,7 @@ def _to_plain_text(source: str) -> str:
             continue
         elif word == "u" and number is not None:
             pieces.append(chr(int(number) % 65_536) if not 0xD800 <= int(number) % 65_536 < 0xE000 else "\ufffd")
-            skip = 1  # a stand-in for readers that know no Unicode follows
+            skip = 1  # a substitute for readers without Unicode follows
         elif word is not None:
             pieces.append(_BREAKS.get(word.lower(), ""))
         elif skip and (code is not None or text is not None):

@@ -33,7 +33,7 @@ def rename_new(source_folder: int, source: str, target_folder: int, target: str)
 
 
 def _rename_by_link(source_folder: int, source: str, target_folder: int, target: str) -> None:
-    """For file systems (some network ones) that can not rename without replacing: a second name, then one less."""
+    """For file systems (some network ones) that cannot rename without replacing: link, then unlink."""
     try:
         os.link(source, target, src_dir_fd=source_folder, dst_dir_fd=target_folder, follow_symlinks=False)
     except FileExistsError:

@@ -41,7 +41,7 @@ class ForbiddenPaths:
         return any(place[: len(names)] == names for place in self._names)
 
     def identities(self) -> set[Identity]:
-        """What the places are right now. Asked anew for each operation: they may appear while the filer runs."""
+        """What the places are right now. Asked again for each operation: they may appear while the filer runs."""
         found: set[Identity] = set()
         for path in self._paths:
             with contextlib.suppress(OSError):

@@ -202,7 +202,7 @@ class ResolvedPath:
 
     @property
     def shown(self) -> str:
-        """How to speak of it: from the workspace, or in full."""
+        """The path as shown: relative to the workspace, or absolute."""
         return "/".join(self.names) or "." if self.root.workspace else str(self.path)
 
     @property
@@ -214,7 +214,7 @@ class ResolvedPath:
 
 
 class PathResolver:
-    """The map of what may be touched."""
+    """Decides which paths may be used."""
 
     def __init__(self, config: FilesConfig) -> None:
         self._user_home = config.user_home
@@ -225,7 +225,7 @@ class PathResolver:
         config.refuse_bad_workspace()
 
     def resolve(self, path: str, need: Need, field: str = "path") -> ResolvedPath:
-        """The spot a path means, or why it is out of bounds."""
+        """The resolved path, or NotAllowed with the reason."""
         spot = self.try_resolve(path, field)
         if isinstance(spot, NotAllowed):
             raise spot
@@ -238,7 +238,7 @@ class PathResolver:
         return spot
 
     def try_resolve(self, path: str, field: str = "path") -> ResolvedPath | NotAllowed:
-        """The same, with the refusal as an answer. Only a path that can not be spelled at all raises."""
+        """The same, with the refusal as an answer. Only an invalid path raises."""
         if not path.strip():
             raise InvalidArguments("The path is empty.", field=field)
         absolute, names = split_path(self._expand(path), field)

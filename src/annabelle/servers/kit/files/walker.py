@@ -14,7 +14,7 @@ from annabelle.servers.kit.files.paths import PathResolver, ResolvedPath, other_
 
 
 def explain_os_error(error: OSError, shown: str) -> AnnabelleError:
-    """The error for whoever asked. Speaks of the path as they gave it, never of paths behind it."""
+    """The error for the caller. It names the path as given, never the real one."""
     match error.errno:
         case errno.ENOENT:
             return NotFound(f"{shown} does not exist.", hint="filer_list_files shows what is there.")
@@ -54,7 +54,7 @@ def link_error(shown: str) -> NotAllowed:
 
 
 def not_a_file_error(shown: str, mode: int) -> AnnabelleError:
-    """Why something that is there can not be used as a file."""
+    """Why something that exists cannot be used as a file."""
     if stat.S_ISLNK(mode):
         return link_error(shown)
     if stat.S_ISDIR(mode):

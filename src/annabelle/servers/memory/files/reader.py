@@ -27,7 +27,7 @@ _CHECKED_AT_ONCE = 200
 
 @dataclass(slots=True)
 class ImportContent:
-    """What a file holds: how many rows of each kind, and each of them when it is asked for."""
+    """The checked rows of an import file, each parsed again on demand."""
 
     names: list[str]
     digest: str
@@ -37,16 +37,16 @@ class ImportContent:
     notes: list[str] = field(default_factory=list[str])
 
     def iter_rows(self, start: int, stop: int) -> Iterator[AnyImportRow]:
-        """Some of the rows. Here it is read what a fact is about, so that the writer need not."""
+        """Parse some of the rows. What a fact is about is read here, outside of the write transaction."""
         return (_with_statement(make()) for make in self.rows[start:stop])
 
 
 def read_import(
     files: list[tuple[str, bytes]], trust: Trust, prune: bool, stop: StopSign, last: ImportContent | None = None
 ) -> ImportContent:
-    """Read files and check every row. The first thing that is wrong refuses all of them, with its line.
+    """Read files and check every row. The first problem refuses all of them, with its line.
 
-    `last` saves the work when these are the files it was made of.
+    `last` is returned when it was made of the same files.
     """
     digest = hashlib.sha256(repr((trust, prune)).encode())
     for name, data in files:

@@ -49,7 +49,7 @@ FactText = Annotated[str, Field(max_length=MAX_CHARACTERS), AfterValidator(_chec
 
 
 class ImportRow(BaseModel):
-    """Base of all rows. What a later version may add is passed over."""
+    """Base of all rows. Unknown fields, of a later version, are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -281,13 +281,13 @@ ORDER = (
     "line",
     "listing",
 )
-"""In which rows are taken in: a row comes after those it refers to."""
+"""The order of import: a row comes after those it refers to."""
 
 _any_row: TypeAdapter[AnyImportRow] = TypeAdapter(Annotated[AnyImportRow, Field(discriminator="kind")])
 
 
 def load_row(staged: object) -> AnyImportRow:
-    """A row as it was put aside while the file was read."""
+    """A staged row."""
     return _any_row.validate_python(staged)
 
 

@@ -91,7 +91,7 @@ class FactImporter:
             }
         )
         self._replaced.append(row.superseded_by if not current else None)
-        # Rows are stored many at a time; until then a number below 0 stands for each.
+        # Rows are stored in batches; until then each has a negative number.
         return transfer.ExistingFact(-len(self._stored) - len(self._waiting), created, current)
 
     def _flush(self) -> None:

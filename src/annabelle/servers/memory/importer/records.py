@@ -253,7 +253,7 @@ class ProfileImporter:
 
 
 def import_rows(context: ImportContext, rows: Iterable[AnyImportRow]) -> None:
-    """All or nothing: whatever is raised here ends the transaction."""
+    """Import all rows or none: an error ends the transaction."""
     turns: dict[int, int] = {}
     people, profile, facts = PeopleImporter(context), ProfileImporter(context), FactImporter(context, turns)
     for kind, group in groupby(rows, key=lambda row: row.kind):

@@ -181,7 +181,7 @@ def load_ids_in(connection: Connection, owner: Owner, category: FactCategory) ->
 
 
 def load_known(connection: Connection, owner: Owner, proposal: SearchCandidates, limit: int) -> KnownFacts:
-    """What is kept of the best that each part proposes; the others can not come first."""
+    """What is kept of the best that each part proposes; the others cannot come first."""
     first = max(limit, 20)
     ids = {*list(proposal.texts)[:first], *list(proposal.cosines or ())[:first]}
     if not ids:
