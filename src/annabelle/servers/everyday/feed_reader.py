@@ -34,7 +34,7 @@ _TAG = re.compile(r"/?([a-zA-Z][a-zA-Z0-9]{0,20})")
 
 
 def html_to_words(markup: str, limit: int) -> str:
-    """The words of some HTML, on as few lines as they need, cut at a limit; no control or direction characters."""
+    """The visible words of HTML without blank lines and control characters, cut at a limit."""
     words = html.unescape("".join(_visible_pieces(markup[:_MAX_MARKUP])))
     text = "".join(char for char in words if char == "\n" or unicodedata.category(char)[0] != "C")
     lines = (" ".join(line.split()) for line in text.split("\n"))
@@ -43,7 +43,7 @@ def html_to_words(markup: str, limit: int) -> str:
 
 
 def _visible_pieces(markup: str) -> list[str]:
-    """What a reader would see between the tags. What is never closed hides the rest, as it would in a browser."""
+    """The visible text between the tags. A comment or script that is never closed hides the rest, as in a browser."""
     pieces: list[str] = []
     small = markup.lower()
     position = 0
@@ -75,7 +75,7 @@ def _visible_pieces(markup: str) -> list[str]:
 
 
 class _FeedParser(Protocol):
-    """What is used of the library; its own code has no types."""
+    """The part of feedparser that is used; the library has no types."""
 
     def parse(self, stream: BinaryIO, *, sanitize_html: bool, resolve_relative_uris: bool) -> Mapping[str, object]: ...
 
@@ -118,14 +118,14 @@ class _CachedFeed:
 
 
 class FeedReader:
-    """Reads feeds from the open internet, and from those hosts of the user's own that were allowed."""
+    """Reads feeds from the internet and from the private hosts the user allowed."""
 
     def __init__(self, private_hosts: str) -> None:
         self._reach = HostAccess(AllowedPrivateHosts.parse(private_hosts))
         self._kept: dict[str, _CachedFeed] = {}
 
     async def read(self, url: str) -> ReadFeed:
-        """The feed behind an address. An answer "not modified" gives the one that was read before."""
+        """The feed at an address; the cached one if the server answers "not modified"."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidArguments("A feed's address begins with http:// or https://.", field="url")
@@ -157,7 +157,7 @@ def _parse_feed(data: bytes, url: str) -> ReadFeed:
         raise InvalidArguments("The feed defines entities of its own, which is not read.", field="url")
     if not _is_cheap_to_parse(data):
         raise InvalidArguments("The feed is not well-formed XML.", hint="Its publisher has to mend it.", field="url")
-    # As a stream: the library would take bytes for a file's name first. Its cleaning of HTML takes minutes for some
+    # As a stream: the library takes bytes for a file name first. Its HTML sanitizer takes minutes for some
     # markup, and is not needed: only words are kept.
     parsed = feedparser.parse(io.BytesIO(data), sanitize_html=False, resolve_relative_uris=False)
     if not parsed.get("version"):
@@ -173,8 +173,8 @@ def _parse_feed(data: bytes, url: str) -> ReadFeed:
 
 
 def _is_cheap_to_parse(data: bytes) -> bool:
-    """Whether the library reads it in a time that grows with its size: well-formed XML, or something small. For what
-    is broken it has a second parser, which some input keeps busy for hours."""
+    """Whether feedparser reads it in linear time: well-formed XML, or something small. For broken XML it has a second
+    parser, which some input keeps busy for hours."""
     try:
         expat.ParserCreate(namespace_separator=" ").Parse(data, True)
     except (expat.ExpatError, ValueError, LookupError):
@@ -188,7 +188,7 @@ def _parse_entry(entry: Mapping[str, object], url: str) -> FeedEntry:
     summary = html_to_words(_get_text(entry, "summary"), 1000)
     named = _get_text(entry, "id") or _get_text(entry, "link") or f"{title}\n{summary}"
     return FeedEntry(
-        # A stranger's id may be of any length; its digest names the entry as well.
+        # A feed's own id may be of any length, so its digest is used.
         id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16],
         title=title or "(no title)",
         link=link if _get_text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,

@@ -34,7 +34,7 @@ class GoogleRetry:
     longest: float = 20.0
 
     async def wait(self, attempt: int, retry_after: str | None) -> bool:
-        """Wait as long as asked, or a little longer each time; False, at once, when that would be too long."""
+        """Wait as long as the server asks, or with exponential backoff. Return False at once if that is too long."""
         asked = parse_retry_after(retry_after)
         if asked is not None and asked > self.longest:
             return False
@@ -62,7 +62,7 @@ def is_retryable(status: int, body: JsonObject) -> bool:
 
 
 def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> AnnabelleError:
-    """The refusal as a sentence for whoever has to act next."""
+    """The refusal as our error, with a hint for whoever acts next."""
     if status == 429 or (status == 403 and read_reasons(body) & _RATE_REASONS):
         return TooManyRequests(
             "Google asks for fewer requests.",
@@ -87,7 +87,7 @@ def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> A
 
 
 def quote_message(body: JsonObject) -> str:
-    """Google's own words, cut, as the end of a sentence; empty when it said nothing."""
+    """Google's own message, shortened, as the end of a sentence; empty if there is none."""
     error = body.get("error")
     message = cast("JsonObject", error).get("message") if isinstance(error, dict) else body.get("error_description")
     words = " ".join(message.split())[:_SAID_CHARS].rstrip(".") if isinstance(message, str) else ""

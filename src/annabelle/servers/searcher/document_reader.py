@@ -1,4 +1,4 @@
-"""The worker process that reads HTML and PDF from strangers within CPU and memory limits."""
+"""The worker process that reads untrusted HTML and PDF within CPU and memory limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_document(head: dict[str, object], data: bytes) -> dict[str, str | None]
 
 
 def _set_limits() -> None:
-    """From now on so much time of the processor, for this document, and so much memory."""
+    """Limit CPU time, for this document, and memory."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         resource = importlib.import_module("resource")  # not on every system
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -68,7 +68,7 @@ _REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape"
 
 
 def decode_document(data: bytes, charset: str | None, *, declared: bool = True) -> str:
-    """All of the text; what is no character in its encoding becomes �. `declared`: HTML and XML name their own."""
+    """The text, with � for invalid bytes. `declared`: whether to look for the charset that HTML and XML declare."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data.decode(name, errors="replace")
@@ -88,12 +88,12 @@ def decode_document(data: bytes, charset: str | None, *, declared: bool = True) 
 def _known(name: str | None) -> str | None:
     try:
         known = codecs.lookup(name or "")
-        b"a".decode(known.name, errors="replace")  # some codecs are not of texts
+        b"a".decode(known.name, errors="replace")  # some codecs do not decode to text
     except (LookupError, UnicodeError):
         return None
     if known.name in _REFUSED:
         return None
-    return "cp1252" if known.name in _LATIN else known.name  # what browsers do: pages that say latin-1 mean the other
+    return "cp1252" if known.name in _LATIN else known.name  # as browsers do: pages that declare Latin-1 mean cp1252
 
 
 if __name__ == "__main__":

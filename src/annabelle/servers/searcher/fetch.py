@@ -63,7 +63,7 @@ def kind_of(content_type: str, data: bytes) -> Kind:
 
 
 def ending_of(kind: Kind, content_type: str) -> str:
-    """How the name of a file with its text ends."""
+    """The suffix of the file that keeps the text."""
     if kind != "text":
         return "md"
     for word in ("json", "xml", "csv", "yaml"):
@@ -128,7 +128,7 @@ class FetchTool:
         await current_call().progress(1, 2, f"{len(answer.data)} bytes fetched")
         kind = kind_of(answer.content_type, answer.data)
         text = await self._read(kind, answer, left, links=includeLinks)
-        # A call that leaves the length out means the user's own default, which the schema can not show.
+        # Without a length, the default in the user's settings applies, which the schema cannot show.
         limit = self._config.max_length if maxLength == MAX_LENGTH else maxLength
         content = await in_thread(lambda stop: remove_invisible(text.content))
         shown = await self._overflow.show_text(content, limit, f"page.{ending_of(kind, answer.content_type)}")

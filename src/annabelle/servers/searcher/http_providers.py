@@ -38,8 +38,8 @@ class ServiceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SearchService:
-    """A service at an address from the settings: it may be on the user's own network, and it is not left for another
-    by a redirect, because a key goes along."""
+    """A service at an address from the settings, which may be on the user's own network. Redirects are not followed,
+    because a key goes along."""
 
     address: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
@@ -60,7 +60,7 @@ class SearchService:
 
 
 def get_objects(body: JsonMap, *path: str) -> list[JsonMap]:
-    """The list of objects at a path; empty if there is none, without what is no object."""
+    """The objects in the list at a path; empty if there is none."""
     here: object = body
     for name in path:
         here = to_mapping(here).get(name)
@@ -89,7 +89,7 @@ MAX_WAIT_SECONDS = 15.0
 
 
 class RequestSpacing:
-    """Gives every request a moment of its own, at least `seconds` after the one before."""
+    """Spaces requests at least `seconds` apart."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RequestSpacing:
         self._next = 0.0
 
     async def wait_for_turn(self) -> None:
-        """Wait until it is one's turn; refuse at once if that would take too long to be of use."""
+        """Wait for the next slot; refuse at once if the wait would be too long."""
         now = self._clock()
         mine = max(now, self._next)
         if mine - now > MAX_WAIT_SECONDS:
@@ -113,7 +113,7 @@ class RequestSpacing:
             await self._sleep(mine - now)
 
     def pause(self, seconds: float) -> None:
-        """The source asked for a pause."""
+        """Delay further requests, because the source asked for it."""
         self._next = max(self._next, self._clock() + seconds)
 
 
@@ -199,7 +199,7 @@ _SEARXNG_SAFETY = {"off": 0, "moderate": 1, "strict": 2}
 
 
 class SearxngProvider:
-    """Asks through its JSON interface, which its owner has to switch on."""
+    """Uses the JSON API, which the owner of an instance has to enable."""
 
     name = "SearXNG"
     knows_days = False

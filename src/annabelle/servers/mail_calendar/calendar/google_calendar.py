@@ -42,7 +42,7 @@ def read_calendar(entry: JsonObject) -> Calendar:
 
 
 def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> CalendarEvent:
-    """ValueError on one without a time, as Google sends for what was deleted."""
+    """Raises ValueError for an event without a time, which Google sends for deleted ones."""
     organizer = _get_object(entry, "organizer")
     reminders = get_objects(_get_object(entry, "reminders"), "overrides")
     lines = entry.get("recurrence")
@@ -82,7 +82,7 @@ def write_draft(draft: EventDraft) -> JsonObject:
 
 
 def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject:
-    """Only what is to change. `attendees` are those the event has now, if the change touches them."""
+    """The fields to change. `attendees` are the event's current ones, needed if the change touches them."""
     body: JsonObject = {
         name: value
         for name, value in (
@@ -93,7 +93,7 @@ def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject
         if value is not None
     }
     if change.span is not None:
-        # An event has a date or a moment; the other one must be taken away.
+        # An event has a date or a moment; the other one must be cleared.
         body["start"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.start)}
         body["end"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.end)}
     if change.attendees is not None or change.answer is not None:
@@ -162,7 +162,7 @@ _MAX_CALENDARS = 250
 
 
 class GoogleApi(Protocol):
-    """Requests in the name of the connected account."""
+    """Requests on behalf of the connected account."""
 
     async def request(
         self,
@@ -177,7 +177,7 @@ class GoogleApi(Protocol):
 
 
 class GoogleCalendar:
-    """Google unrolls repeating events itself, and tells the invited of every change."""
+    """Google expands recurring events itself and notifies attendees of every change."""
 
     def __init__(self, api: GoogleApi, zone: ZoneInfo) -> None:
         self._api, self._zone = api, zone
@@ -217,7 +217,7 @@ class GoogleCalendar:
         return event
 
     async def create(self, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-        # With an id of our own a request can be repeated: the second finds the first one's event.
+        # With our own id a request can be repeated: the second finds the event of the first.
         body = {**write_draft(draft), "id": draft.key}
         params = {"sendUpdates": "all" if draft.attendees else "none"}
         try:
@@ -232,7 +232,7 @@ class GoogleCalendar:
                 "The user is not invited to this event, so there is nothing to answer.", field="response_status"
             )
         path = _events_path(event.calendar_id, event.id)
-        # Of the attendees Google wants all, with everything it knows of each, or the rest is gone.
+        # Google replaces the whole list of attendees, so all are sent with all their fields.
         listed = get_objects(await self._api.request("GET", path), "attendees") if _touches_attendees(change) else []
         changed = await self._api.request(
             "PATCH",
@@ -249,7 +249,7 @@ class GoogleCalendar:
         try:
             await self._api.request("DELETE", path, params={"sendUpdates": "all"})
         except NotFound:
-            # As after a request whose answer was lost: what is deleted already is what was asked for.
+            # The answer to an earlier request may have been lost: an event that is gone counts as deleted.
             if (await self._api.request("GET", path)).get("status") != "cancelled":
                 raise
 
@@ -266,7 +266,7 @@ def _touches_attendees(change: EventChange) -> bool:
 
 
 def _events_path(calendar_id: str, event_id: str | None = None) -> str:
-    """Whatever an id has in it, it stays one part of the path."""
+    """Quote an id so that it stays one segment of the path."""
     path = f"{_API}/calendars/{_quote_part(calendar_id)}/events"
     return path if event_id is None else f"{path}/{_quote_part(event_id)}"
 

@@ -82,7 +82,7 @@ class _NamedDay:
     not_today: bool = False
     """Whether `later` is meant when no hour is given: "holiday on friday", said on a friday."""
     wait: timedelta | None = None
-    """Where the words tell the minute: "in 3 hours"."""
+    """The time until then, where the words give it to the minute: "in 3 hours"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class _ClockHours:
 
 
 def read_sentence(sentence: str, now: datetime) -> QuickEvent:
-    """`now` carries the user's zone. InvalidArguments when the sentence tells no time."""
+    """`now` has the user's zone. InvalidArguments if the sentence has no time or no title."""
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
     text = _RemainingText(sentence)
@@ -119,7 +119,7 @@ def read_sentence(sentence: str, now: datetime) -> QuickEvent:
 
 
 class _RemainingText:
-    """What nobody has understood yet of a sentence; a gap separates what did not stand together."""
+    """The part of a sentence that is not understood yet; a gap separates words that were not adjacent."""
 
     def __init__(self, sentence: str) -> None:
         self.text = sentence.replace(_GAP, " ")
@@ -131,7 +131,7 @@ class _RemainingText:
         self.text = f"{self.text[:start]} {_GAP} {self.text[end:]}"
 
     def to_title(self) -> str:
-        """What is left, without words that pointed to what was removed."""
+        """What is left, without prepositions of what was removed."""
         left = _pattern(_DANGLING).sub(" ", self.text)
         return " ".join(left.replace(_GAP, " ").split()).strip(_EDGES)
 
@@ -160,7 +160,7 @@ def _take_days(
     ]
     if not phrases:
         return None
-    # A date in figures is surer than a word that may be part of a name; the longest phrase has read most.
+    # A date with figures is more certain than a word, which may be part of a name.
     start, end, first = max(
         phrases, key=lambda one: (bool(re.search(r"\d", text.text[one[0] : one[1]])), one[1] - one[0])
     )
@@ -192,7 +192,7 @@ def _read_last_day(
 
 
 def _phrases(text: str) -> Iterator[tuple[int, int]]:
-    """Where up to six words stand together that may name a day."""
+    """Spans of up to six adjacent words, which may name a day."""
     tokens = list(_pattern(_WORD).finditer(text))
     for first, token in enumerate(tokens):
         end = token.start()
@@ -219,7 +219,7 @@ def _read_day(phrase: str, now: datetime, languages: tuple[str, ...]) -> _NamedD
         return None  # "3 weeks" is a length, "in 3 weeks" a day, and the 3 of "tomorrow 3" something else
     if found.relative or found.has_time:
         return _NamedDay(found.at.date(), wait=found.at - wall if found.relative and found.has_time else None)
-    # Seen from yesterday, the weekday and the date of today are today.
+    # Relative to yesterday, today's weekday and date mean today.
     before = parse_spoken(phrase, wall - _DAY, languages)
     if before is None or before.at >= found.at or _pattern(_NEXT).match(phrase):
         return _NamedDay(found.at.date())
@@ -266,7 +266,7 @@ def _read_weekday_rule(word: str) -> str | None:
 
 
 def _take_hours(text: _RemainingText) -> _ClockHours | None:
-    """The first time of day that is clearly one: with minutes, with am or pm, or after "at"."""
+    """The first clear time of day: with minutes, with am or pm, or after "at"."""
     for template, read in ((_CLOCK_RANGE, _read_range), (_CLOCK, _read_clock), (_BARE_CLOCK, _read_bare)):
         for match in text.find_all(template):
             if (hours := read(match)) is not None:
@@ -276,7 +276,7 @@ def _take_hours(text: _RemainingText) -> _ClockHours | None:
 
 
 def _read_range(match: re.Match[str]) -> _ClockHours | None:
-    """A range is one of hours only if something says so: "2-3 people" is none."""
+    """A range needs a sign that it means hours: "2-3 people" has none."""
     if not any(match[group] for group in ("lead", "m1", "p1", "m2", "p2")):
         return None
     # "9-10am" and "1-3pm": what is said of the end is meant for the start too, unless that would be after it.
@@ -329,7 +329,7 @@ def _build_span(
         past_midnight = end.astimezone(UTC) <= start.astimezone(UTC)
         return EventSpan(start, to_zone(datetime.combine(closing + _DAY, hours.end), zone) if past_midnight else end)
     if closing > start.date():
-        # From one day to another, starting at an hour: it goes on until that day is over.
+        # From an hour of one day to another day: until the end of that day.
         return EventSpan(start, to_zone(datetime.combine(closing + _DAY, time.min), zone))
     return EventSpan(start, add_length(start, length or _HOUR))
 

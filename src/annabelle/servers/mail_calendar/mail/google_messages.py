@@ -46,7 +46,7 @@ def get_strings(found: JsonObject, name: str) -> tuple[str, ...]:
 
 
 def parse_headers(message: JsonObject) -> MailHeaders:
-    """The first of each name counts, as it does for every other reader."""
+    """The first header of each name wins, as in other mail readers."""
     given: dict[str, str] = {}
     for header in get_objects(get_object(message, "payload"), "headers"):
         given.setdefault(get_text(header, "name").lower(), get_text(header, "value"))
@@ -71,7 +71,7 @@ def parse_summary(message: JsonObject) -> MessageSummary:
 
 
 def parse_part(payload: JsonObject, depth: int = 0) -> MailPart:
-    """A part of a mail. Its place among the others is its id: Google's own ids of attachments change every time."""
+    """A part of a mail. Its position is its id, because Google's attachment ids change with every request."""
     body = get_object(payload, "body")
     headers = {get_text(one, "name").lower(): get_text(one, "value") for one in get_objects(payload, "headers")}
     content_type = headers.get("content-type", "")
@@ -91,7 +91,7 @@ def parse_part(payload: JsonObject, depth: int = 0) -> MailPart:
 
 
 def attachment_key(payload: JsonObject, part_id: str) -> str:
-    """What Google calls the content of a part this time; empty when the content is in the part itself."""
+    """Google's current attachment id of a part; empty if the content is inline."""
     if (get_text(payload, "partId") or "0") == part_id:
         return get_text(get_object(payload, "body"), "attachmentId")
     return next((key for key in (attachment_key(one, part_id) for one in get_objects(payload, "parts")) if key), "")
