@@ -311,7 +311,7 @@ def readers() -> list[psutil.Process]:
 
 def _reads(process: psutil.Process) -> bool:
     try:
-        return any("reading.reader" in word for word in process.cmdline())
+        return any("searcher.document_reader" in word for word in process.cmdline())
     except psutil.Error:
         return False  # it ended in this very moment
 

@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound
 from annabelle.core.home import write_atomically
-from annabelle.servers.everyday.web_source import JsonObject, JsonSource, SourceRefused
+from annabelle.core.tools import JsonObject
+from annabelle.servers.everyday.web_source import JsonSource, SourceRefused
 from annabelle.servers.kit import Result, in_thread, tool
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import hashlib
-import html
 import io
 import re
 import unicodedata
@@ -19,59 +18,26 @@ from xml.parsers import expat
 from annabelle.core.errors import InvalidArguments, NotFound, TooLarge, Unavailable
 from annabelle.servers.kit import deferred_module, in_thread
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
+from annabelle.servers.kit.html_text import html_to_text
+from annabelle.servers.kit.json_access import get_text
 
 if TYPE_CHECKING:
     from annabelle.servers.kit import http_client
 else:
     http_client = deferred_module("annabelle.servers.kit.http_client")
-    http_client = deferred_module("annabelle.servers.kit.http_client")
 
 
-_BREAKS = frozenset(("p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote"))
-_HIDDEN = frozenset(("script", "style", "template", "noscript"))
 _MAX_MARKUP = 200_000
-_TAG = re.compile(r"/?([a-zA-Z][a-zA-Z0-9]{0,20})")
+_LINK_TAG = re.compile(r"</?a\b[^<>]*>", re.IGNORECASE)
 
 
 def html_to_words(markup: str, limit: int) -> str:
     """The visible words of HTML without blank lines and control characters, cut at a limit."""
-    words = html.unescape("".join(_visible_pieces(markup[:_MAX_MARKUP])))
+    # Without the tags of links their addresses are not shown. The last tag makes everything before it HTML.
+    words = html_to_text(f"{_LINK_TAG.sub('', markup[:_MAX_MARKUP])}<br>")
     text = "".join(char for char in words if char == "\n" or unicodedata.category(char)[0] != "C")
-    lines = (" ".join(line.split()) for line in text.split("\n"))
-    whole = "\n".join(line for line in lines if line)
+    whole = "\n".join(line for line in text.split("\n") if line)
     return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
-
-
-def _visible_pieces(markup: str) -> list[str]:
-    """The visible text between the tags. A comment or script that is never closed hides the rest, as in a browser."""
-    pieces: list[str] = []
-    small = markup.lower()
-    position = 0
-    while (start := markup.find("<", position)) >= 0:
-        pieces.append(markup[position:start])
-        if markup.startswith("<!--", start):
-            end = markup.find("-->", start + 4)
-            if end < 0:
-                return pieces
-            position = end + 3
-            continue
-        tag = _TAG.match(markup, start + 1)
-        if tag is None and markup[start + 1 : start + 2] not in ("!", "?"):
-            pieces.append("<")
-            position = start + 1
-            continue
-        end = markup.find(">", start)
-        if end < 0:
-            return pieces
-        position = end + 1
-        name = tag[1].lower() if tag is not None else ""
-        if name in _BREAKS:
-            pieces.append("\n")
-        if name in _HIDDEN and markup[start + 1] != "/":
-            position = small.find(f"</{name}", position)
-            if position < 0:
-                return pieces
-    return [*pieces, markup[position:]]
 
 
 class _FeedParser(Protocol):
@@ -168,7 +134,7 @@ def _parse_feed(data: bytes, url: str) -> ReadFeed:
         )
     about = cast("Mapping[str, object]", parsed.get("feed") or {})
     entries = cast("list[Mapping[str, object]]", parsed.get("entries") or [])[:MAX_ENTRIES]
-    title = html_to_words(_get_text(about, "title"), 200) or str(urlsplit(url).hostname)
+    title = html_to_words(get_text(about, "title"), 200) or str(urlsplit(url).hostname)
     return ReadFeed(title, tuple(_parse_entry(entry, url) for entry in entries))
 
 
@@ -183,24 +149,19 @@ def _is_cheap_to_parse(data: bytes) -> bool:
 
 
 def _parse_entry(entry: Mapping[str, object], url: str) -> FeedEntry:
-    link = urljoin(url, _get_text(entry, "link").strip())[:2000]
-    title = html_to_words(_get_text(entry, "title"), 300)
-    summary = html_to_words(_get_text(entry, "summary"), 1000)
-    named = _get_text(entry, "id") or _get_text(entry, "link") or f"{title}\n{summary}"
+    link = urljoin(url, get_text(entry, "link").strip())[:2000]
+    title = html_to_words(get_text(entry, "title"), 300)
+    summary = html_to_words(get_text(entry, "summary"), 1000)
+    named = get_text(entry, "id") or get_text(entry, "link") or f"{title}\n{summary}"
     return FeedEntry(
         # A feed's own id may be of any length, so its digest is used.
         id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16],
         title=title or "(no title)",
-        link=link if _get_text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
+        link=link if get_text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
         published=_get_time(entry.get("published_parsed") or entry.get("updated_parsed")),
         summary=summary,
-        author=html_to_words(_get_text(entry, "author"), 100) or None,
+        author=html_to_words(get_text(entry, "author"), 100) or None,
     )
-
-
-def _get_text(entry: Mapping[str, object], name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _get_time(value: object) -> datetime | None:

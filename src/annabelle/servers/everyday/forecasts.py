@@ -10,8 +10,10 @@ from typing import Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.errors import NotFound
-from annabelle.servers.everyday.web_source import JsonObject, JsonSource
+from annabelle.core.tools import JsonObject
+from annabelle.servers.everyday.web_source import JsonSource
 from annabelle.servers.everyday.zones import fold_name
+from annabelle.servers.kit.json_access import get_objects
 
 _COORDINATES = re.compile(r"\s*(-?\d{1,2}(?:\.\d+)?)\s*[,;\s]\s*(-?\d{1,3}(?:\.\d+)?)\s*")
 
@@ -46,9 +48,8 @@ class Geocoder:
         name, _, rest = (part.strip() for part in query.partition(","))
         parameters = {"name": name or query, "count": "50" if rest else str(count), "language": "en", "format": "json"}
         answer = await self._source.fetch("/v1/search", parameters)
-        results = answer.get("results")
         found: list[GeoPlace] = []
-        for entry in cast("list[JsonObject]", results) if isinstance(results, list) else []:
+        for entry in get_objects(answer, "results"):
             try:
                 found.append(GeoPlace.model_validate(entry))
             except ValidationError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
 from annabelle.core.errors import TooManyRequests, Unavailable
+from annabelle.core.tools import JsonObject
 from annabelle.servers.everyday.config import host_and_port
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
@@ -19,15 +20,12 @@ if TYPE_CHECKING:
     from annabelle.servers.kit import http_client
 else:
     http_client = deferred_module("annabelle.servers.kit.http_client")
-    http_client = deferred_module("annabelle.servers.kit.http_client")
 
 
 MAX_BYTES = 5_000_000
 SECONDS = 20.0
 _FRESH = timedelta(minutes=10)
 _KEPT = 64
-
-JsonObject = dict[str, object]
 
 
 class SourceRefused(Unavailable):

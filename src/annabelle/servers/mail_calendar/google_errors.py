@@ -7,7 +7,6 @@ import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import cast
 
 from annabelle.core.errors import (
     AnnabelleError,
@@ -20,6 +19,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.tools import JsonObject
+from annabelle.servers.kit.json_access import get_object, get_objects, get_text
 
 _RATE_REASONS = {"rateLimitExceeded", "userRateLimitExceeded"}
 _SAID_CHARS = 200
@@ -88,22 +88,12 @@ def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> A
 
 def quote_message(body: JsonObject) -> str:
     """Google's own message, shortened, as the end of a sentence; empty if there is none."""
-    error = body.get("error")
-    message = cast("JsonObject", error).get("message") if isinstance(error, dict) else body.get("error_description")
-    words = " ".join(message.split())[:_SAID_CHARS].rstrip(".") if isinstance(message, str) else ""
+    message = get_text(get_object(body, "error"), "message") or get_text(body, "error_description")
+    words = " ".join(message.split())[:_SAID_CHARS].rstrip(".")
     return f": {words}" if words else ""
 
 
 def read_reasons(body: JsonObject) -> set[str]:
-    error = body.get("error")
-    if not isinstance(error, dict):
-        return set()
-    fields = cast("JsonObject", error)
-    found: set[str] = set()
-    for part in ("errors", "details"):
-        entries = fields.get(part)
-        for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
-            reason = cast("JsonObject", entry).get("reason") if isinstance(entry, dict) else None
-            if isinstance(reason, str):
-                found.add(reason)
-    return found
+    error = get_object(body, "error")
+    entries = [*get_objects(error, "errors"), *get_objects(error, "details")]
+    return {reason for entry in entries if (reason := get_text(entry, "reason"))}

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.tools import JsonObject
+from annabelle.servers.kit.json_access import get_object, get_objects, get_text
 from annabelle.servers.mail_calendar.calendar.event import (
     INVITATION_ANSWERS,
     Attendee,
@@ -32,36 +33,36 @@ _GOOGLE_ANSWERS: dict[object, InvitationAnswer] = {answer: answer for answer in 
 
 def read_calendar(entry: JsonObject) -> Calendar:
     return Calendar(
-        id=_get_text(entry, "id"),
-        name=_get_text(entry, "summaryOverride") or _get_text(entry, "summary"),
+        id=get_text(entry, "id"),
+        name=get_text(entry, "summaryOverride") or get_text(entry, "summary"),
         primary=entry.get("primary") is True,
         own=entry.get("accessRole") in ("owner", "writer"),
-        zone=_get_text(entry, "timeZone"),
-        description=_get_text(entry, "description"),
+        zone=get_text(entry, "timeZone"),
+        description=get_text(entry, "description"),
     )
 
 
 def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> CalendarEvent:
     """Raises ValueError for an event without a time, which Google sends for deleted ones."""
-    organizer = _get_object(entry, "organizer")
-    reminders = get_objects(_get_object(entry, "reminders"), "overrides")
+    organizer = get_object(entry, "organizer")
+    reminders = get_objects(get_object(entry, "reminders"), "overrides")
     lines = entry.get("recurrence")
     return CalendarEvent(
-        id=_get_text(entry, "id"),
+        id=get_text(entry, "id"),
         calendar_id=calendar_id,
-        summary=_get_text(entry, "summary"),
-        span=EventSpan(_read_time(_get_object(entry, "start"), zone), _read_time(_get_object(entry, "end"), zone)),
-        location=_get_text(entry, "location"),
-        description=_get_text(entry, "description"),
+        summary=get_text(entry, "summary"),
+        span=EventSpan(_read_time(get_object(entry, "start"), zone), _read_time(get_object(entry, "end"), zone)),
+        location=get_text(entry, "location"),
+        description=get_text(entry, "description"),
         attendees=tuple(_read_attendee(one) for one in get_objects(entry, "attendees")),
-        organizer=_get_text(organizer, "email"),
+        organizer=get_text(organizer, "email"),
         recurrence=tuple(str(line) for line in cast("list[object]", lines)) if isinstance(lines, list) else (),
-        series_id=_get_text(entry, "recurringEventId") or None,
+        series_id=get_text(entry, "recurringEventId") or None,
         reminders=tuple(_read_reminder(one) for one in reminders),
-        status=_get_text(entry, "status") or "confirmed",
+        status=get_text(entry, "status") or "confirmed",
         busy=entry.get("transparency") != "transparent",
-        link=_get_text(entry, "htmlLink"),
-        version=_get_text(entry, "etag"),
+        link=get_text(entry, "htmlLink"),
+        version=get_text(entry, "etag"),
     )
 
 
@@ -101,17 +102,10 @@ def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject
     return body
 
 
-def get_objects(entry: JsonObject, name: str) -> list[JsonObject]:
-    values = entry.get(name)
-    if not isinstance(values, list):
-        return []
-    return [cast("JsonObject", value) for value in cast("list[object]", values) if isinstance(value, dict)]
-
-
 def _merge_attendees(attendees: list[JsonObject], emails: tuple[str, ...] | None) -> list[JsonObject]:
     if emails is None:
         return attendees
-    known = {_get_text(row, "email").lower(): row for row in attendees}
+    known = {get_text(row, "email").lower(): row for row in attendees}
     return [known.get(email.lower(), {"email": email}) for email in emails]
 
 
@@ -127,11 +121,11 @@ def _write_time(time: DayOrTime) -> JsonObject:
 
 
 def _read_time(edge: JsonObject, zone: ZoneInfo) -> DayOrTime:
-    moment, day = _get_text(edge, "dateTime"), _get_text(edge, "date")
+    moment, day = get_text(edge, "dateTime"), get_text(edge, "date")
     if not moment:
         return date.fromisoformat(day)
     try:
-        own = ZoneInfo(_get_text(edge, "timeZone") or zone.key)
+        own = ZoneInfo(get_text(edge, "timeZone") or zone.key)
     except (ZoneInfoNotFoundError, ValueError):
         own = zone
     return to_zone(datetime.fromisoformat(moment), own)
@@ -139,22 +133,12 @@ def _read_time(edge: JsonObject, zone: ZoneInfo) -> DayOrTime:
 
 def _read_attendee(entry: JsonObject) -> Attendee:
     answer = _GOOGLE_ANSWERS.get(entry.get("responseStatus"), "needsAction")
-    return Attendee(_get_text(entry, "email"), _get_text(entry, "displayName"), answer, entry.get("self") is True)
+    return Attendee(get_text(entry, "email"), get_text(entry, "displayName"), answer, entry.get("self") is True)
 
 
 def _read_reminder(entry: JsonObject) -> Reminder:
     minutes = entry.get("minutes")
     return Reminder("email" if entry.get("method") == "email" else "popup", minutes if isinstance(minutes, int) else 0)
-
-
-def _get_text(entry: JsonObject, name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _get_object(entry: JsonObject, name: str) -> JsonObject:
-    value = entry.get(name)
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
 
 
 _API = "/calendar/v3"

@@ -6,9 +6,9 @@ import base64
 import binascii
 import html
 from datetime import UTC, datetime
-from typing import cast
 
 from annabelle.core.tools import JsonObject
+from annabelle.servers.kit.json_access import get_object, get_objects, get_strings, get_text
 from annabelle.servers.mail_calendar.mail.headers import decode_header_text, read_headers
 from annabelle.servers.mail_calendar.mail.mailbox import (
     FilterAction,
@@ -21,28 +21,6 @@ from annabelle.servers.mail_calendar.mail.mailbox import (
 from annabelle.servers.mail_calendar.mail.message_parser import MailPart, is_file
 
 _MAX_DEPTH = 30
-
-
-def get_text(found: JsonObject, name: str) -> str:
-    value = found.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def get_object(found: JsonObject, name: str) -> JsonObject:
-    value = found.get(name)
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
-
-
-def get_objects(found: JsonObject, name: str) -> list[JsonObject]:
-    value = found.get(name)
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
-
-
-def get_strings(found: JsonObject, name: str) -> tuple[str, ...]:
-    value = found.get(name)
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return tuple(item for item in items if isinstance(item, str))
 
 
 def parse_headers(message: JsonObject) -> MailHeaders:
