@@ -81,6 +81,7 @@ class _NamedDay:
     """The next day that fits the words if `day` is today."""
     not_today: bool = False
     """Whether `later` is meant when no hour is given: "holiday on friday", said on a friday."""
+    relative: bool = False
     wait: timedelta | None = None
     """The time until then, where the words give it to the minute: "in 3 hours"."""
 
@@ -138,7 +139,7 @@ class _RemainingText:
 
 @cache
 def _words() -> dict[str, list[str] | dict[str, str]]:
-    return tomllib.loads(_WORDS.read_text())
+    return tomllib.loads(_WORDS.read_text(encoding="utf-8"))
 
 
 @cache
@@ -160,14 +161,16 @@ def _take_days(
     ]
     if not phrases:
         return None
-    # A date with figures is more certain than a word, which may be part of a name.
-    start, end, first = max(
-        phrases, key=lambda one: (bool(re.search(r"\d", text.text[one[0] : one[1]])), one[1] - one[0])
-    )
+    start, end, first = max(phrases, key=lambda phrase: _certainty(text.text, *phrase))
     tail = text.text[end:]
     last, length = _read_last_day(tail, first, now, languages)
     text.remove(start, end + length)
     return first, last
+
+
+def _certainty(text: str, start: int, end: int, day: _NamedDay) -> tuple[bool, bool, int, int]:
+    """A date with figures is more certain than "tomorrow", and that more than a weekday, which may be in a name."""
+    return re.search(r"\d", text[start:end]) is not None, day.relative, -start, end - start
 
 
 def _read_last_day(
@@ -218,7 +221,8 @@ def _read_day(phrase: str, now: datetime, languages: tuple[str, ...]) -> _NamedD
     if found.relative and (phrase[0].isdigit() or phrase[-1].isdigit() or _read_length(phrase)):
         return None  # "3 weeks" is a length, "in 3 weeks" a day, and the 3 of "tomorrow 3" something else
     if found.relative or found.has_time:
-        return _NamedDay(found.at.date(), wait=found.at - wall if found.relative and found.has_time else None)
+        wait = found.at - wall if found.relative and found.has_time else None
+        return _NamedDay(found.at.date(), relative=True, wait=wait)
     # Relative to yesterday, today's weekday and date mean today.
     before = parse_spoken(phrase, wall - _DAY, languages)
     if before is None or before.at >= found.at or _pattern(_NEXT).match(phrase):
@@ -319,6 +323,8 @@ def _build_span(
         return EventSpan(start, add_length(start, length or _HOUR))
     if hours is None:
         day = first.later if first.later is not None and first.not_today else first.day
+        if last is not None and last.day < day:
+            last = _NamedDay(last.day + (day - first.day))  # "sunday to tuesday", said on a sunday
         return EventSpan(day, _last_day(day, last, length) + _DAY)
     start = to_zone(datetime.combine(first.day, hours.start), zone)
     if start.astimezone(UTC) < now.astimezone(UTC) and first.later is not None:
