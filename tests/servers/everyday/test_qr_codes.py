@@ -44,7 +44,7 @@ async def test_a_text_that_does_not_fit_is_refused(ask: CallTool) -> None:
 async def test_a_picture_without_a_code_says_so(ask: CallTool, workspace: Path) -> None:
     await ask("make_qr_code", text="x")
     Image.new("RGB", (50, 50)).save(workspace / "Images/black.jpg")
-    assert "no readable code" in (await ask("read_qr_code", path="Images/black.jpg")).text()
+    assert "no readable code" in (await ask("read_qr_code", path="Images/black.jpg")).to_text()
 
 
 def png_of(width: int, height: int) -> bytes:

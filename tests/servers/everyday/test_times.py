@@ -27,7 +27,7 @@ async def test_the_time_is_the_users_own_unless_another_is_asked_for(ask: CallTo
         "15:30:00+05:30",
         "15:30:00+05:30",
     ]
-    assert "Sunday 2026-11-15 19:00 (JST, UTC+09:00)" in (await ask("get_time", zones=["Tokyo"])).text()
+    assert "Sunday 2026-11-15 19:00 (JST, UTC+09:00)" in (await ask("get_time", zones=["Tokyo"])).to_text()
 
 
 async def test_a_time_is_converted_between_zones(ask: CallTool) -> None:

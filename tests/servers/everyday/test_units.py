@@ -48,7 +48,7 @@ def test_units_are_read_as_people_write_them(
 async def test_a_conversion_reads_as_a_sentence(ask: CallTool) -> None:
     result = await ask("convert_units", value=5, from_unit="mile", to_unit="km")
     assert result.result == 8.04672
-    assert result.text() == "5 mile = 8.04672 kilometer."
+    assert result.to_text() == "5 mile = 8.04672 kilometer."
 
 
 def test_what_does_not_fit_names_what_would(measures: UnitConverter) -> None:

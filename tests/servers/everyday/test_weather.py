@@ -22,7 +22,7 @@ async def test_the_weather_now_is_told_with_other_places_of_the_name(ask: CallTo
     assert result.day.sky == "light rain"
     assert result.place.startswith("Paris, Île-de-France, France")
     assert [place.split(" (")[0] for place in result.other_places] == ["Paris, Texas, United States"]
-    assert "Now 10 °C (feels like 8), overcast" in result.text()
+    assert "Now 10 °C (feels like 8), overcast" in result.to_text()
     asked = outside.asked[-1][1]
     assert (asked["latitude"], asked["longitude"], asked["forecast_days"]) == ("48.8534", "2.3488", "1")
 
@@ -57,14 +57,14 @@ async def test_a_forecast_has_its_days_and_the_hours_of_two(ask: CallTool) -> No
     assert [len(result.days), len(result.hours)] == [16, 48]
     assert result.days[15].date == "2026-11-30"
     assert result.hours[5].temperature == 5
-    assert "2026-11-16: light rain, 4 to 12.5 °C, 3.2 mm (80 %)" in result.text()
+    assert "2026-11-16: light rain, 4 to 12.5 °C, 3.2 mm (80 %)" in result.to_text()
     assert (await ask("get_forecast", place="Paris", days=2)).hours == []
 
 
 async def test_imperial_units_are_asked_for_at_the_source(ask: CallTool, outside: Outside) -> None:
     result = await ask("get_weather", place="Paris, Texas", units="imperial")
     assert result.now.temperature == 50
-    assert "°F" in result.text()
+    assert "°F" in result.to_text()
     assert outside.asked[-1][1]["wind_speed_unit"] == "mph"
 
 
@@ -86,7 +86,7 @@ async def test_places_are_found_with_their_coordinates_and_zone(ask: CallTool) -
         ("FR", "Europe/Paris"),
         ("US", "America/Chicago"),
     ]
-    assert (await ask("find_place", query="nowhere")).text() == "No place of that name was found."
+    assert (await ask("find_place", query="nowhere")).to_text() == "No place of that name was found."
 
 
 async def test_an_unknown_place_and_a_silent_source_are_clear_sentences(ask: CallTool, outside: Outside) -> None:

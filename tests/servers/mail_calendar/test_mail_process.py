@@ -87,8 +87,10 @@ async def test_the_tools_are_as_the_catalogue_has_them_and_say_what_they_may_do(
 @pytest.mark.req("SRV-MAI", "SRV-ALL")
 async def test_a_server_without_an_account_lists_its_tools_and_says_what_to_run(as_process: Connect) -> None:
     async with as_process(*GMAIL) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
         asked = await client.call_tool("readiness", {})
         refused = await client.call_tool("send_email", {"to": "a@example.org", "subject": "s", "body": "b"})
+    assert listed > set(CATALOGUE)
     assert asked.structured_content["ready"] is False
     assert refused.is_error
     assert refused.structured_content["error"]["code"] == "unavailable"

@@ -45,7 +45,7 @@ async def test_a_page_is_read_as_markdown(fetch: CallTool, site: LocalWeb) -> No
     for unseen in ("steal", "ignore all", "also hidden", "color:red"):
         assert unseen not in page.content
     assert (page.total_chars, page.rest) == (len(page.content), None)
-    assert page.text().startswith("# On & about iron")
+    assert page.to_text().startswith("# On & about iron")
     assert site.asked[-1].headers["user-agent"] == USER_AGENT
 
 
@@ -73,7 +73,7 @@ async def test_a_long_page_is_cut_and_kept_whole(fetch: CallTool, site: LocalWeb
     page = await fetch("/long", maxLength=1000)
     assert (len(page.content), page.total_chars) == (1000, len(words))
     assert (workspace / page.rest).read_text() == words
-    assert page.rest in page.text()
+    assert page.rest in page.to_text()
     assert page.rest.endswith("page.txt")
     assert len((await fetch("/long")).content) == 20_000
 
@@ -311,7 +311,7 @@ def readers() -> list[psutil.Process]:
 
 def _reads(process: psutil.Process) -> bool:
     try:
-        return any("reading.reader" in word for word in process.cmdline())
+        return any("searcher.document_reader" in word for word in process.cmdline())
     except psutil.Error:
         return False  # it ended in this very moment
 

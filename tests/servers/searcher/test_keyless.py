@@ -110,7 +110,7 @@ async def test_engines_that_are_down_are_a_sentence(search: CallTool, double: En
 async def test_nothing_found_is_no_error(search: CallTool, double: EnginesDouble) -> None:
     answer = await search("web_search", query="zxqw", count=1)
     assert answer.results == []
-    assert "Nothing was found" in answer.text()
+    assert "Nothing was found" in answer.to_text()
 
 
 class Failing:

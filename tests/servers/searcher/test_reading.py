@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from annabelle.servers.kit.charset import decode_text
 from annabelle.servers.searcher import pdf_text
-from annabelle.servers.searcher.document_reader import decode_document, read_document
+from annabelle.servers.searcher.document_reader import read_document
 from annabelle.servers.searcher.fetch import kind_of
 from servers.searcher.documents import ARTICLE, pdf
 
@@ -19,12 +20,12 @@ CHARSETS = ["utf-8", "latin-1", "utf-16", "shift_jis", "hex", "zip", "rot13", "i
 @settings(deadline=None, max_examples=60)
 @given(data=st.binary(max_size=300), charset=st.sampled_from(CHARSETS) | st.none(), declared=st.booleans())
 def test_any_bytes_become_text(data: bytes, charset: str | None, declared: bool) -> None:
-    assert isinstance(decode_document(data, charset, declared=declared), str)
+    assert isinstance(decode_text(data, charset, declared=declared), str)
 
 
 def test_a_text_cut_in_a_character_stays_in_its_encoding() -> None:
-    assert decode_document("grüße aus köln".encode(), None) == "grüße aus köln"
-    assert decode_document("süß".encode()[:2], None) == "s"
+    assert decode_text("grüße aus köln".encode(), None) == "grüße aus köln"
+    assert decode_text("süß".encode()[:2], None) == "s"
 
 
 @settings(deadline=None, max_examples=60)

@@ -54,7 +54,7 @@ async def test_a_web_search_gives_short_clean_results(with_brave: CallTool, brav
     assert asked.path == "/res/v1/web/search"
     assert (asked.query["q"], asked.query["count"]) == ("rust", "3")
     assert (asked.query["freshness"], asked.query["safesearch"]) == ("pw", "strict")
-    assert "1. Rust & iron\n   https://iron.example/rust" in answer.text()
+    assert "1. Rust & iron\n   https://iron.example/rust" in answer.to_text()
 
 
 async def test_a_query_is_sent_as_it_was_written(with_brave: CallTool, brave: BraveDouble) -> None:
@@ -96,7 +96,7 @@ async def test_news_and_images_are_found_with_brave(with_brave: CallTool, brave:
     [image] = images.results
     assert (image.image_url, image.page_url) == ("https://iron.example/nail.jpg", "https://iron.example/page")
     assert (image.thumbnail, image.width, image.height) == ("https://thumbs.example/1", 640, 480)
-    assert "640×480" in images.text()
+    assert "640×480" in images.to_text()
     news_asked, images_asked = brave.web.asked
     assert (news_asked.path, news_asked.query["freshness"]) == ("/res/v1/news/search", "pd")
     assert (images_asked.path, images_asked.query["safesearch"], images_asked.query["count"]) == (

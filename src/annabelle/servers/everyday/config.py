@@ -17,7 +17,7 @@ from annabelle.servers.kit.files.config import FilesConfig
 
 
 def host_and_port(setting: str, url: str) -> tuple[str, int]:
-    """Where a service is; a setting that names no place is the person's mistake."""
+    """The address of a service; ConfigMistake if the setting is not one."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -33,7 +33,7 @@ def host_and_port(setting: str, url: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class EverydayConfig:
-    """The user's choices of the outside, and a clock that a test can set."""
+    """The services to use, and a clock that tests can replace."""
 
     files: FilesConfig
     folder: Path

@@ -18,13 +18,14 @@ from pydantic import BaseModel, Field, ValidationError
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotFound
 from annabelle.core.home import write_atomically
-from annabelle.servers.everyday.web_source import JsonObject, JsonSource, SourceRefused
+from annabelle.core.tools import JsonObject
+from annabelle.servers.everyday.web_source import JsonSource, SourceRefused
 from annabelle.servers.kit import Result, in_thread, tool
 
 _log = logging.getLogger(__name__)
 
 BASE = "EUR"
-"""The source reckons in it, so every other pair loses the least by going through it."""
+"""The source's own base currency: converting through it loses the least precision."""
 _KEPT_DAYS = 200
 _LATEST = "latest"
 
@@ -53,7 +54,7 @@ class DayRates:
 
 
 class RateStore:
-    """What the source said, by the day asked for."""
+    """Exchange rates by day, kept in a file."""
 
     def __init__(self, source: JsonSource, folder: Path, clock: Callable[[], datetime]) -> None:
         self._source, self._file, self._clock = source, folder / "rates.json", clock
@@ -82,7 +83,7 @@ class RateStore:
             return DayRates(fresh.date, fresh.rates)
 
     async def get_names(self) -> tuple[dict[str, str], str | None]:
-        """Every currency by its code, and why the list may be old, if it may."""
+        """Every currency by its code, and a note if the list may be outdated."""
         today = self._clock().date()
         async with self._lock:
             rates_file = await in_thread(lambda stop: self._read())
@@ -115,7 +116,7 @@ class RateStore:
             return StoredRates(date=today, fetched=today, rates=rates)
 
     def _nearest(self, rates_file: _RatesFile, day: date | None) -> StoredRates | None:
-        """Offline: what is known of the days nearest to the one asked for."""
+        """The stored rates of the nearest day, for when the source cannot be reached."""
         wanted = day or self._clock().date()
         return min(rates_file.days.values(), key=lambda kept: abs(kept.date - wanted), default=None)
 
@@ -233,7 +234,7 @@ def _resolve_code(text: str) -> str:
 
 
 def _rounded(amount: Decimal) -> str:
-    """To the cent; an amount that would vanish keeps its first digits."""
+    """Rounded to cents; an amount that would round to zero keeps its first digits."""
     cents = amount.quantize(Decimal("0.01"))
     return f"{cents:f}" if cents or not amount else _plain(Decimal(f"{amount:.4g}"))
 

@@ -23,8 +23,8 @@ class ResolvedMoment:
 
 
 def resolve_wall_time(wall: datetime, zone: Zone) -> ResolvedMoment:
-    """What a wall clock's time means in a zone: in the gap of a spring night the clock is put forward; in the doubled
-    hour of autumn the first one is meant."""
+    """The moment of a wall clock time in a zone. A time skipped in spring is moved forward; of one that occurs twice in
+    autumn, the first is taken."""
     first, second = wall.replace(tzinfo=zone.info, fold=0), wall.replace(tzinfo=zone.info, fold=1)
     if first.utcoffset() == second.utcoffset():
         return ResolvedMoment(first)
@@ -42,7 +42,7 @@ def resolve_wall_time(wall: datetime, zone: Zone) -> ResolvedMoment:
 
 
 def read_exact(text: str, zone: Zone, today: date) -> ResolvedMoment | None:
-    """An ISO time or date, or a time of today; None for anything that needs more understanding."""
+    """An ISO time or date, or a time of today; None for anything else."""
     clock = read_clock(text)
     if clock is not None:
         return resolve_wall_time(datetime.combine(today, clock), zone)
@@ -65,7 +65,7 @@ def read_clock(text: str) -> time | None:
 
 
 def is_date(text: str) -> bool:
-    """Whether an exact text names a day and no time of it."""
+    """Whether an exact text names a day without a time."""
     return re.fullmatch(r"\d{4}-?\d{2}-?\d{2}|\d{4}-?W\d{2}(-?\d)?", text.strip()) is not None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import calendar
 import hashlib
-import html
 import io
 import re
 import unicodedata
@@ -19,63 +18,30 @@ from xml.parsers import expat
 from annabelle.core.errors import InvalidArguments, NotFound, TooLarge, Unavailable
 from annabelle.servers.kit import deferred_module, in_thread
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
+from annabelle.servers.kit.html_text import html_to_text
+from annabelle.servers.kit.json_access import get_text
 
 if TYPE_CHECKING:
     from annabelle.servers.kit import http_client
 else:
     http_client = deferred_module("annabelle.servers.kit.http_client")
-    http_client = deferred_module("annabelle.servers.kit.http_client")
 
 
-_BREAKS = frozenset(("p", "br", "div", "li", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote"))
-_HIDDEN = frozenset(("script", "style", "template", "noscript"))
 _MAX_MARKUP = 200_000
-_TAG = re.compile(r"/?([a-zA-Z][a-zA-Z0-9]{0,20})")
+_LINK_TAG = re.compile(r"</?a\b[^<>]*>", re.IGNORECASE)
 
 
 def html_to_words(markup: str, limit: int) -> str:
-    """The words of some HTML, on as few lines as they need, cut at a limit; no control or direction characters."""
-    words = html.unescape("".join(_visible_pieces(markup[:_MAX_MARKUP])))
+    """The visible words of HTML without blank lines and control characters, cut at a limit."""
+    # Without the tags of links their addresses are not shown. The last tag makes everything before it HTML.
+    words = html_to_text(f"{_LINK_TAG.sub('', markup[:_MAX_MARKUP])}<br>")
     text = "".join(char for char in words if char == "\n" or unicodedata.category(char)[0] != "C")
-    lines = (" ".join(line.split()) for line in text.split("\n"))
-    whole = "\n".join(line for line in lines if line)
+    whole = "\n".join(line for line in text.split("\n") if line)
     return whole if len(whole) <= limit else f"{whole[: limit - 1]}…"
 
 
-def _visible_pieces(markup: str) -> list[str]:
-    """What a reader would see between the tags. What is never closed hides the rest, as it would in a browser."""
-    pieces: list[str] = []
-    small = markup.lower()
-    position = 0
-    while (start := markup.find("<", position)) >= 0:
-        pieces.append(markup[position:start])
-        if markup.startswith("<!--", start):
-            end = markup.find("-->", start + 4)
-            if end < 0:
-                return pieces
-            position = end + 3
-            continue
-        tag = _TAG.match(markup, start + 1)
-        if tag is None and markup[start + 1 : start + 2] not in ("!", "?"):
-            pieces.append("<")
-            position = start + 1
-            continue
-        end = markup.find(">", start)
-        if end < 0:
-            return pieces
-        position = end + 1
-        name = tag[1].lower() if tag is not None else ""
-        if name in _BREAKS:
-            pieces.append("\n")
-        if name in _HIDDEN and markup[start + 1] != "/":
-            position = small.find(f"</{name}", position)
-            if position < 0:
-                return pieces
-    return [*pieces, markup[position:]]
-
-
 class _FeedParser(Protocol):
-    """What is used of the library; its own code has no types."""
+    """The part of feedparser that is used; the library has no types."""
 
     def parse(self, stream: BinaryIO, *, sanitize_html: bool, resolve_relative_uris: bool) -> Mapping[str, object]: ...
 
@@ -118,14 +84,14 @@ class _CachedFeed:
 
 
 class FeedReader:
-    """Reads feeds from the open internet, and from those hosts of the user's own that were allowed."""
+    """Reads feeds from the internet and from the private hosts the user allowed."""
 
     def __init__(self, private_hosts: str) -> None:
         self._reach = HostAccess(AllowedPrivateHosts.parse(private_hosts))
         self._kept: dict[str, _CachedFeed] = {}
 
     async def read(self, url: str) -> ReadFeed:
-        """The feed behind an address. An answer "not modified" gives the one that was read before."""
+        """The feed at an address; the cached one if the server answers "not modified"."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidArguments("A feed's address begins with http:// or https://.", field="url")
@@ -157,7 +123,7 @@ def _parse_feed(data: bytes, url: str) -> ReadFeed:
         raise InvalidArguments("The feed defines entities of its own, which is not read.", field="url")
     if not _is_cheap_to_parse(data):
         raise InvalidArguments("The feed is not well-formed XML.", hint="Its publisher has to mend it.", field="url")
-    # As a stream: the library would take bytes for a file's name first. Its cleaning of HTML takes minutes for some
+    # As a stream: the library takes bytes for a file name first. Its HTML sanitizer takes minutes for some
     # markup, and is not needed: only words are kept.
     parsed = feedparser.parse(io.BytesIO(data), sanitize_html=False, resolve_relative_uris=False)
     if not parsed.get("version"):
@@ -168,13 +134,13 @@ def _parse_feed(data: bytes, url: str) -> ReadFeed:
         )
     about = cast("Mapping[str, object]", parsed.get("feed") or {})
     entries = cast("list[Mapping[str, object]]", parsed.get("entries") or [])[:MAX_ENTRIES]
-    title = html_to_words(_get_text(about, "title"), 200) or str(urlsplit(url).hostname)
+    title = html_to_words(get_text(about, "title"), 200) or str(urlsplit(url).hostname)
     return ReadFeed(title, tuple(_parse_entry(entry, url) for entry in entries))
 
 
 def _is_cheap_to_parse(data: bytes) -> bool:
-    """Whether the library reads it in a time that grows with its size: well-formed XML, or something small. For what
-    is broken it has a second parser, which some input keeps busy for hours."""
+    """Whether feedparser reads it in linear time: well-formed XML, or something small. For broken XML it has a second
+    parser, which some input keeps busy for hours."""
     try:
         expat.ParserCreate(namespace_separator=" ").Parse(data, True)
     except (expat.ExpatError, ValueError, LookupError):
@@ -183,24 +149,19 @@ def _is_cheap_to_parse(data: bytes) -> bool:
 
 
 def _parse_entry(entry: Mapping[str, object], url: str) -> FeedEntry:
-    link = urljoin(url, _get_text(entry, "link").strip())[:2000]
-    title = html_to_words(_get_text(entry, "title"), 300)
-    summary = html_to_words(_get_text(entry, "summary"), 1000)
-    named = _get_text(entry, "id") or _get_text(entry, "link") or f"{title}\n{summary}"
+    link = urljoin(url, get_text(entry, "link").strip())[:2000]
+    title = html_to_words(get_text(entry, "title"), 300)
+    summary = html_to_words(get_text(entry, "summary"), 1000)
+    named = get_text(entry, "id") or get_text(entry, "link") or f"{title}\n{summary}"
     return FeedEntry(
-        # A stranger's id may be of any length; its digest names the entry as well.
+        # A feed's own id may be of any length, so its digest is used.
         id=hashlib.sha256(named.encode(errors="replace")).hexdigest()[:16],
         title=title or "(no title)",
-        link=link if _get_text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
+        link=link if get_text(entry, "link") and urlsplit(link).scheme in ("http", "https") else None,
         published=_get_time(entry.get("published_parsed") or entry.get("updated_parsed")),
         summary=summary,
-        author=html_to_words(_get_text(entry, "author"), 100) or None,
+        author=html_to_words(get_text(entry, "author"), 100) or None,
     )
-
-
-def _get_text(entry: Mapping[str, object], name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _get_time(value: object) -> datetime | None:

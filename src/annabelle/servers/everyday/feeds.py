@@ -107,19 +107,19 @@ class FollowedFeed(BaseModel):
     seen: list[str] = []
 
     def mark(self, ids: list[str]) -> None:
-        """Remember what was told, the newest last; the oldest are forgotten when there are very many."""
+        """Record entries as shown, the newest last; the oldest are dropped above a limit."""
         fresh = set(ids)
         self.seen = [*(old for old in self.seen if old not in fresh), *ids][-_MAX_SEEN:]
 
 
 class FeedFile(BaseModel):
-    """By person: what one follows is nobody else's business."""
+    """Feeds by user."""
 
     people: dict[str, list[FollowedFeed]] = {}
 
 
 class FeedStore:
-    """The file, changed by one call at a time."""
+    """The file of followed feeds, changed by one call at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "feeds.json"
@@ -130,7 +130,7 @@ class FeedStore:
             return (await in_thread(lambda stop: self._read())).people.get(person, [])
 
     async def change(self, person: str, work: Callable[[list[FollowedFeed]], T]) -> T:
-        """Let `work` change a person's feeds; what it raises leaves the file as it was."""
+        """Let `work` change a user's feeds. If it raises, the file stays unchanged."""
 
         def change_file() -> T:
             shelf = self._read()
@@ -154,7 +154,7 @@ class FeedStore:
         except OSError as error:
             raise StorageTrouble(f"The list of feeds can not be read: {error.strerror}.") from error
         except (ValueError, ValidationError):
-            # Put aside, so that a person can still look into it.
+            # Kept under another name, so that the user can inspect it.
             broken = self._file.with_suffix(".broken.json")
             _log.warning("The list of feeds was not readable and is kept as %s", broken.name)
             self._file.replace(broken)
@@ -169,7 +169,7 @@ class FeedStore:
 
 _AT_ONCE = 5
 _ALL_SECONDS = 40.0
-"""For all feeds together: less than a call may take, so that what was read is told."""
+"""For all feeds together: less than the limit of a call, so that what was read is still returned."""
 
 Url = Annotated[str, Field(min_length=8, max_length=2000, description="Address of the RSS or Atom feed")]
 Limit = Annotated[int, Field(ge=1, le=100, description="How many entries at most")]
@@ -263,7 +263,7 @@ class FeedTools:
         read, failed = await self._read_all(followed)
 
         def choose(feeds: list[FollowedFeed]) -> FeedNews:
-            """Decided while the file is held: two calls at once do not tell the same entry twice."""
+            """Runs while the file is locked, so that two concurrent calls do not return the same entry."""
             waiting: list[tuple[FollowedFeed, FeedEntry]] = []
             for feed in feeds:
                 seen = set(feed.seen) if since_last else set[str]()
@@ -310,7 +310,7 @@ def _published_or_min(entry: FeedEntry) -> datetime:
 
 
 def _sort_newest_first(feed: ReadFeed) -> list[FeedEntry]:
-    """By time where times are given; entries without one keep the feed's own order, after the others."""
+    """Newest first; entries without a time follow in the feed's own order."""
     return sorted(feed.entries, key=_published_or_min, reverse=True)
 
 

@@ -10,8 +10,10 @@ from typing import Literal, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annabelle.core.errors import NotFound
-from annabelle.servers.everyday.web_source import JsonObject, JsonSource
+from annabelle.core.tools import JsonObject
+from annabelle.servers.everyday.web_source import JsonSource
 from annabelle.servers.everyday.zones import fold_name
+from annabelle.servers.kit.json_access import get_objects
 
 _COORDINATES = re.compile(r"\s*(-?\d{1,2}(?:\.\d+)?)\s*[,;\s]\s*(-?\d{1,3}(?:\.\d+)?)\s*")
 
@@ -36,19 +38,18 @@ class GeoPlace(BaseModel):
 
 
 class Geocoder:
-    """Places by name, the most likely one first. What follows a comma narrows them down."""
+    """Finds places by name, the most likely first. Words after a comma narrow the search."""
 
     def __init__(self, source: JsonSource) -> None:
         self._source = source
 
     async def search(self, query: str, count: int = 10) -> list[GeoPlace]:
-        """Places that carry this name."""
+        """Places of this name."""
         name, _, rest = (part.strip() for part in query.partition(","))
         parameters = {"name": name or query, "count": "50" if rest else str(count), "language": "en", "format": "json"}
         answer = await self._source.fetch("/v1/search", parameters)
-        results = answer.get("results")
         found: list[GeoPlace] = []
-        for entry in cast("list[JsonObject]", results) if isinstance(results, list) else []:
+        for entry in get_objects(answer, "results"):
             try:
                 found.append(GeoPlace.model_validate(entry))
             except ValidationError:
@@ -57,7 +58,7 @@ class Geocoder:
         return [place for place in found if _matches(place, words)][:count]
 
     async def find_best(self, query: str) -> tuple[GeoPlace, list[GeoPlace]]:
-        """The likeliest place, and the others of that name; coordinates are taken as they are."""
+        """The likeliest place, and the others of that name. Coordinates are used as given."""
         match = _COORDINATES.fullmatch(query)
         if match is not None and abs(float(match[1])) <= 90 and abs(float(match[2])) <= 180:
             return GeoPlace(name=query.strip(), latitude=float(match[1]), longitude=float(match[2])), []
@@ -180,7 +181,7 @@ class HourForecast(BaseModel):
 
 
 class ForecastSource:
-    """Asks for the weather of a place, in its own time zone."""
+    """Fetches the weather of a place in its own time zone."""
 
     def __init__(self, source: JsonSource) -> None:
         self._source = source
@@ -258,7 +259,7 @@ def _parse_hours(answer: JsonObject) -> list[HourForecast]:
 
 
 def _rows(table: object, most: int) -> list[JsonObject]:
-    """Columns of equal length as rows; a column that is missing or short is left out of a row."""
+    """Columns as rows; a row lacks the columns that are missing or too short."""
     if not isinstance(table, dict):
         return []
     columns = {

@@ -1,4 +1,4 @@
-"""Puts the everyday server together."""
+"""Builds the everyday server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INSTRUCTIONS = (
 
 
 def build(config: EverydayConfig | None = None) -> ToolServer:
-    """All everyday tools, ready to serve. Nothing is fetched and no library is loaded before it is needed."""
+    """Nothing is fetched and no large library is loaded before it is needed."""
     config = config or EverydayConfig.from_environment()
     clock, private = config.clock, config.private_hosts
     zones = Zones(config.zone)

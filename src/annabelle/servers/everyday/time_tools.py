@@ -160,7 +160,7 @@ class CalendarSpan:
 
 
 def add_months(day: date, months: int) -> date:
-    """The same day of a later or earlier month, or that month's last; OverflowError beyond the calendar."""
+    """The same day in a later or earlier month, or the last day of that month; OverflowError beyond the calendar."""
     count = day.year * 12 + day.month - 1 + months
     year, month = divmod(count, 12)
     if not 1 <= year <= 9999:
@@ -177,7 +177,7 @@ def measure_span(start: date, end: date) -> CalendarSpan:
 
 
 def weekdays_between(start: date, end: date) -> int:
-    """Mondays to Fridays from `start` up to, and without, `end`; `start` is the earlier one."""
+    """Number of Mondays to Fridays from `start` to `end`, which is excluded; `start` is the earlier one."""
     weeks, rest = divmod((end - start).days, 7)
     return weeks * 5 + sum((start.weekday() + step) % 7 < 5 for step in range(rest))
 
@@ -188,7 +188,7 @@ def add_weekdays(day: date, count: int) -> date:
         return day
     step = 1 if count > 0 else -1
     weekday = day.weekday()
-    if weekday > 4:  # nothing is worked on a weekend: reckoned from the working day before it, seen in our direction
+    if weekday > 4:  # a weekend counts as the working day before it, in the direction of counting
         day -= timedelta(days=weekday - 4) if step > 0 else timedelta(days=weekday - 7)
     weeks, rest = divmod(abs(count), 5)
     day += timedelta(weeks=weeks * step)

@@ -6,10 +6,13 @@ import difflib
 import math
 import re
 import threading
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol, cast
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from annabelle.core.errors import InvalidArguments
 from annabelle.servers.kit import Result, deferred_module, in_thread, tool
@@ -20,137 +23,27 @@ else:
     pint = deferred_module("pint")
 
 
-SPELLINGS = {
-    "c": "degree_Celsius",
-    "f": "degree_Fahrenheit",
-    "k": "kelvin",
-    "°c": "degree_Celsius",
-    "°f": "degree_Fahrenheit",
-    "º c": "degree_Celsius",
-    "degrees c": "degree_Celsius",
-    "degrees f": "degree_Fahrenheit",
-    "degrees celsius": "degree_Celsius",
-    "degrees fahrenheit": "degree_Fahrenheit",
-    "degree celsius": "degree_Celsius",
-    "degree fahrenheit": "degree_Fahrenheit",
-    "centigrade": "degree_Celsius",
-    "degrees": "degree",
-    "°": "degree",
-    "fl oz": "fluid_ounce",
-    "fl. oz.": "fluid_ounce",
-    "floz": "fluid_ounce",
-    "fluid ounces": "fluid_ounce",
-    "fluid ounce": "fluid_ounce",
-    "imperial gallon": "imperial_gallon",
-    "uk gallon": "imperial_gallon",
-    "us gallon": "gallon",
-    "imperial pint": "imperial_pint",
-    "uk pint": "imperial_pint",
-    "nautical mile": "nautical_mile",
-    "nautical miles": "nautical_mile",
-    "light year": "light_year",
-    "light years": "light_year",
-    "light-year": "light_year",
-    "metric ton": "metric_ton",
-    "metric tons": "metric_ton",
-    "short ton": "short_ton",
-    "long ton": "long_ton",
-    "kmh": "kilometer_per_hour",
-    "kmph": "kilometer_per_hour",
-    "km/h": "kilometer_per_hour",
-    "miles per hour": "mile_per_hour",
-    "kilometers per hour": "kilometer_per_hour",
-    "miles per gallon": "miles_per_gallon",
-    "mpg": "miles_per_gallon",
-    "uk mpg": "miles_per_imperial_gallon",
-    "l/100km": "liters_per_100km",
-    "l/100 km": "liters_per_100km",
-    "liters per 100 km": "liters_per_100km",
-    "litres per 100 km": "liters_per_100km",
-    "horse power": "horsepower",
-    "kwh": "kilowatt_hour",
-    "wh": "watt_hour",
-    "kb": "kilobyte",
-    "mb": "megabyte",
-    "gb": "gigabyte",
-    "tb": "terabyte",
-    "pb": "petabyte",
-    "kib": "kibibyte",
-    "mib": "mebibyte",
-    "gib": "gibibyte",
-    "tib": "tebibyte",
-    "kbps": "kilobits_per_second",
-    "mbps": "megabits_per_second",
-    "gbps": "gigabits_per_second",
-    "lbs": "pound",
-    "lb": "pound",
-    "″": "inch",
-    '"': "inch",
-    "′": "foot",
-    "'": "foot",
-    "sqm": "meter^2",
-    "sqft": "foot^2",
-    "cc": "centimeter^3",
-    "ml": "milliliter",
-    "cl": "centiliter",
-    "dl": "deciliter",
-    "l": "liter",
-    "kg": "kilogram",
-    "kgs": "kilogram",
-    "km": "kilometer",
-    "kms": "kilometer",
-    "hrs": "hour",
-    "mins": "minute",
-    "secs": "second",
-    "wk": "week",
-    "wks": "week",
-    "yr": "year",
-    "yrs": "year",
-}
-
-CASED = {
-    "Kb": "kilobit",
-    "Mb": "megabit",
-    "Gb": "gigabit",
-    "Tb": "terabit",
-    "PS": "metric_horsepower",
-}
-"""Spellings whose case tells them apart."""
-
-EXTRA = (
-    "miles_per_gallon = mile / gallon",
-    "miles_per_imperial_gallon = mile / imperial_gallon",
-    "liters_per_100km = liter / (100 * kilometer)",
-    "kilobits_per_second = 1000 * bit / second",
-    "megabits_per_second = 1e6 * bit / second",
-    "gigabits_per_second = 1e9 * bit / second",
-)
-"""Defined beside the table's own units."""
-
-COMMON = (
-    "meter", "kilometer", "centimeter", "millimeter", "mile", "yard", "foot", "inch", "nautical_mile", "gram",
-    "kilogram", "pound", "ounce", "stone", "metric_ton", "liter", "milliliter", "gallon", "quart", "pint", "cup",
-    "fluid_ounce", "tablespoon", "teaspoon", "meter^3", "meter^2", "kilometer^2", "hectare", "acre", "foot^2",
-    "degree_Celsius", "degree_Fahrenheit", "kelvin", "second", "minute", "hour", "day", "week", "year",
-    "kilometer_per_hour", "mile_per_hour", "meter/second", "knot", "joule", "kilocalorie", "kilowatt_hour", "BTU",
-    "watt", "kilowatt", "horsepower", "pascal", "bar", "psi", "atmosphere", "byte", "kilobyte", "megabyte", "gigabyte",
-    "bit", "megabits_per_second", "radian", "degree", "hertz", "newton", "volt", "ampere", "ohm", "miles_per_gallon",
-    "liters_per_100km",
-)  # fmt: skip
-"""Named when a conversion does not fit, to choose from."""
-
-CURRENCIES = frozenset(
-    ("usd", "eur", "gbp", "jpy", "chf", "pln", "cny", "inr", "aud", "cad", "dollar", "dollars", "euro", "euros",
-     "$", "€", "£")
-)  # fmt: skip
-
-
 _FACTOR = re.compile(r"([^\W\d][\w°]*|°\w+|[°'\"′″%Å])\s*(?:(?:\^|\*\*)?\s*([+-]?[1-9])(?!\d))?")
 _SEPARATOR = re.compile(r"\s*([*/])?\s*")
 _POWERS = {"sq": 2, "square": 2, "cu": 3, "cubic": 3}
 _SIGNS = str.maketrans({"²": "^2", "³": "^3", "·": "*", "×": "*", "⋅": "*", "µ": "u", "μ": "u", "÷": "/"})
 _MAX_FACTORS = 8
 _TOO_LARGE = 1e300
+
+
+class UnitWords(BaseModel):
+    """The contents of `units.toml`."""
+
+    common: tuple[str, ...]
+    currencies: frozenset[str]
+    definitions: tuple[str, ...]
+    spellings: dict[str, str]
+    case_sensitive: dict[str, str]
+
+
+@cache
+def load_unit_words() -> UnitWords:
+    return UnitWords.model_validate(tomllib.loads(Path(__file__).with_name("units.toml").read_text(encoding="utf-8")))
 
 
 class PintUnit(Protocol):
@@ -188,14 +81,15 @@ class ConvertedValue:
 
 
 class UnitConverter:
-    """The table of units, read at first use."""
+    """Converts units; pint's table is read on first use."""
 
     def __init__(self) -> None:
         self._registry: PintRegistry | None = None
         self._lock = threading.Lock()
 
     def convert(self, value: float, from_text: str, to_text: str) -> ConvertedValue:
-        """The value in the other unit. Consumption and its inverse (miles per gallon) turn into each other."""
+        """The value in the other unit. Units and their reciprocals (l/100km and miles per gallon) convert into each
+        other."""
         registry = self._table()
         source, target = self._read(from_text, "from_unit"), self._read(to_text, "to_unit")
         fits = source.dimensionality == target.dimensionality
@@ -222,16 +116,17 @@ class UnitConverter:
         with self._lock:
             if self._registry is None:
                 registry = cast("PintRegistry", pint.UnitRegistry())
-                for line in EXTRA:
+                for line in load_unit_words().definitions:
                     registry.define(line)
                 self._registry = registry
             return self._registry
 
     def _read(self, text: str, field: str) -> PintUnit:
-        """Factors with small powers, times or divided by each other; nothing else, so nothing to reckon."""
+        """Parse factors with small powers, multiplied or divided; nothing else, so that no expression is evaluated."""
         plain = " ".join(text.replace(".", " ").translate(_SIGNS).split())
-        if plain not in CASED:
-            plain = SPELLINGS.get(text.strip().lower(), SPELLINGS.get(plain.lower(), plain))
+        words = load_unit_words()
+        if plain not in words.case_sensitive:
+            plain = words.spellings.get(text.strip().lower(), words.spellings.get(plain.lower(), plain))
         plain = re.sub(r"\s*\bper\b\s*|\s*/\s*", "/", plain, flags=re.IGNORECASE)
         unit: PintUnit | None = None
         power, divide, position, count = 1, False, 0, 0
@@ -255,8 +150,9 @@ class UnitConverter:
         return unit
 
     def _name(self, word: str, text: str, field: str) -> PintUnit:
-        registry = self._table()
-        for spelled in (CASED.get(word) or SPELLINGS.get(word.lower(), word), word, word.lower()):
+        registry, words = self._table(), load_unit_words()
+        known = words.case_sensitive.get(word) or words.spellings.get(word.lower(), word)
+        for spelled in (known, word, word.lower()):
             try:
                 return registry.Unit(spelled.replace("^", "**"))
             except (pint.PintError, AttributeError, TypeError, ValueError):
@@ -267,18 +163,19 @@ class UnitConverter:
         raise self._unknown(text, field, word)
 
     def _unknown(self, text: str, field: str, word: str | None = None) -> InvalidArguments:
-        spelled = (word or text)[:60]
-        if spelled.strip().lower() in CURRENCIES:
+        spelled, words = (word or text)[:60], load_unit_words()
+        if spelled.strip().lower() in words.currencies:
             return InvalidArguments(f"{spelled} is money.", hint="convert_currency knows rates.", field=field)
-        names = [*COMMON, *SPELLINGS]
-        close = difflib.get_close_matches(spelled.lower(), names, n=3)
+        close = difflib.get_close_matches(spelled.lower(), [*words.common, *words.spellings], n=3)
         hint = f"Did you mean {' or '.join(close)}?" if close else "Write it like km, lb, °F, sq ft, m/s or kWh."
         return InvalidArguments(f"{spelled!r} is not a unit.", hint=hint, field=field)
 
     def _mismatch(self, source: PintUnit, target: PintUnit, from_text: str, to_text: str) -> InvalidArguments:
         registry = self._table()
         fitting = [
-            name for name in COMMON if registry.Unit(name.replace("^", "**")).dimensionality == source.dimensionality
+            name
+            for name in load_unit_words().common
+            if registry.Unit(name.replace("^", "**")).dimensionality == source.dimensionality
         ]
         return InvalidArguments(
             f"{from_text[:60]!r} ({source.dimensionality}) and {to_text[:60]!r} ({target.dimensionality}) do not "

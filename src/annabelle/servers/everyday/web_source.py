@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
 from annabelle.core.errors import TooManyRequests, Unavailable
+from annabelle.core.tools import JsonObject
 from annabelle.servers.everyday.config import host_and_port
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from annabelle.servers.kit import http_client
 else:
     http_client = deferred_module("annabelle.servers.kit.http_client")
-    http_client = deferred_module("annabelle.servers.kit.http_client")
 
 
 MAX_BYTES = 5_000_000
@@ -27,11 +27,9 @@ SECONDS = 20.0
 _FRESH = timedelta(minutes=10)
 _KEPT = 64
 
-JsonObject = dict[str, object]
-
 
 class SourceRefused(Unavailable):
-    """The source answered, and said no: asking again the same way does not help."""
+    """The source refused the request, so that repeating it does not help."""
 
     def __init__(self, message: str, status: int, reason: str | None) -> None:
         super().__init__(message)
@@ -45,7 +43,7 @@ class _CachedAnswer:
 
 
 class JsonSource:
-    """One service, by the address in the user's settings. That very address may be on the user's own network."""
+    """One service at the address in the user's settings, which may be on the user's own network."""
 
     def __init__(self, setting: str, url: str, private_hosts: str, clock: Callable[[], datetime]) -> None:
         self.host, port = host_and_port(setting, url)
@@ -56,7 +54,7 @@ class JsonSource:
         self._kept: dict[str, _CachedAnswer] = {}
 
     async def fetch(self, path: str, parameters: Mapping[str, str], *, fresh: bool = False) -> JsonObject:
-        """The answer to a GET; one of the last ten minutes unless a fresh one is wanted."""
+        """The response to a GET, cached for ten minutes unless `fresh` is set."""
         key = json.dumps([path, sorted(parameters.items())])
         kept = self._kept.get(key)
         if not fresh and kept is not None and timedelta(0) <= self._clock() - kept.at < _FRESH:

@@ -5,148 +5,38 @@ from __future__ import annotations
 import difflib
 import importlib.resources
 import re
+import tomllib
 import unicodedata
 import zoneinfo
 from dataclasses import dataclass
 from datetime import timedelta, timezone, tzinfo
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
+
+from pydantic import BaseModel
 
 from annabelle.core.errors import ConfigMistake, InvalidArguments
-
-CITIES = {
-    "abu dhabi": "Asia/Dubai",
-    "atlanta": "America/New_York",
-    "austin": "America/Chicago",
-    "bangalore": "Asia/Kolkata",
-    "barcelona": "Europe/Madrid",
-    "beijing": "Asia/Shanghai",
-    "bengaluru": "Asia/Kolkata",
-    "birmingham": "Europe/London",
-    "bombay": "Asia/Kolkata",
-    "bonn": "Europe/Berlin",
-    "bordeaux": "Europe/Paris",
-    "boston": "America/New_York",
-    "brasilia": "America/Sao_Paulo",
-    "calgary": "America/Edmonton",
-    "canberra": "Australia/Sydney",
-    "cape town": "Africa/Johannesburg",
-    "chennai": "Asia/Kolkata",
-    "cologne": "Europe/Berlin",
-    "dallas": "America/Chicago",
-    "delhi": "Asia/Kolkata",
-    "dusseldorf": "Europe/Berlin",
-    "edinburgh": "Europe/London",
-    "florence": "Europe/Rome",
-    "frankfurt": "Europe/Berlin",
-    "gdansk": "Europe/Warsaw",
-    "geneva": "Europe/Zurich",
-    "glasgow": "Europe/London",
-    "guangzhou": "Asia/Shanghai",
-    "hamburg": "Europe/Berlin",
-    "hanoi": "Asia/Bangkok",
-    "houston": "America/Chicago",
-    "hyderabad": "Asia/Kolkata",
-    "islamabad": "Asia/Karachi",
-    "krakow": "Europe/Warsaw",
-    "kyoto": "Asia/Tokyo",
-    "las vegas": "America/Los_Angeles",
-    "lyon": "Europe/Paris",
-    "manchester": "Europe/London",
-    "marseille": "Europe/Paris",
-    "mecca": "Asia/Riyadh",
-    "miami": "America/New_York",
-    "milan": "Europe/Rome",
-    "minneapolis": "America/Chicago",
-    "montreal": "America/Toronto",
-    "mumbai": "Asia/Kolkata",
-    "munich": "Europe/Berlin",
-    "naples": "Europe/Rome",
-    "new delhi": "Asia/Kolkata",
-    "nyc": "America/New_York",
-    "osaka": "Asia/Tokyo",
-    "ottawa": "America/Toronto",
-    "philadelphia": "America/New_York",
-    "portland": "America/Los_Angeles",
-    "porto": "Europe/Lisbon",
-    "pune": "Asia/Kolkata",
-    "quebec": "America/Toronto",
-    "rio de janeiro": "America/Sao_Paulo",
-    "saint petersburg": "Europe/Moscow",
-    "salt lake city": "America/Denver",
-    "san diego": "America/Los_Angeles",
-    "san francisco": "America/Los_Angeles",
-    "san jose": "America/Los_Angeles",
-    "seattle": "America/Los_Angeles",
-    "shenzhen": "Asia/Shanghai",
-    "silicon valley": "America/Los_Angeles",
-    "st petersburg": "Europe/Moscow",
-    "stuttgart": "Europe/Berlin",
-    "tel aviv": "Asia/Jerusalem",
-    "venice": "Europe/Rome",
-    "washington": "America/New_York",
-    "washington dc": "America/New_York",
-    "wellington": "Pacific/Auckland",
-    "wroclaw": "Europe/Warsaw",
-}
-
-ABBREVIATIONS = {
-    "PT": "America/Los_Angeles",
-    "PST": "America/Los_Angeles",
-    "PDT": "America/Los_Angeles",
-    "MT": "America/Denver",
-    "MST": "America/Denver",
-    "MDT": "America/Denver",
-    "CT": "America/Chicago",
-    "CST": "America/Chicago",
-    "CDT": "America/Chicago",
-    "ET": "America/New_York",
-    "EST": "America/New_York",
-    "EDT": "America/New_York",
-    "AKST": "America/Anchorage",
-    "AKDT": "America/Anchorage",
-    "HST": "Pacific/Honolulu",
-    "BST": "Europe/London",
-    "WET": "Europe/Lisbon",
-    "WEST": "Europe/Lisbon",
-    "CET": "Europe/Berlin",
-    "CEST": "Europe/Berlin",
-    "EET": "Europe/Athens",
-    "EEST": "Europe/Athens",
-    "MSK": "Europe/Moscow",
-    "TRT": "Europe/Istanbul",
-    "SAST": "Africa/Johannesburg",
-    "GST": "Asia/Dubai",
-    "PKT": "Asia/Karachi",
-    "IST": "Asia/Kolkata",
-    "ICT": "Asia/Bangkok",
-    "SGT": "Asia/Singapore",
-    "HKT": "Asia/Hong_Kong",
-    "JST": "Asia/Tokyo",
-    "KST": "Asia/Seoul",
-    "AWST": "Australia/Perth",
-    "ACST": "Australia/Adelaide",
-    "AEST": "Australia/Sydney",
-    "AEDT": "Australia/Sydney",
-    "NZST": "Pacific/Auckland",
-    "NZDT": "Pacific/Auckland",
-    "BRT": "America/Sao_Paulo",
-}
-
-AMBIGUOUS = {
-    "CST": "CST also means China Standard Time (Asia/Shanghai) and Cuba's time.",
-    "IST": "IST also means Irish (Europe/Dublin) and Israel time (Asia/Jerusalem).",
-    "BST": "BST also means Bangladesh time (Asia/Dhaka).",
-    "GST": "GST also means the time of South Georgia.",
-}
-
 
 _OFFSET = re.compile(r"(?:UTC|GMT|Z)?\s*([+-])(\d{1,2})(?::?([0-5]\d))?", re.IGNORECASE)
 _MAX_OFFSET = timedelta(hours=18)
 
 
+class ZoneWords(BaseModel):
+    """The contents of `zones.toml`."""
+
+    cities: dict[str, str]
+    abbreviations: dict[str, str]
+    ambiguous: dict[str, str]
+
+
+@cache
+def load_zone_words() -> ZoneWords:
+    return ZoneWords.model_validate(tomllib.loads(Path(__file__).with_name("zones.toml").read_text(encoding="utf-8")))
+
+
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A time zone, how to call it, and what to know about the way it was found."""
+    """A time zone, its name, and a note on how it was found."""
 
     name: str
     info: tzinfo
@@ -155,20 +45,20 @@ class Zone:
 
 @dataclass(frozen=True, slots=True)
 class ListedZone:
-    """A zone of the world's list, with the countries that use it."""
+    """A zone of the IANA list, with the countries that use it."""
 
     name: str
     countries: tuple[str, ...]
 
 
 class Zones:
-    """The world's time zones. The lists are read at first use."""
+    """Finds time zones; the lists are read on first use."""
 
     def __init__(self, default: str) -> None:
         self._default = default
 
     def find(self, text: str | None, field: str = "zone") -> Zone:
-        """The zone somebody means; without a text the user's own."""
+        """The zone a text names; the user's own if there is none."""
         wanted = " ".join((text or self._default).split())
         found = (
             self._offset(wanted) or self._abbreviated(wanted) or self._named(wanted) or self._of_country(wanted, field)
@@ -190,10 +80,10 @@ class Zones:
         )
 
     def search(self, query: str) -> list[ListedZone]:
-        """Zones whose name, city, country or abbreviation has the words of the query in it."""
-        words = fold_name(query)
-        hinted = {zone for city, zone in CITIES.items() if words and words in city}
-        abbreviated = ABBREVIATIONS.get(query.strip().upper())
+        """Zones whose name, city, country or abbreviation contains the query."""
+        words, known = fold_name(query), load_zone_words()
+        hinted = {zone for city, zone in known.cities.items() if words and words in city}
+        abbreviated = known.abbreviations.get(query.strip().upper())
         found = [
             ListedZone(name, countries)
             for name, countries in self._listed.items()
@@ -218,19 +108,21 @@ class Zones:
         return Zone(str(info), info)
 
     def _abbreviated(self, text: str) -> Zone | None:
-        name = ABBREVIATIONS.get(text.upper())
+        words, short = load_zone_words(), text.upper()
+        name = words.abbreviations.get(short)
         if name is None:
             return None
-        note = f"{text.upper()} is read as the local time of {name}. {AMBIGUOUS.get(text.upper(), '')}".strip()
+        note = f"{short} is read as the local time of {name}. {words.ambiguous.get(short, '')}".strip()
         return Zone(name, zoneinfo.ZoneInfo(name), note)
 
     def _named(self, text: str) -> Zone | None:
         city = fold_name(text.partition(",")[0])
-        name = self._spellings.get(fold_name(text)) or CITIES.get(city) or self._spellings.get(city)
+        name = self._spellings.get(fold_name(text)) or load_zone_words().cities.get(city) or self._spellings.get(city)
         return None if name is None else Zone(name, zoneinfo.ZoneInfo(name))
 
     def _of_country(self, text: str, field: str) -> Zone | None:
-        """A country with one zone names it; one with several does not. The first country of a zone is its own."""
+        """The zone of a country with one zone; InvalidArguments if it has several. A zone's first country is its main
+        one."""
         wanted = fold_name(text)
         using = [(name, countries) for name, countries in self._listed.items() if wanted in map(fold_name, countries)]
         names = [name for name, countries in using if fold_name(countries[0]) == wanted] or [name for name, _ in using]
@@ -245,7 +137,7 @@ class Zones:
 
     @cached_property
     def _spellings(self) -> dict[str, str]:
-        """Every folded spelling: the whole name, and the city at its end."""
+        """Zones by folded spelling: the whole name, and the city at its end."""
         names = sorted(name for name in zoneinfo.available_timezones() if "/" in name)
         cities: dict[str, str] = {}
         for name in names:
@@ -265,14 +157,14 @@ class Zones:
 
 
 def fold_name(text: str) -> str:
-    """Without case, accents, underscores and points, as people type names."""
+    """A name without case, accents, underscores and periods."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     letters = "".join(char for char in plain if not unicodedata.combining(char))
     return " ".join(letters.replace("_", " ").replace(".", "").replace("ł", "l").split())
 
 
 def _load_table(name: str) -> list[list[str]]:
-    """A table of the time zone data; empty where this system has none."""
+    """A table of the tzdata package; empty if it is not installed."""
     try:
         text = importlib.resources.files("tzdata").joinpath("zoneinfo", name).read_text(encoding="utf-8")
     except (OSError, ModuleNotFoundError):

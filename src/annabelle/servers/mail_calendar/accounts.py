@@ -19,7 +19,7 @@ CONNECT = "Run: annabelle connect google, or: annabelle connect mail"
 
 
 class Accounts:
-    """Who the mail and the calendar belong to. Google comes first when both are connected."""
+    """The accounts of mail and calendar. Google comes first when both are connected."""
 
     def __init__(self, config: MailCalendarConfig) -> None:
         self._config = config
@@ -41,18 +41,18 @@ class Accounts:
         return self._session
 
     def mail(self) -> MailAccount | None:
-        """The connected mailbox; the same object as long as nothing was connected anew."""
+        """The connected mailbox; the same object until an account is connected again."""
         return self._mail.load()
 
     def require(self) -> GoogleSession | MailAccount:
-        """The account to use, or the sentence that says how to get one."""
+        """The account to use; Unavailable with the command to run if there is none."""
         account = self.google() or self.mail()
         if account is None:
             raise Unavailable(NOT_CONNECTED, hint=CONNECT)
         return account
 
     def describe_missing(self) -> str | None:
-        """What keeps mail and calendar from working as far as it is known, with the command that mends it."""
+        """Why mail and calendar do not work, as far as known, with the command that fixes it."""
         try:
             session = self.google()
             if session is not None:

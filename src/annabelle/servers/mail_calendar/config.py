@@ -21,7 +21,7 @@ SignedIn = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """`seconds` is for everything until a server has let us in: finding its address, the greeting, the sign-in."""
+    """`seconds` limits everything until sign-in is complete: name resolution, greeting and sign-in."""
 
     seconds: float = 25.0
     authority: str = ""
@@ -31,7 +31,7 @@ class ServerAccess:
 
     @contextlib.asynccontextmanager
     async def sign_in_timeout(self, server: str, nothing_done: str = "") -> AsyncGenerator[SignedIn]:
-        """Give up unless the thread inside says in time that it was let in; what it does then takes its own time."""
+        """Limits the time until the thread inside reports that it has signed in; after that it has its own limits."""
         loop = asyncio.get_running_loop()
         limit: asyncio.Timeout | None = None
 
@@ -52,7 +52,7 @@ class ServerAccess:
             raise self.no_answer_error(server, nothing_done) from error
 
     def no_answer_error(self, server: str, nothing_done: str = "") -> Unavailable:
-        """What is said of a server that does not answer."""
+        """The error for a server that does not answer."""
         return Unavailable(
             f"{server} did not answer within {self.seconds:g} seconds{nothing_done}.",
             hint="Check that the server is up and that no firewall is in the way. If it is only slow: "
@@ -72,7 +72,7 @@ TOKEN_ADDRESS = "https://oauth2.googleapis.com/token"  # noqa: S105  an address,
 
 @dataclass(frozen=True, slots=True)
 class GoogleApiUrls:
-    """Where Google answers: mail at one host, everything else at another, access at a third."""
+    """Addresses of Google's APIs: mail, everything else, and access tokens."""
 
     mail: str = MAIL_BASE
     other: str = API_BASE
@@ -80,7 +80,7 @@ class GoogleApiUrls:
 
     @classmethod
     def from_base(cls, url: str) -> GoogleApiUrls:
-        """All of it at one other address, or at Google's own when that is empty."""
+        """All APIs at one other address, or at Google's own if it is empty."""
         base = url.rstrip("/")
         return cls(base, base, f"{base}/token") if base else cls()
 
@@ -90,7 +90,7 @@ class GoogleApiUrls:
 
 @dataclass(frozen=True, slots=True)
 class MailCalendarConfig:
-    """Where accounts and files are, and how much of a mail is taken in."""
+    """Where accounts and files are, and size limits for mail."""
 
     files: FilesConfig
     google: GoogleApiUrls = GoogleApiUrls()
@@ -105,7 +105,7 @@ class MailCalendarConfig:
 
     @property
     def state(self) -> Path:
-        """What is remembered between calls: how far new mail was looked at, and the filters of a plain mailbox."""
+        """State between calls: the cursor of new mail, and the filters of IMAP mailboxes."""
         return self.home.data / "mail"
 
     @classmethod

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import cast
 
 from annabelle.core.backoff import backoff_seconds
 from annabelle.core.errors import (
@@ -20,6 +19,7 @@ from annabelle.core.errors import (
     Unavailable,
 )
 from annabelle.core.tools import JsonObject
+from annabelle.servers.kit.json_access import get_object, get_objects, get_text
 
 _RATE_REASONS = {"rateLimitExceeded", "userRateLimitExceeded"}
 _SAID_CHARS = 200
@@ -34,7 +34,7 @@ class GoogleRetry:
     longest: float = 20.0
 
     async def wait(self, attempt: int, retry_after: str | None) -> bool:
-        """Wait as long as asked, or a little longer each time; False, at once, when that would be too long."""
+        """Wait as long as the server asks, or with exponential backoff. Return False at once if that is too long."""
         asked = parse_retry_after(retry_after)
         if asked is not None and asked > self.longest:
             return False
@@ -61,7 +61,7 @@ def is_retryable(status: int, body: JsonObject) -> bool:
 
 
 def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> AnnabelleError:
-    """The refusal as a sentence for whoever has to act next."""
+    """The refusal as our error, with a hint for whoever acts next."""
     if status == 429 or (status == 403 and read_reasons(body) & _RATE_REASONS):
         return TooManyRequests(
             "Google asks for fewer requests.",
@@ -86,23 +86,13 @@ def to_error(status: int, body: JsonObject, retry_after: str | None = None) -> A
 
 
 def quote_message(body: JsonObject) -> str:
-    """Google's own words, cut, as the end of a sentence; empty when it said nothing."""
-    error = body.get("error")
-    message = cast("JsonObject", error).get("message") if isinstance(error, dict) else body.get("error_description")
-    words = " ".join(message.split())[:_SAID_CHARS].rstrip(".") if isinstance(message, str) else ""
+    """Google's own message, shortened, as the end of a sentence; empty if there is none."""
+    message = get_text(get_object(body, "error"), "message") or get_text(body, "error_description")
+    words = " ".join(message.split())[:_SAID_CHARS].rstrip(".")
     return f": {words}" if words else ""
 
 
 def read_reasons(body: JsonObject) -> set[str]:
-    error = body.get("error")
-    if not isinstance(error, dict):
-        return set()
-    fields = cast("JsonObject", error)
-    found: set[str] = set()
-    for part in ("errors", "details"):
-        entries = fields.get(part)
-        for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
-            reason = cast("JsonObject", entry).get("reason") if isinstance(entry, dict) else None
-            if isinstance(reason, str):
-                found.add(reason)
-    return found
+    error = get_object(body, "error")
+    entries = [*get_objects(error, "errors"), *get_objects(error, "details")]
+    return {reason for entry in entries if (reason := get_text(entry, "reason"))}

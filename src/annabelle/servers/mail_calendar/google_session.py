@@ -26,7 +26,7 @@ SIGN_IN_GONE = "Google no longer accepts the sign-in."
 SIGN_IN_AGAIN = "Run: annabelle connect google"
 SECONDS = 30.0
 _EARLY = 60.0
-"""Access is renewed this long before it ends, so that it does not end on the way."""
+"""Access is renewed this many seconds before it expires, so that it does not expire during a request."""
 _MAX_ANSWER_BYTES = 64_000_000
 _REPEATABLE = ("GET", "HEAD", "PUT", "DELETE")
 
@@ -44,12 +44,12 @@ class _AccessToken:
 class GoogleSession:
     """Authenticated requests to Google; refreshes access, retries what may be retried."""
 
-    def __init__(self, account: GoogleAccount, addresses: GoogleApiUrls, patience: GoogleRetry | None = None) -> None:
+    def __init__(self, account: GoogleAccount, addresses: GoogleApiUrls, retry: GoogleRetry | None = None) -> None:
         self.email = account.email
         self.rejected = False
-        """Whether Google has said that the sign-in counts no more; readiness tells it."""
+        """Whether Google has refused the sign-in; readiness reports it."""
         self._account, self._addresses = account, addresses
-        self._retry = patience or GoogleRetry()
+        self._retry = retry or GoogleRetry()
         self._client: httpx2.AsyncClient | None = None
         self._access: _AccessToken | None = None
         self._renewing = asyncio.Lock()
@@ -65,8 +65,8 @@ class GoogleSession:
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
     ) -> JsonObject:
-        """The answer's JSON, {} when it has none. `repeatable` says of a POST or PATCH that a second time changes
-        nothing; without it one that may have happened is never sent again."""
+        """The response's JSON, {} when it has none. `repeatable` marks a POST or PATCH as idempotent; without it, a
+        request that may have been done is never sent again."""
         again = method in _REPEATABLE if repeatable is None else repeatable
         renewed = False
         attempt = 0
@@ -81,15 +81,10 @@ class GoogleSession:
                 content=content,
                 headers={**(headers or {}), **access.header},
             )
-            try:
-                status, told, body = await self._answer(request)
-            except (httpx2.HTTPError, TimeoutError) as error:
-                if not again and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
-                    raise _unknown_outcome(method) from error
-                if attempt >= self._retry.tries:
-                    raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
-                await self._retry.wait(attempt, None)
+            answer = await self._send(request, attempt, repeatable=again)
+            if answer is None:
                 continue
+            status, told, body = answer
             if status < 300:
                 return body
             if status == 401 and not renewed:
@@ -111,6 +106,20 @@ class GoogleSession:
         if client is not None:
             await client.aclose()
 
+    async def _send(
+        self, request: httpx2.Request, attempt: int, *, repeatable: bool
+    ) -> tuple[int, Mapping[str, str], JsonObject] | None:
+        """None, after a wait, if the connection failed and the request may be sent again."""
+        try:
+            return await self._answer(request)
+        except (httpx2.HTTPError, TimeoutError) as error:
+            if not repeatable and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                raise _unknown_outcome(request.method) from error
+            if attempt >= self._retry.tries:
+                raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
+            await self._retry.wait(attempt, None)
+            return None
+
     async def _answer(self, request: httpx2.Request) -> tuple[int, Mapping[str, str], JsonObject]:
         async with asyncio.timeout(SECONDS * 4):
             response = await self._http().send(request, stream=True)
@@ -125,7 +134,7 @@ class GoogleSession:
         return response.status_code, response.headers, _parse_object(bytes(data))
 
     async def _get_access(self) -> _AccessToken:
-        """Access that still holds. Calls that come at the same time share one renewal."""
+        """Access that has not expired. Concurrent calls share one renewal."""
         held = self._access
         if held is not None and held.ends > time.monotonic() + _EARLY:
             return held
@@ -136,7 +145,7 @@ class GoogleSession:
             return held
 
     def _forget(self, access: _AccessToken) -> None:
-        """Drop access that was refused, unless another call has brought a newer one already."""
+        """Drop access that was refused, unless another call has renewed it already."""
         if self._access is access:
             self._access = None
 
@@ -151,14 +160,11 @@ class GoogleSession:
         while True:
             attempt += 1
             asked = time.monotonic()
-            try:
-                request = self._http().build_request("POST", self._addresses.token, data=form)
-                status, headers, body = await self._answer(request)
-            except (httpx2.HTTPError, TimeoutError) as error:
-                if attempt >= self._retry.tries:
-                    raise Unavailable("Google can not be reached.", hint="Try again in a moment.") from error
-                await self._retry.wait(attempt, None)
+            request = self._http().build_request("POST", self._addresses.token, data=form)
+            answer = await self._send(request, attempt, repeatable=True)
+            if answer is None:
                 continue
+            status, headers, body = answer
             token, lasts = body.get("access_token"), body.get("expires_in")
             if status == 200 and isinstance(token, str):
                 self.rejected = False
@@ -189,7 +195,7 @@ def _unknown_outcome(method: str) -> OutcomeUnknown:
 
 
 def _encode_params(params: Mapping[str, object] | None) -> list[tuple[str, str | int | float | None]]:
-    """As Google reads a query: true and false in lower case, a list as the same name again and again."""
+    """As Google reads a query: true and false in lower case, a list as a repeated name."""
     pairs: list[tuple[str, str | int | float | None]] = []
     for name, value in (params or {}).items():
         values = cast("list[object]", value) if isinstance(value, list | tuple) else [value]

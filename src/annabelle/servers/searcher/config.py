@@ -1,4 +1,4 @@
-"""What the searcher is told by its environment."""
+"""Settings of the searcher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annabelle.servers.kit.host_access import AllowedPrivateHosts
 
 @dataclass(frozen=True, slots=True)
 class SearcherConfig:
-    """Whom to ask, how often, and how much of a page to take."""
+    """Search providers, their rate, and limits for pages."""
 
     files: FilesConfig
     brave_key: str | None = field(default=None, repr=False)

@@ -10,10 +10,10 @@ from pydantic import Field
 
 from annabelle.core.errors import AnnabelleError, InvalidArguments, NotAllowed, NotFound, TooLarge, Unavailable
 from annabelle.servers.kit import Result, current_call, deferred_module, in_thread, tool
+from annabelle.servers.kit.charset import decode_text
 from annabelle.servers.kit.host_access import HostAccess, printable_host
 from annabelle.servers.kit.overflow import Overflow
 from annabelle.servers.searcher.config import SearcherConfig
-from annabelle.servers.searcher.document_reader import decode_document
 from annabelle.servers.searcher.plain_text import one_line, remove_invisible
 from annabelle.servers.searcher.reader_pool import ExtractedText, FetchedDocument, ReaderPool
 from annabelle.servers.searcher.robots import MAX_BYTES, Robots, RobotsFile
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from annabelle.servers.kit import http_client
 else:
-    http_client = deferred_module("annabelle.servers.kit.http_client")
     http_client = deferred_module("annabelle.servers.kit.http_client")
 
 
@@ -63,7 +62,7 @@ def kind_of(content_type: str, data: bytes) -> Kind:
 
 
 def ending_of(kind: Kind, content_type: str) -> str:
-    """How the name of a file with its text ends."""
+    """The suffix of the file that keeps the text."""
     if kind != "text":
         return "md"
     for word in ("json", "xml", "csv", "yaml"):
@@ -128,7 +127,7 @@ class FetchTool:
         await current_call().progress(1, 2, f"{len(answer.data)} bytes fetched")
         kind = kind_of(answer.content_type, answer.data)
         text = await self._read(kind, answer, left, links=includeLinks)
-        # A call that leaves the length out means the user's own default, which the schema can not show.
+        # Without a length, the default in the user's settings applies, which the schema cannot show.
         limit = self._config.max_length if maxLength == MAX_LENGTH else maxLength
         content = await in_thread(lambda stop: remove_invisible(text.content))
         shown = await self._overflow.show_text(content, limit, f"page.{ending_of(kind, answer.content_type)}")
@@ -187,7 +186,7 @@ class FetchTool:
             return ExtractedText(text.title, text.content, " ".join(filter(None, (text.note or cut, empty))) or None)
         if kind == "text":
             content = await in_thread(
-                lambda stop: decode_document(answer.data, answer.charset, declared="xml" in answer.content_type)
+                lambda stop: decode_text(answer.data, answer.charset, declared="xml" in answer.content_type)
             )
             return ExtractedText("", content, cut)
         size = f"{'more than ' if answer.truncated else ''}{len(answer.data):,} bytes"

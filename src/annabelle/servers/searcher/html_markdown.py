@@ -26,7 +26,7 @@ _BLOCKS = frozenset(
 
 
 class LxmlNode(Protocol):
-    """What of an element is used."""
+    """The part of lxml's elements that is used."""
 
     tag: object
     text: str | None
@@ -78,7 +78,7 @@ def _parsed(page: str) -> LxmlNode | None:
 
 
 def _body_text(tree: LxmlNode) -> str:
-    """Every word of the body, a line per block: for pages in which no article can be made out."""
+    """All text of the body, one line per block, for pages without a recognisable article."""
     pieces: list[str] = []
     for node in tree.iter():
         block = node.tag in _BLOCKS

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlencode, urlsplit
 
 from annabelle.core.errors import ProviderDown, ProviderFailed, ProviderRateLimited, ProviderRefused
+from annabelle.core.tools import JsonObject
 from annabelle.servers.kit import deferred_module
 from annabelle.servers.kit.host_access import AllowedPrivateHosts, HostAccess
+from annabelle.servers.kit.json_access import get_object, get_objects
 from annabelle.servers.searcher.search_provider import ImageHit, PageHit, SearchRequest
 
 if TYPE_CHECKING:
     from annabelle.servers.kit import http_client
 else:
     http_client = deferred_module("annabelle.servers.kit.http_client")
-    http_client = deferred_module("annabelle.servers.kit.http_client")
 
-
-JsonMap = Mapping[str, object]
 
 _SECONDS = 15.0
 _MAX_BYTES = 5_000_000
@@ -32,14 +31,14 @@ _MAX_BYTES = 5_000_000
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
     status: int
-    body: JsonMap
+    body: JsonObject
     retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchService:
-    """A service at an address from the settings: it may be on the user's own network, and it is not left for another
-    by a redirect, because a key goes along."""
+    """A service at an address from the settings, which may be on the user's own network. Redirects are not followed,
+    because a key goes along."""
 
     address: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
@@ -59,22 +58,10 @@ class SearchService:
         return HostAccess(AllowedPrivateHosts(names=frozenset({f"{(parts.hostname or '').rstrip('.')}:{port}"})))
 
 
-def get_objects(body: JsonMap, *path: str) -> list[JsonMap]:
-    """The list of objects at a path; empty if there is none, without what is no object."""
-    here: object = body
-    for name in path:
-        here = to_mapping(here).get(name)
-    items = cast("list[object]", here) if isinstance(here, list) else []
-    return [cast("JsonMap", item) for item in items if isinstance(item, dict)]
-
-
-def to_mapping(value: object) -> JsonMap:
-    return cast("JsonMap", value) if isinstance(value, dict) else {}
-
-
-def _parse_json(data: bytes, status: int) -> JsonMap:
+def _parse_json(data: bytes, status: int) -> JsonObject:
     try:
-        return to_mapping(json.loads(data))
+        body: object = json.loads(data)
+        return cast("JsonObject", body) if isinstance(body, dict) else {}
     except (ValueError, RecursionError) as error:
         if status == 200:
             raise ProviderFailed("The search service did not answer with JSON.") from error
@@ -89,7 +76,7 @@ MAX_WAIT_SECONDS = 15.0
 
 
 class RequestSpacing:
-    """Gives every request a moment of its own, at least `seconds` after the one before."""
+    """Spaces requests at least `seconds` apart."""
 
     def __init__(
         self,
@@ -101,7 +88,7 @@ class RequestSpacing:
         self._next = 0.0
 
     async def wait_for_turn(self) -> None:
-        """Wait until it is one's turn; refuse at once if that would take too long to be of use."""
+        """Wait for the next slot; refuse at once if the wait would be too long."""
         now = self._clock()
         mine = max(now, self._next)
         if mine - now > MAX_WAIT_SECONDS:
@@ -113,7 +100,7 @@ class RequestSpacing:
             await self._sleep(mine - now)
 
     def pause(self, seconds: float) -> None:
-        """The source asked for a pause."""
+        """Delay further requests, because the source asked for it."""
         self._next = max(self._next, self._clock() + seconds)
 
 
@@ -132,7 +119,7 @@ class BraveProvider:
 
     async def web(self, question: SearchRequest) -> list[PageHit]:
         answer = await self._ask("web", question, question.safesearch)
-        return [_brave_hit(entry) for entry in get_objects(answer, "web", "results")]
+        return [_brave_hit(entry) for entry in get_objects(get_object(answer, "web"), "results")]
 
     async def news(self, question: SearchRequest) -> list[PageHit]:
         answer = await self._ask("news", question, question.safesearch)
@@ -144,17 +131,17 @@ class BraveProvider:
         return [
             ImageHit(
                 title=entry.get("title"),
-                image=to_mapping(entry.get("properties")).get("url"),
+                image=get_object(entry, "properties").get("url"),
                 page=entry.get("url"),
-                thumbnail=to_mapping(entry.get("thumbnail")).get("src"),
+                thumbnail=get_object(entry, "thumbnail").get("src"),
                 source=entry.get("source"),
-                width=to_mapping(entry.get("properties")).get("width"),
-                height=to_mapping(entry.get("properties")).get("height"),
+                width=get_object(entry, "properties").get("width"),
+                height=get_object(entry, "properties").get("height"),
             )
             for entry in get_objects(answer, "results")
         ]
 
-    async def _ask(self, kind: str, question: SearchRequest, safesearch: str) -> JsonMap:
+    async def _ask(self, kind: str, question: SearchRequest, safesearch: str) -> JsonObject:
         await self._spacing.wait_for_turn()
         parameters = {
             "q": question.query,
@@ -170,7 +157,7 @@ class BraveProvider:
         return answer.body
 
     def _trouble(self, answer: ServiceAnswer) -> Exception:
-        code = to_mapping(answer.body.get("error")).get("code")
+        code = get_object(answer.body, "error").get("code")
         if answer.status == 429:
             pause = answer.retry_after or 5.0
             self._spacing.pause(pause)
@@ -185,13 +172,13 @@ class BraveProvider:
         return ProviderFailed(f"Brave Search did not take the request ({answer.status}).", hint="Change the query.")
 
 
-def _brave_hit(entry: JsonMap) -> PageHit:
+def _brave_hit(entry: JsonObject) -> PageHit:
     return PageHit(
         title=entry.get("title"),
         url=entry.get("url"),
         snippet=entry.get("description"),
         age=entry.get("age") or entry.get("page_age"),
-        source=to_mapping(entry.get("profile")).get("name") or to_mapping(entry.get("meta_url")).get("hostname"),
+        source=get_object(entry, "profile").get("name") or get_object(entry, "meta_url").get("hostname"),
     )
 
 
@@ -199,7 +186,7 @@ _SEARXNG_SAFETY = {"off": 0, "moderate": 1, "strict": 2}
 
 
 class SearxngProvider:
-    """Asks through its JSON interface, which its owner has to switch on."""
+    """Uses the JSON API, which the owner of an instance has to enable."""
 
     name = "SearXNG"
     knows_days = False
@@ -225,7 +212,7 @@ class SearxngProvider:
             for entry in await self._ask("images", question)
         ]
 
-    async def _ask(self, category: str, question: SearchRequest) -> list[JsonMap]:
+    async def _ask(self, category: str, question: SearchRequest) -> list[JsonObject]:
         parameters = {
             "q": question.query,
             "format": "json",
@@ -265,7 +252,7 @@ def _without_credentials(address: str) -> tuple[str, dict[str, str]]:
     return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {token}"}
 
 
-def _searxng_hit(entry: JsonMap) -> PageHit:
+def _searxng_hit(entry: JsonObject) -> PageHit:
     return PageHit(
         title=entry.get("title"),
         url=entry.get("url"),

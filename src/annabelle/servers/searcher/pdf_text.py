@@ -12,7 +12,7 @@ MAX_CHARS = 2_000_000
 
 
 class NotReadable(Exception):
-    """A sentence about why a document can not be read."""
+    """The reason a document cannot be read, as a sentence."""
 
 
 def read_pdf(data: bytes) -> tuple[str, str, str | None]:
@@ -31,7 +31,7 @@ def read_pdf(data: bytes) -> tuple[str, str, str | None]:
         try:
             text = reader.pages[number].extract_text().strip()
         except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
-            text, unread = "", unread + 1  # one damaged page does not make the others worthless
+            text, unread = "", unread + 1  # the other pages are still readable
         pages.append(f"## Page {number + 1}\n\n{text}" if text else "")
         chars += len(text)
         if chars > MAX_CHARS:

@@ -13,7 +13,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def one_line(text: object, limit: int) -> str:
-    """Without markup, without characters nobody sees, without line breaks, and no longer than `limit`."""
+    """A line of text without markup and invisible characters, at most `limit` characters long."""
     if not isinstance(text, str):
         return ""
     line = visible_words(html.unescape(_TAGS.sub("", text[: limit * 20])))
@@ -21,21 +21,21 @@ def one_line(text: object, limit: int) -> str:
 
 
 def visible_words(text: str) -> str:
-    """What can be seen of a text, on one line; `<` and `&` stay what they are."""
+    """The visible characters of a text, on one line; `<` and `&` are not interpreted."""
     return " ".join(
         "".join(char if char in _JOINERS or unicodedata.category(char) not in _UNSEEN else " " for char in text).split()
     )
 
 
 def remove_invisible(text: str) -> str:
-    """Text of several lines without what nobody sees: control, direction and private characters."""
+    """The text without control, direction and private characters; line breaks stay."""
     kept = "\n\t" + _JOINERS
     table = {ord(char): None for char in set(text) if char not in kept and unicodedata.category(char) in _UNSEEN}
     return text.translate(table) if table else text
 
 
 def parse_web_address(value: object) -> str | None:
-    """An address as it can be opened, or None."""
+    """A valid http or https address, or None."""
     if not isinstance(value, str) or len(value) > 2000:
         return None
     address = value.strip()

@@ -38,7 +38,7 @@ EngineRow = Mapping[str, object]
 
 
 class MetaSearch(Protocol):
-    """What of the library is used."""
+    """The part of the library that is used."""
 
     def text(self, query: str, **options: object) -> list[dict[str, object]]: ...
 
@@ -53,7 +53,7 @@ def _public_engines() -> MetaSearch:
 
 
 class KeylessProvider:
-    """Works at once and for free; the engines may limit or refuse it at any time."""
+    """Needs no key; the engines may limit or refuse it at any time."""
 
     name = "keyless search"
     knows_days = False
@@ -113,7 +113,7 @@ class KeylessProvider:
                     return []
                 raise ProviderDown("The search engines gave no answer.", hint=_KEY_HINT) from error
             except (KeyError, ValueError, TypeError, AttributeError) as error:
-                # A page that changed its shape breaks the library's reading of it in many ways.
+                # When a result page changes, the library fails in many ways.
                 raise ProviderFailed("The search engines' answer could not be read.", hint=_KEY_HINT) from error
 
         try:
@@ -137,7 +137,7 @@ MISSING_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome(Generic[T]):
-    """What was found, who found it, and what there is to say about it."""
+    """The results, the provider that found them, and a note."""
 
     hits: list[T]
     provider: str
@@ -145,7 +145,7 @@ class SearchOutcome(Generic[T]):
 
 
 class ProviderChain:
-    """Every source that is set up, the best first."""
+    """The configured providers, the best first."""
 
     def __init__(self, providers: Sequence[SearchProvider]) -> None:
         self._providers = tuple(providers)
@@ -162,13 +162,13 @@ class ProviderChain:
         return cls(providers)
 
     async def missing(self) -> str | None:
-        """What keeps every search from working, as one sentence."""
+        """Why no search works, as one sentence."""
         return None if self._providers else f"{MISSING} {MISSING_HINT}"
 
     async def ask(
         self, verb: Callable[[SearchProvider, SearchRequest], Awaitable[list[T]]], question: SearchRequest
     ) -> SearchOutcome[T]:
-        """The first source's answer; why others gave none is in the note, or in the error if none gave one."""
+        """The first provider's results. The note, or the error if all fail, says why others gave none."""
         if not self._providers:
             raise Unavailable(MISSING, hint=MISSING_HINT)
         failures: list[AnnabelleError] = []

@@ -18,11 +18,11 @@ _MODULE = "annabelle.servers.searcher.document_reader"
 _END_SECONDS = 5.0
 _LINE_BYTES = 64_000_000
 _PASSED_ON = ("PATH", "PYTHONPATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR", "TEMP")
-"""Of the environment; no key is among it."""
+"""Environment variables passed on; none holds a key."""
 
 
 class ReaderProcess:
-    """Reads one document after another. One that fails is not used again."""
+    """Reads one document after another; not reused after a failure."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -32,7 +32,7 @@ class ReaderProcess:
     async def start(cls) -> ReaderProcess:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # what lies in the folder it is started in is no part of it
+            "-P",  # do not import modules from the current folder
             "-m",
             _MODULE,
             stdin=asyncio.subprocess.PIPE,
@@ -44,7 +44,7 @@ class ReaderProcess:
         return cls(process)
 
     async def read(self, head: dict[str, object], data: bytes) -> dict[str, str | None] | None:
-        """The reader's answer; None if it did not live to give one."""
+        """The worker's answer; None if it died."""
         given, taken = self._process.stdin, self._process.stdout
         assert given is not None
         assert taken is not None
@@ -58,7 +58,7 @@ class ReaderProcess:
             return None
 
     async def end(self) -> None:
-        """End it now, also where the call it worked for is being cancelled."""
+        """End the process now, even if the call is being cancelled."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
@@ -73,12 +73,12 @@ _AT_ONCE = 3
 _IDLE_SECONDS = 60.0
 _DOCUMENTS_EACH = 100
 _LARGE_BYTES = 1_000_000
-"""After a document of this size a process keeps more memory than it is worth."""
+"""A process is not reused after a document of this size, because of its memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedDocument:
-    """What was fetched and has to be read."""
+    """A fetched document to read."""
 
     kind: Literal["html", "pdf"]
     data: bytes
@@ -95,8 +95,8 @@ class ExtractedText:
 
 
 class ReaderPool:
-    """Reads documents in processes of their own; loading the libraries takes longer than a page, so a process waits
-    some time for the next one."""
+    """Reads documents in worker processes. Loading the libraries takes longer than reading a page, so an idle worker
+    waits for the next document."""
 
     def __init__(self) -> None:
         self._turns = asyncio.Semaphore(_AT_ONCE)
@@ -104,7 +104,7 @@ class ReaderPool:
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def read(self, document: FetchedDocument, seconds: float) -> ExtractedText:
-        """Title and text; a sentence if it can not be read, or not in time."""
+        """Title and text. The error says why it could not be read."""
         try:
             async with asyncio.timeout(seconds), self._turns:
                 answer = await self._answer(document)
@@ -120,7 +120,7 @@ class ReaderPool:
         return ExtractedText(answer.get("title") or "", answer.get("content") or "", answer.get("note"))
 
     async def close(self) -> None:
-        """End the processes that wait."""
+        """End idle processes."""
         while self._idle:
             worker, timer = self._idle.popitem()
             timer.cancel()

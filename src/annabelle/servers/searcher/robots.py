@@ -15,12 +15,12 @@ from annabelle.servers.kit.host_access import printable_host
 MAX_RULES = 5_000
 _MAX_PATTERN = 2_000
 _MAX_PATH = 4_000
-"""What is judged of a path: a site that redirects to a longer one could keep thousands of rules busy for seconds."""
+"""Only this much of a path is matched: with a longer one, a site could keep thousands of rules busy for seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsRule:
-    """One line: a pattern of paths, and whether it opens or closes them."""
+    """A pattern of paths, and whether it allows them."""
 
     pattern: str
     allow: bool
@@ -44,13 +44,13 @@ class RobotsRule:
 
 @dataclass(frozen=True, slots=True)
 class RobotsRules:
-    """What a site says to one agent; without rules everything is open."""
+    """The rules of a site for one agent; without rules everything is allowed."""
 
     rules: tuple[RobotsRule, ...] = ()
 
     @classmethod
     def parse(cls, text: str, agent: str) -> RobotsRules:
-        """The rules of all groups that name the agent; of those for everyone if none does."""
+        """The rules of all groups that name the agent, or of the groups for everyone if none does."""
         ours: list[RobotsRule] = []
         everyones: list[RobotsRule] = []
         named = False
@@ -77,7 +77,7 @@ class RobotsRules:
         parts = urlsplit(url)
         path = unquote(f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}")[:_MAX_PATH]
         fitting = [rule for rule in self.rules if rule.fits(path)]
-        # Of two that are equally long the open one counts.
+        # Of two patterns of equal length, the one that allows wins.
         return max(fitting, key=lambda rule: (len(rule.pattern), rule.allow)).allow if fitting else True
 
 
@@ -96,7 +96,7 @@ MAX_BYTES = 512_000
 
 @dataclass(frozen=True, slots=True)
 class RobotsFile:
-    """What a site answered when its robots.txt was asked for."""
+    """A site's response to the request for robots.txt."""
 
     status: int
     data: bytes
@@ -112,17 +112,17 @@ class _CachedRobots:
 
 
 class Robots:
-    """Judges addresses by the rules of their site."""
+    """Checks addresses against the rules of their site."""
 
     def __init__(self, load: Load, clock: Callable[[], float] = time.monotonic) -> None:
         self._load, self._clock = load, clock
         self._sites: OrderedDict[str, _CachedRobots] = OrderedDict()
 
     async def check(self, url: str) -> None:
-        """Raise for an address its site does not want read. A site that can not say so for now is left alone."""
+        """Raise if the site forbids the address, or if its robots.txt is unavailable for now."""
         parts = urlsplit(url)
         rules = await self._rules(f"{parts.scheme}://{parts.netloc}")
-        if not await in_thread(lambda stop: rules.open_to(url)):  # thousands of rules, written by a stranger
+        if not await in_thread(lambda stop: rules.open_to(url)):  # a site may have thousands of rules
             raise NotAllowed(
                 f"{printable_host(parts.hostname or '')} asks programs not to read this page (robots.txt).",
                 hint="Open it with the browser tools if the user wants to see it.",
@@ -139,7 +139,7 @@ class Robots:
                 f"(robots.txt answered {answer.status}).",
                 hint="Try again later.",
             )
-        # The standard: what is not there forbids nothing.
+        # RFC 9309: a missing file forbids nothing.
         text = answer.data.decode("utf-8-sig", errors="replace") if answer.status < 300 else ""
         rules = await in_thread(lambda stop: RobotsRules.parse(text, AGENT))
         self._sites[site] = _CachedRobots(rules, self._clock() + KEEP_SECONDS)

@@ -78,7 +78,7 @@ class ImageResults(Result):
 
 
 def to_pages(hits: Iterable[PageHit], count: int) -> list[FoundPage]:
-    """Each page once; what is no page of the web is left out."""
+    """Each page once, without what is not a web address."""
     found: dict[str, FoundPage] = {}
     for hit in hits:
         url = parse_web_address(hit.url)
@@ -116,7 +116,7 @@ def to_images(hits: Iterable[ImageHit], count: int) -> list[FoundImage]:
 
 
 def _page_key(url: str) -> str:
-    """The same for two addresses that open the same page: scheme, `www.`, last slash and fragment do not count."""
+    """A key for addresses of the same page: without scheme, `www.`, trailing slash and fragment."""
     try:
         parts = urlsplit(url)
     except ValueError:

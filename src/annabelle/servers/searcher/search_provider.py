@@ -18,7 +18,7 @@ _RANGE = re.compile(r"(\d{4}-\d{2}-\d{2})\s*(?:to|\.\.)\s*(\d{4}-\d{2}-\d{2})")
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """The past day, week, month or year; or the days from one to another."""
+    """The past day, week, month or year, or a range of days."""
 
     span: FreshnessSpan | None = None
     days: tuple[date, date] | None = None
@@ -51,7 +51,7 @@ class Freshness:
         return f"p{self.span[0]}" if self.span else None
 
     def shortest_span(self) -> FreshnessSpan | None:
-        """The shortest span up to now that holds all of it, for sources that know no days; None for all time."""
+        """The shortest span up to now that contains the range, for providers without ranges; None for all time."""
         if self.days is None:
             return self.span
         age = (datetime.now(UTC).date() - self.days[0]).days
@@ -73,7 +73,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class PageHit:
-    """A page that was found, in the source's own words."""
+    """A page that was found, as the provider describes it."""
 
     title: object
     url: object
@@ -96,14 +96,14 @@ class ImageHit:
 
 
 class SearchProvider(Protocol):
-    """A source. What it can not do it says with an error of ours; it never gives half an answer."""
+    """A search provider. It raises our errors for what it cannot do, and never returns partial results."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def knows_days(self) -> bool:
-        """Whether it can search from one day to another, not only the past day, week, month or year."""
+        """Whether it can search a range of days."""
         ...
 
     async def web(self, question: SearchRequest) -> list[PageHit]: ...

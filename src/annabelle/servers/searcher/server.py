@@ -1,4 +1,4 @@
-"""Puts the searcher together."""
+"""Builds the searcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSTRUCTIONS = (
 def build(
     config: SearcherConfig | None = None, chain: ProviderChain | None = None, reach: HostAccess | None = None
 ) -> ToolServer:
-    """The searcher with all its tools; what is wrong with its settings is said here."""
+    """ConfigMistake for wrong settings."""
     config = config or SearcherConfig.from_environment()
     chain = chain or ProviderChain.from_config(config)
     fetching = FetchTool(config, Overflow(Workspace(config.files)), reach or HostAccess(config.private_hosts))

@@ -61,7 +61,7 @@ async def test_a_client_plans_a_day(as_process: Connect, caldav: CalDavWorld) ->
 @pytest.mark.req("SRV-ALL")
 def test_nothing_heavy_is_loaded_before_a_calendar_is_used() -> None:
     program = (
-        "import sys; from annabelle.servers.mail_calendar.calendar import tools, making, quick; "
+        "import sys; from annabelle.servers.mail_calendar.calendar import event_tools, free_time_tool, quick_event; "
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     loaded = subprocess.run(

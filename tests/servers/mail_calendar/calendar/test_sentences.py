@@ -53,6 +53,7 @@ ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_
         ("Meeting sunday 15:00", "Meeting", "2026-11-15T15:00", "2026-11-15T16:00", ""),
         ("Meeting sunday 13:00", "Meeting", "2026-11-22T13:00", "2026-11-22T14:00", ""),
         ("Meeting sunday", "Meeting", "2026-11-22", "2026-11-23", ""),
+        ("Trip sunday to tuesday", "Trip", "2026-11-22", "2026-11-25", ""),
         ("Birthday Nov 14", "Birthday", "2027-11-14", "2027-11-15", ""),
         ("Leap day Feb 29", "Leap day", "2028-02-29", "2028-03-01", ""),
         # Words and figures that are no times.
@@ -61,6 +62,7 @@ ZONES = ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_
         ("Review v2.10 tomorrow 11am", "Review v2.10", "2026-11-16T11:00", "2026-11-16T12:00", ""),
         ("1:1 with Kim thu 2pm", "1:1 with Kim", "2026-11-19T14:00", "2026-11-19T15:00", ""),
         ("Buy now that music tomorrow", "Buy now that music", "2026-11-16", "2026-11-17", ""),
+        ("Sunday roast tomorrow", "Sunday roast", "2026-11-16", "2026-11-17", ""),
         ("Dec 31 20 people", "20 people", "2026-12-31", "2027-01-01", ""),
         ("Call Mar at 5pm", "Call Mar", "2026-11-15T17:00", "2026-11-15T18:00", ""),
         # Other languages.

@@ -20,7 +20,7 @@ Clock = Callable[[], datetime]
 
 
 class ConnectedAccounts(Protocol):
-    """The accounts as they are connected now; the same object as long as nothing was connected anew."""
+    """The calendars of the connected account; the same object until an account is connected again."""
 
     def google(self) -> GoogleApi | None: ...
 
@@ -32,7 +32,7 @@ def _now() -> datetime:
 
 
 class CalendarContext:
-    """Knows which calendars a call is about."""
+    """What all calendar tools share: the connected calendars, the clock and the user's zone."""
 
     def __init__(
         self, accounts: ConnectedAccounts, timezone: str, access: ServerAccess, clock: Clock | None = None

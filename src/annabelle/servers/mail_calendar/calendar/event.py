@@ -18,7 +18,7 @@ ReminderMethod = Literal["email", "popup"]
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """From the start to the end, which is not part of it; both are days or both are moments."""
+    """From the start to the end, which is excluded; both are days or both are moments."""
 
     start: DayOrTime
     end: DayOrTime
@@ -29,7 +29,7 @@ class EventSpan:
 
     @property
     def last_day(self) -> DayOrTime:
-        """The end as people say it: an all-day event from Monday to Tuesday ends on Tuesday."""
+        """The end as people say it: an all-day event ends on its last day."""
         return self.end - timedelta(days=1) if self.all_day else self.end
 
 
@@ -49,7 +49,8 @@ class Reminder:
 
 @dataclass(frozen=True, slots=True)
 class CalendarEvent:
-    """`id` is what its server finds it by. One of a series has an id of its own, and `series_id` names the whole."""
+    """`id` identifies it on its server. An occurrence of a series has its own id; `series_id` is the id of the
+    series."""
 
     id: str
     calendar_id: str
@@ -74,7 +75,7 @@ class CalendarEvent:
 
     @property
     def blocks(self) -> bool:
-        """Whether it takes the time it stands for."""
+        """Whether it blocks its time."""
         return self.busy and self.status != "cancelled" and self.my_answer != "declined"
 
 
@@ -89,12 +90,12 @@ class Calendar:
 
 
 PRIMARY = "primary"
-"""The name every server's main calendar goes by, as at Google."""
+"""The id of every server's main calendar, as at Google."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """An event that is to be. `key` names it: a second draft with the same key is the same event."""
+    """A new event. `key` identifies it: a second draft with the same key is the same event."""
 
     key: str
     summary: str
@@ -104,12 +105,12 @@ class EventDraft:
     attendees: tuple[str, ...] = ()
     recurrence: tuple[str, ...] = ()
     reminders: tuple[Reminder, ...] | None = None
-    """None leaves them to the calendar's default."""
+    """None means the calendar's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventChange:
-    """What is to become of an event; None leaves a part as it is."""
+    """Changes to an event; None leaves a field unchanged."""
 
     summary: str | None = None
     description: str | None = None
@@ -121,7 +122,7 @@ class EventChange:
 
 @dataclass(frozen=True, slots=True)
 class EventWindow:
-    """Which events: those that take place in part or whole from `start` until `end`."""
+    """Selects the events that overlap the time from `start` to `end`."""
 
     start: datetime
     end: datetime
@@ -130,7 +131,7 @@ class EventWindow:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events by their start, the token of the page after them, and how many could not be read."""
+    """Events ordered by start, the token of the next page, and how many could not be read."""
 
     events: list[CalendarEvent]
     next_page: str | None = None
@@ -145,22 +146,22 @@ def event_not_found() -> NotFound:
 
 
 class CalendarService(Protocol):
-    """Calendars of one account. Every id a method takes is one that another gave."""
+    """Calendars of one account. Ids come from this service's own results."""
 
     async def calendars(self) -> list[Calendar]: ...
 
     async def events(self, calendar_id: str, window: EventWindow, size: int, page_token: str | None) -> EventPage:
-        """The events of a window, repeating ones one by one."""
+        """The events of a window, recurring ones expanded."""
         ...
 
     async def get(self, calendar_id: str, event_id: str) -> CalendarEvent: ...
 
     async def create(self, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-        """The event, and whether it is new: False when one with this key is there already."""
+        """The event, and whether it is new: False if one with this key exists already."""
         ...
 
     async def update(self, event: CalendarEvent, change: EventChange) -> CalendarEvent:
-        """Change exactly this version; Conflict if the event is another one by now."""
+        """Change exactly this version; Conflict if the event has changed since."""
         ...
 
     async def delete(self, calendar_id: str, event_id: str) -> None: ...

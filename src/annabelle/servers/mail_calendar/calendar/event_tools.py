@@ -51,12 +51,9 @@ _TRIES = 5
 
 
 async def create_once(service: CalendarService, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-    """The event, and whether it is new.
-
-    Its key comes from the call, or from what is in the event where the call has no id: so a repeat finds what was made
-    before. An event that was changed or deleted since is no longer the one that is asked for, unless the call says it
-    is the very same.
-    """
+    """The event, and whether it is new. Its key comes from the call id or, without one, from its contents, so that a
+    repeated call finds the event of the first. Without a call id, an event that was changed or deleted since does not
+    count as the same."""
     call = current_call()
     seed = f"call:{call.user_id}:{call.call_id}" if call.call_id else f"content:{calendar_id}:{draft!r}"
     for number in range(_TRIES):
@@ -70,7 +67,7 @@ async def create_once(service: CalendarService, calendar_id: str, draft: EventDr
 async def update_with_retry(
     service: CalendarService, calendar_id: str, event_id: str, change_of: Callable[[CalendarEvent], EventChange]
 ) -> CalendarEvent:
-    """Change what is there now. If somebody else was quicker, look again and make the change on what they left."""
+    """Change the current version; on a conflict, read the event again and retry."""
     tries = _TRIES
     while True:
         tries -= 1

@@ -20,7 +20,7 @@ from annabelle.servers.mail_calendar.calendar.times import read_window, to_utc, 
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimeSlot:
-    """From a moment until another. Kept in UTC, where every minute is there exactly once."""
+    """A period in UTC, where every minute exists exactly once."""
 
     start: datetime
     end: datetime
@@ -31,7 +31,7 @@ class TimeSlot:
 
 
 def find_busy_slots(events: Iterable[CalendarEvent], zone: ZoneInfo) -> list[TimeSlot]:
-    """What the events take, without overlaps. All-day events take the days as they are in the user's zone."""
+    """The busy periods, merged. All-day events take whole days in the user's zone."""
     taken = sorted(slot for event in events if event.blocks and (slot := _to_slot(event, zone)).length > timedelta(0))
     merged: list[TimeSlot] = []
     for slot in taken:
@@ -43,7 +43,7 @@ def find_busy_slots(events: Iterable[CalendarEvent], zone: ZoneInfo) -> list[Tim
 
 
 def find_free_slots(asked: Iterable[TimeSlot], busy: list[TimeSlot], shortest: timedelta) -> list[TimeSlot]:
-    """What is left of the asked time, where at least so much is left."""
+    """The gaps between busy periods that are long enough."""
     free: list[TimeSlot] = []
     for slot in asked:
         start = slot.start
@@ -59,8 +59,8 @@ def find_free_slots(asked: Iterable[TimeSlot], busy: list[TimeSlot], shortest: t
 
 
 def daily_hours(start: datetime, end: datetime, zone: ZoneInfo, first: time, last: time) -> list[TimeSlot]:
-    """These hours of every day in a time, as clocks in the zone show them. `last` before `first` is on the day
-    after; the same hour twice is the whole day."""
+    """These hours of every day in a period, in the zone's wall clock time. If `last` is before `first`, it is on the
+    next day; equal hours mean the whole day."""
     if first == last:
         return [TimeSlot(start.astimezone(UTC), end.astimezone(UTC))]
     slots: list[TimeSlot] = []
@@ -172,7 +172,7 @@ async def _load_all_pages(service: CalendarService, calendar_id: str, window: Ev
     for _ in range(_MAX_PAGES):
         page = await service.events(calendar_id, window, _PAGE, token)
         events += page.events
-        unreadable = max(unreadable, page.unreadable)  # a server that unrolls series counts them anew on every page
+        unreadable = max(unreadable, page.unreadable)  # a server that expands series counts them on every page
         token = page.next_page
         if token is None:
             return EventPage(events, None, unreadable)

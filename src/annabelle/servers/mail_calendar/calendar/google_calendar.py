@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from annabelle.core.errors import Conflict, InvalidArguments, NotFound
 from annabelle.core.tools import JsonObject
+from annabelle.servers.kit.json_access import get_object, get_objects, get_text
 from annabelle.servers.mail_calendar.calendar.event import (
     INVITATION_ANSWERS,
     Attendee,
@@ -32,36 +33,36 @@ _GOOGLE_ANSWERS: dict[object, InvitationAnswer] = {answer: answer for answer in 
 
 def read_calendar(entry: JsonObject) -> Calendar:
     return Calendar(
-        id=_get_text(entry, "id"),
-        name=_get_text(entry, "summaryOverride") or _get_text(entry, "summary"),
+        id=get_text(entry, "id"),
+        name=get_text(entry, "summaryOverride") or get_text(entry, "summary"),
         primary=entry.get("primary") is True,
         own=entry.get("accessRole") in ("owner", "writer"),
-        zone=_get_text(entry, "timeZone"),
-        description=_get_text(entry, "description"),
+        zone=get_text(entry, "timeZone"),
+        description=get_text(entry, "description"),
     )
 
 
 def read_event(entry: JsonObject, calendar_id: str, zone: ZoneInfo) -> CalendarEvent:
-    """ValueError on one without a time, as Google sends for what was deleted."""
-    organizer = _get_object(entry, "organizer")
-    reminders = get_objects(_get_object(entry, "reminders"), "overrides")
+    """Raises ValueError for an event without a time, which Google sends for deleted ones."""
+    organizer = get_object(entry, "organizer")
+    reminders = get_objects(get_object(entry, "reminders"), "overrides")
     lines = entry.get("recurrence")
     return CalendarEvent(
-        id=_get_text(entry, "id"),
+        id=get_text(entry, "id"),
         calendar_id=calendar_id,
-        summary=_get_text(entry, "summary"),
-        span=EventSpan(_read_time(_get_object(entry, "start"), zone), _read_time(_get_object(entry, "end"), zone)),
-        location=_get_text(entry, "location"),
-        description=_get_text(entry, "description"),
+        summary=get_text(entry, "summary"),
+        span=EventSpan(_read_time(get_object(entry, "start"), zone), _read_time(get_object(entry, "end"), zone)),
+        location=get_text(entry, "location"),
+        description=get_text(entry, "description"),
         attendees=tuple(_read_attendee(one) for one in get_objects(entry, "attendees")),
-        organizer=_get_text(organizer, "email"),
+        organizer=get_text(organizer, "email"),
         recurrence=tuple(str(line) for line in cast("list[object]", lines)) if isinstance(lines, list) else (),
-        series_id=_get_text(entry, "recurringEventId") or None,
+        series_id=get_text(entry, "recurringEventId") or None,
         reminders=tuple(_read_reminder(one) for one in reminders),
-        status=_get_text(entry, "status") or "confirmed",
+        status=get_text(entry, "status") or "confirmed",
         busy=entry.get("transparency") != "transparent",
-        link=_get_text(entry, "htmlLink"),
-        version=_get_text(entry, "etag"),
+        link=get_text(entry, "htmlLink"),
+        version=get_text(entry, "etag"),
     )
 
 
@@ -82,7 +83,7 @@ def write_draft(draft: EventDraft) -> JsonObject:
 
 
 def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject:
-    """Only what is to change. `attendees` are those the event has now, if the change touches them."""
+    """The fields to change. `attendees` are the event's current ones, needed if the change touches them."""
     body: JsonObject = {
         name: value
         for name, value in (
@@ -93,7 +94,7 @@ def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject
         if value is not None
     }
     if change.span is not None:
-        # An event has a date or a moment; the other one must be taken away.
+        # An event has a date or a moment; the other one must be cleared.
         body["start"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.start)}
         body["end"] = {"date": None, "dateTime": None, "timeZone": None, **_write_time(change.span.end)}
     if change.attendees is not None or change.answer is not None:
@@ -101,17 +102,10 @@ def write_change(change: EventChange, attendees: list[JsonObject]) -> JsonObject
     return body
 
 
-def get_objects(entry: JsonObject, name: str) -> list[JsonObject]:
-    values = entry.get(name)
-    if not isinstance(values, list):
-        return []
-    return [cast("JsonObject", value) for value in cast("list[object]", values) if isinstance(value, dict)]
-
-
 def _merge_attendees(attendees: list[JsonObject], emails: tuple[str, ...] | None) -> list[JsonObject]:
     if emails is None:
         return attendees
-    known = {_get_text(row, "email").lower(): row for row in attendees}
+    known = {get_text(row, "email").lower(): row for row in attendees}
     return [known.get(email.lower(), {"email": email}) for email in emails]
 
 
@@ -127,11 +121,11 @@ def _write_time(time: DayOrTime) -> JsonObject:
 
 
 def _read_time(edge: JsonObject, zone: ZoneInfo) -> DayOrTime:
-    moment, day = _get_text(edge, "dateTime"), _get_text(edge, "date")
+    moment, day = get_text(edge, "dateTime"), get_text(edge, "date")
     if not moment:
         return date.fromisoformat(day)
     try:
-        own = ZoneInfo(_get_text(edge, "timeZone") or zone.key)
+        own = ZoneInfo(get_text(edge, "timeZone") or zone.key)
     except (ZoneInfoNotFoundError, ValueError):
         own = zone
     return to_zone(datetime.fromisoformat(moment), own)
@@ -139,7 +133,7 @@ def _read_time(edge: JsonObject, zone: ZoneInfo) -> DayOrTime:
 
 def _read_attendee(entry: JsonObject) -> Attendee:
     answer = _GOOGLE_ANSWERS.get(entry.get("responseStatus"), "needsAction")
-    return Attendee(_get_text(entry, "email"), _get_text(entry, "displayName"), answer, entry.get("self") is True)
+    return Attendee(get_text(entry, "email"), get_text(entry, "displayName"), answer, entry.get("self") is True)
 
 
 def _read_reminder(entry: JsonObject) -> Reminder:
@@ -147,22 +141,12 @@ def _read_reminder(entry: JsonObject) -> Reminder:
     return Reminder("email" if entry.get("method") == "email" else "popup", minutes if isinstance(minutes, int) else 0)
 
 
-def _get_text(entry: JsonObject, name: str) -> str:
-    value = entry.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _get_object(entry: JsonObject, name: str) -> JsonObject:
-    value = entry.get(name)
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
-
-
 _API = "/calendar/v3"
 _MAX_CALENDARS = 250
 
 
 class GoogleApi(Protocol):
-    """Requests in the name of the connected account."""
+    """Requests on behalf of the connected account."""
 
     async def request(
         self,
@@ -177,7 +161,7 @@ class GoogleApi(Protocol):
 
 
 class GoogleCalendar:
-    """Google unrolls repeating events itself, and tells the invited of every change."""
+    """Google expands recurring events itself and notifies attendees of every change."""
 
     def __init__(self, api: GoogleApi, zone: ZoneInfo) -> None:
         self._api, self._zone = api, zone
@@ -217,7 +201,7 @@ class GoogleCalendar:
         return event
 
     async def create(self, calendar_id: str, draft: EventDraft) -> tuple[CalendarEvent, bool]:
-        # With an id of our own a request can be repeated: the second finds the first one's event.
+        # With our own id a request can be repeated: the second finds the event of the first.
         body = {**write_draft(draft), "id": draft.key}
         params = {"sendUpdates": "all" if draft.attendees else "none"}
         try:
@@ -232,7 +216,7 @@ class GoogleCalendar:
                 "The user is not invited to this event, so there is nothing to answer.", field="response_status"
             )
         path = _events_path(event.calendar_id, event.id)
-        # Of the attendees Google wants all, with everything it knows of each, or the rest is gone.
+        # Google replaces the whole list of attendees, so all are sent with all their fields.
         listed = get_objects(await self._api.request("GET", path), "attendees") if _touches_attendees(change) else []
         changed = await self._api.request(
             "PATCH",
@@ -249,7 +233,7 @@ class GoogleCalendar:
         try:
             await self._api.request("DELETE", path, params={"sendUpdates": "all"})
         except NotFound:
-            # As after a request whose answer was lost: what is deleted already is what was asked for.
+            # The answer to an earlier request may have been lost: an event that is gone counts as deleted.
             if (await self._api.request("GET", path)).get("status") != "cancelled":
                 raise
 
@@ -266,7 +250,7 @@ def _touches_attendees(change: EventChange) -> bool:
 
 
 def _events_path(calendar_id: str, event_id: str | None = None) -> str:
-    """Whatever an id has in it, it stays one part of the path."""
+    """Quote an id so that it stays one segment of the path."""
     path = f"{_API}/calendars/{_quote_part(calendar_id)}/events"
     return path if event_id is None else f"{path}/{_quote_part(event_id)}"
 

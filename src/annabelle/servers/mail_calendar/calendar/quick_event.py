@@ -81,8 +81,9 @@ class _NamedDay:
     """The next day that fits the words if `day` is today."""
     not_today: bool = False
     """Whether `later` is meant when no hour is given: "holiday on friday", said on a friday."""
+    relative: bool = False
     wait: timedelta | None = None
-    """Where the words tell the minute: "in 3 hours"."""
+    """The time until then, where the words give it to the minute: "in 3 hours"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class _ClockHours:
 
 
 def read_sentence(sentence: str, now: datetime) -> QuickEvent:
-    """`now` carries the user's zone. InvalidArguments when the sentence tells no time."""
+    """`now` has the user's zone. InvalidArguments if the sentence has no time or no title."""
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
     text = _RemainingText(sentence)
@@ -119,7 +120,7 @@ def read_sentence(sentence: str, now: datetime) -> QuickEvent:
 
 
 class _RemainingText:
-    """What nobody has understood yet of a sentence; a gap separates what did not stand together."""
+    """The part of a sentence that is not understood yet; a gap separates words that were not adjacent."""
 
     def __init__(self, sentence: str) -> None:
         self.text = sentence.replace(_GAP, " ")
@@ -131,14 +132,14 @@ class _RemainingText:
         self.text = f"{self.text[:start]} {_GAP} {self.text[end:]}"
 
     def to_title(self) -> str:
-        """What is left, without words that pointed to what was removed."""
+        """What is left, without prepositions of what was removed."""
         left = _pattern(_DANGLING).sub(" ", self.text)
         return " ".join(left.replace(_GAP, " ").split()).strip(_EDGES)
 
 
 @cache
 def _words() -> dict[str, list[str] | dict[str, str]]:
-    return tomllib.loads(_WORDS.read_text())
+    return tomllib.loads(_WORDS.read_text(encoding="utf-8"))
 
 
 @cache
@@ -160,14 +161,16 @@ def _take_days(
     ]
     if not phrases:
         return None
-    # A date in figures is surer than a word that may be part of a name; the longest phrase has read most.
-    start, end, first = max(
-        phrases, key=lambda one: (bool(re.search(r"\d", text.text[one[0] : one[1]])), one[1] - one[0])
-    )
+    start, end, first = max(phrases, key=lambda phrase: _certainty(text.text, *phrase))
     tail = text.text[end:]
     last, length = _read_last_day(tail, first, now, languages)
     text.remove(start, end + length)
     return first, last
+
+
+def _certainty(text: str, start: int, end: int, day: _NamedDay) -> tuple[bool, bool, int, int]:
+    """A date with figures is more certain than "tomorrow", and that more than a weekday, which may be in a name."""
+    return re.search(r"\d", text[start:end]) is not None, day.relative, -start, end - start
 
 
 def _read_last_day(
@@ -192,7 +195,7 @@ def _read_last_day(
 
 
 def _phrases(text: str) -> Iterator[tuple[int, int]]:
-    """Where up to six words stand together that may name a day."""
+    """Spans of up to six adjacent words, which may name a day."""
     tokens = list(_pattern(_WORD).finditer(text))
     for first, token in enumerate(tokens):
         end = token.start()
@@ -218,8 +221,9 @@ def _read_day(phrase: str, now: datetime, languages: tuple[str, ...]) -> _NamedD
     if found.relative and (phrase[0].isdigit() or phrase[-1].isdigit() or _read_length(phrase)):
         return None  # "3 weeks" is a length, "in 3 weeks" a day, and the 3 of "tomorrow 3" something else
     if found.relative or found.has_time:
-        return _NamedDay(found.at.date(), wait=found.at - wall if found.relative and found.has_time else None)
-    # Seen from yesterday, the weekday and the date of today are today.
+        wait = found.at - wall if found.relative and found.has_time else None
+        return _NamedDay(found.at.date(), relative=True, wait=wait)
+    # Relative to yesterday, today's weekday and date mean today.
     before = parse_spoken(phrase, wall - _DAY, languages)
     if before is None or before.at >= found.at or _pattern(_NEXT).match(phrase):
         return _NamedDay(found.at.date())
@@ -266,7 +270,7 @@ def _read_weekday_rule(word: str) -> str | None:
 
 
 def _take_hours(text: _RemainingText) -> _ClockHours | None:
-    """The first time of day that is clearly one: with minutes, with am or pm, or after "at"."""
+    """The first clear time of day: with minutes, with am or pm, or after "at"."""
     for template, read in ((_CLOCK_RANGE, _read_range), (_CLOCK, _read_clock), (_BARE_CLOCK, _read_bare)):
         for match in text.find_all(template):
             if (hours := read(match)) is not None:
@@ -276,7 +280,7 @@ def _take_hours(text: _RemainingText) -> _ClockHours | None:
 
 
 def _read_range(match: re.Match[str]) -> _ClockHours | None:
-    """A range is one of hours only if something says so: "2-3 people" is none."""
+    """A range needs a sign that it means hours: "2-3 people" has none."""
     if not any(match[group] for group in ("lead", "m1", "p1", "m2", "p2")):
         return None
     # "9-10am" and "1-3pm": what is said of the end is meant for the start too, unless that would be after it.
@@ -319,6 +323,8 @@ def _build_span(
         return EventSpan(start, add_length(start, length or _HOUR))
     if hours is None:
         day = first.later if first.later is not None and first.not_today else first.day
+        if last is not None and last.day < day:
+            last = _NamedDay(last.day + (day - first.day))  # "sunday to tuesday", said on a sunday
         return EventSpan(day, _last_day(day, last, length) + _DAY)
     start = to_zone(datetime.combine(first.day, hours.start), zone)
     if start.astimezone(UTC) < now.astimezone(UTC) and first.later is not None:
@@ -329,7 +335,7 @@ def _build_span(
         past_midnight = end.astimezone(UTC) <= start.astimezone(UTC)
         return EventSpan(start, to_zone(datetime.combine(closing + _DAY, hours.end), zone) if past_midnight else end)
     if closing > start.date():
-        # From one day to another, starting at an hour: it goes on until that day is over.
+        # From an hour of one day to another day: until the end of that day.
         return EventSpan(start, to_zone(datetime.combine(closing + _DAY, time.min), zone))
     return EventSpan(start, add_length(start, length or _HOUR))
 

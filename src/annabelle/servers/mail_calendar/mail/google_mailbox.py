@@ -36,7 +36,7 @@ _SYSTEM = frozenset({"INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "UNREAD", "STARR
 
 
 class GoogleLabels:
-    """The labels of one account, asked for when they are needed."""
+    """The labels of one account, fetched on demand."""
 
     def __init__(self, session: GoogleSession) -> None:
         self._session = session
@@ -68,7 +68,7 @@ class GoogleLabels:
         return label
 
     async def resolve_ids(self, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Ids for labels that were named by id or by name; nothing is asked where they are ids for sure."""
+        """Ids of labels given by id or name; no request is made if all are certainly ids."""
         if all(label.startswith("Label_") or label in _SYSTEM for label in labels):
             return labels
         return tuple([(await self._find(label)).id for label in labels])
@@ -90,7 +90,8 @@ Lines = Callable[[Iterable[str]], Awaitable[list[MessageSummary]]]
 
 
 async def list_arrivals(session: GoogleSession, lines: Lines, cursor: str | None, count: int) -> ArrivedMails:
-    """Mails behind the cursor, oldest first; those of a day without one, or when Google has forgotten that far back."""
+    """Mails after the cursor, oldest first. Without a cursor, or with one that Google has discarded, those of the last
+    day."""
     if cursor is not None and cursor.isdecimal():
         try:
             ids, behind, more = await _read_history(session, cursor, count)
@@ -101,7 +102,7 @@ async def list_arrivals(session: GoogleSession, lines: Lines, cursor: str | None
 
 
 async def _read_history(session: GoogleSession, cursor: str, count: int) -> tuple[list[str], str, bool]:
-    """Ids in the order they came. When there are too many, the cursor stays behind the last one that is shown."""
+    """Ids in order of arrival. If there are too many, the cursor stops after the last one returned."""
     ids: list[str] = []
     behind, page_token = cursor, None
     for _ in range(_MAX_PAGES):
@@ -130,7 +131,7 @@ async def _read_history(session: GoogleSession, cursor: str, count: int) -> tupl
 
 
 async def _list_last_day(session: GoogleSession, lines: Lines, count: int) -> ArrivedMails:
-    # The cursor is taken first: what arrives in between is then seen twice rather than never.
+    # The cursor is read first, so that mail arriving meanwhile is seen twice rather than never.
     cursor = wire.get_text(await session.request("GET", f"{_ME}/profile"), "historyId")
     params = {"q": "newer_than:1d", "labelIds": ["INBOX"], "maxResults": count}
     page = await session.request("GET", f"{_ME}/messages", params=params)
@@ -148,7 +149,7 @@ _AT_ONCE = 8
 
 
 async def gather_limited(ask: Callable[[str], Awaitable[T]], ids: Iterable[str]) -> list[T]:
-    """All answers in order, a few asked for at a time: Google counts requests."""
+    """All results in order, a few requests at a time because of Google's rate limit."""
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def ask_when_free(item: str) -> T:
@@ -166,9 +167,9 @@ async def gather_limited(ask: Callable[[str], Awaitable[T]], ids: Iterable[str])
 ME = "/gmail/v1/users/me"
 _PARTS = "partId,mimeType,filename,headers,body(size,attachmentId)"
 LINE = f"id,threadId,labelIds,snippet,internalDate,payload({_PARTS},parts({_PARTS},parts({_PARTS},parts({_PARTS}))))"
-"""All of a mail but what is in it."""
+"""Fields of a message without its content."""
 _INLINE_BYTES = 3_000_000
-"""A larger mail is uploaded, as Google wants it."""
+"""Larger mails have to be uploaded."""
 
 
 class GoogleMailbox:
@@ -202,7 +203,7 @@ class GoogleMailbox:
         return FoundMails(lines, wire.get_text(page, "nextPageToken") or None)
 
     async def load_summaries(self, ids: Iterable[str]) -> list[MessageSummary]:
-        """Lines for mails, in this order; one that vanished meanwhile is left out."""
+        """Summaries of mails, in this order; those deleted meanwhile are left out."""
         found = await gather_limited(self._load_summary, ids)
         return [line for line in found if line is not None]
 
@@ -242,7 +243,7 @@ class GoogleMailbox:
         return AttachmentContent(file_name(part), part.content_type, data)
 
     async def send(self, mail: EmailMessage, thread_id: str | None) -> SendOutcome:
-        message_id = str(mail["MailMessage-ID"])
+        message_id = str(mail["Message-ID"])
         before = await self._find_sent(message_id)
         if before is not None:
             return before
@@ -294,7 +295,7 @@ class GoogleMailbox:
         except OutcomeUnknown:
             if await self._load_draft(draft_id):
                 raise
-            return SendOutcome(None)  # Google takes a draft away when, and only when, it was sent or deleted
+            return SendOutcome(None)  # Google removes a draft only when it was sent or deleted
         return SendOutcome(wire.get_text(sent, "id"), wire.get_text(sent, "threadId"))
 
     async def delete_draft(self, draft_id: str) -> None:
@@ -329,7 +330,7 @@ class GoogleMailbox:
         await self._session.request("DELETE", _path_of("settings/filters", filter_id))
 
     async def close(self) -> None:
-        """Nothing is held here; the session belongs to the account."""
+        """Nothing to close: the session belongs to the account."""
 
     async def _load_summary(self, message_id: str) -> MessageSummary | None:
         try:
@@ -347,7 +348,7 @@ class GoogleMailbox:
             return {}
 
     async def _reload_draft(self, answer: JsonObject) -> MailDraft:
-        """A draft as it is now; Google's answer to a change has only its ids."""
+        """The current draft; Google's response to a change has only its ids."""
         return wire.parse_draft(await self._load_draft(wire.get_text(answer, "id")) or answer)
 
     async def _find_sent(self, message_id: str) -> SendOutcome | None:
@@ -358,7 +359,7 @@ class GoogleMailbox:
         return None
 
     async def _submit(self, method: str, path: str, mail: EmailMessage, around: JsonObject) -> JsonObject:
-        """Hand a mail over, with what goes around it; inside of JSON, or as an upload when it is large."""
+        """Send a mail with its metadata, as JSON or, if it is large, as an upload."""
         data = mail.as_bytes()
         if len(data) <= _INLINE_BYTES:
             raw = {"raw": wire.encode_base64(data)}

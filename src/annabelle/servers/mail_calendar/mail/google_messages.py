@@ -6,9 +6,9 @@ import base64
 import binascii
 import html
 from datetime import UTC, datetime
-from typing import cast
 
 from annabelle.core.tools import JsonObject
+from annabelle.servers.kit.json_access import get_object, get_objects, get_strings, get_text
 from annabelle.servers.mail_calendar.mail.headers import decode_header_text, read_headers
 from annabelle.servers.mail_calendar.mail.mailbox import (
     FilterAction,
@@ -23,30 +23,8 @@ from annabelle.servers.mail_calendar.mail.message_parser import MailPart, is_fil
 _MAX_DEPTH = 30
 
 
-def get_text(found: JsonObject, name: str) -> str:
-    value = found.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def get_object(found: JsonObject, name: str) -> JsonObject:
-    value = found.get(name)
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
-
-
-def get_objects(found: JsonObject, name: str) -> list[JsonObject]:
-    value = found.get(name)
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
-
-
-def get_strings(found: JsonObject, name: str) -> tuple[str, ...]:
-    value = found.get(name)
-    items = cast("list[object]", value) if isinstance(value, list) else []
-    return tuple(item for item in items if isinstance(item, str))
-
-
 def parse_headers(message: JsonObject) -> MailHeaders:
-    """The first of each name counts, as it does for every other reader."""
+    """The first header of each name wins, as in other mail readers."""
     given: dict[str, str] = {}
     for header in get_objects(get_object(message, "payload"), "headers"):
         given.setdefault(get_text(header, "name").lower(), get_text(header, "value"))
@@ -71,7 +49,7 @@ def parse_summary(message: JsonObject) -> MessageSummary:
 
 
 def parse_part(payload: JsonObject, depth: int = 0) -> MailPart:
-    """A part of a mail. Its place among the others is its id: Google's own ids of attachments change every time."""
+    """A part of a mail. Its position is its id, because Google's attachment ids change with every request."""
     body = get_object(payload, "body")
     headers = {get_text(one, "name").lower(): get_text(one, "value") for one in get_objects(payload, "headers")}
     content_type = headers.get("content-type", "")
@@ -91,7 +69,7 @@ def parse_part(payload: JsonObject, depth: int = 0) -> MailPart:
 
 
 def attachment_key(payload: JsonObject, part_id: str) -> str:
-    """What Google calls the content of a part this time; empty when the content is in the part itself."""
+    """Google's current attachment id of a part; empty if the content is inline."""
     if (get_text(payload, "partId") or "0") == part_id:
         return get_text(get_object(payload, "body"), "attachmentId")
     return next((key for key in (attachment_key(one, part_id) for one in get_objects(payload, "parts")) if key), "")

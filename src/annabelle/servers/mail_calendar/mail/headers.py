@@ -21,7 +21,7 @@ MAX_HEADER_CHARS = 20_000
 
 
 def decode_header_text(raw: str) -> str:
-    """One line: encoded words decoded, folds undone, control characters gone."""
+    """One line, with encoded words decoded, unfolded, without control characters."""
     text = raw[:MAX_HEADER_CHARS]
     unfolded = re.sub(r"\r?\n[ \t]+", " ", text)
     try:
@@ -31,14 +31,14 @@ def decode_header_text(raw: str) -> str:
     decoded = "".join(
         piece if isinstance(piece, str) else decode_text(piece, charset or "utf-8") for piece, charset in pieces
     )
-    # Bytes that were in the header as they are come as surrogates.
+    # Raw bytes in the header are decoded as surrogates.
     whole = decode_text(_raw_bytes(decoded), "utf-8")
     return " ".join(_UNSAFE_IN_HEADERS.sub("", whole.replace("\r", " ").replace("\n", " ").replace("\t", " ")).split())
 
 
 def parse_addresses(raw: str) -> list[tuple[str, str]]:
-    """Names and addresses of an address header. Split before decoding, so that no name can smuggle an address in; an
-    address itself is never encoded, so what looks so stays as it is."""
+    """Names and addresses of an address header. It is split before decoding, so that no name can smuggle in an address;
+    addresses themselves are never encoded."""
     try:
         pairs = getaddresses([raw[:MAX_HEADER_CHARS]])
     except (ValueError, IndexError, TypeError, RecursionError):
@@ -70,7 +70,7 @@ def _raw_bytes(text: str) -> bytes:
 
 
 def _clean_address(address: str) -> str:
-    """Letters that are not ASCII stay what they are: with a question mark for each it would be somebody's address."""
+    """Keep characters that are not ASCII: replaced by question marks, they could form somebody else's address."""
     return _raw_bytes("".join(_UNSAFE_IN_HEADERS.sub("", address).split())).decode("utf-8", "replace")
 
 
@@ -87,7 +87,7 @@ def parse_date(raw: str) -> datetime | None:
 
 
 def read_headers(get: Callable[[str], str]) -> MailHeaders:
-    """`get` gives a header as it stands in the mail, or an empty string."""
+    """`get` returns a raw header, or an empty string."""
     own = find_message_ids(get("Message-ID"))
     references = (*find_message_ids(get("References")), *find_message_ids(get("In-Reply-To")))
     return MailHeaders(
@@ -112,14 +112,14 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]")
 
 
 def require_one_line(text: str, field: str) -> str:
-    """A value for a header. A line break in it would begin another header, so it is refused, not mended."""
+    """A header value. A line break would start another header, so it is refused."""
     if _CONTROL.search(text):
         raise InvalidArguments(f"{field} may not have line breaks or control characters in it.", field=field)
     return text.strip()
 
 
 def parse_recipients(text: str | None, field: str) -> tuple[Address, ...]:
-    """`ada@example.com, "Love, Ada" <ada@example.com>`; each is looked at, the first that is none is named."""
+    """Parse `ada@example.com, "Love, Ada" <ada@example.com>`; the error names the first invalid address."""
     if not text or not text.strip():
         return ()
     found: list[Address] = []
@@ -137,7 +137,7 @@ def parse_recipients(text: str | None, field: str) -> tuple[Address, ...]:
 def _split(text: str, field: str) -> list[tuple[str, str]]:
     try:
         return getaddresses([text.replace(";", ",")])
-    except (RecursionError, ValueError, IndexError) as error:  # parentheses in parentheses without end
+    except (RecursionError, ValueError, IndexError) as error:  # endlessly nested parentheses
         raise InvalidArguments(f"{field} can not be read as addresses.", field=field) from error
 
 
@@ -159,7 +159,7 @@ def _address_error(text: str, field: str) -> InvalidArguments:
 
 
 def exclude_address(addresses: tuple[Address, ...], own: str) -> tuple[Address, ...]:
-    """Everybody but the person themselves."""
+    """All addresses but the user's own."""
     return tuple(address for address in addresses if address.addr_spec.lower() != own.lower())
 
 

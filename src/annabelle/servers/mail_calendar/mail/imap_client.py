@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SECONDS = 30.0
-"""How long a server that has let us in may be silent."""
+"""Seconds a server may be silent after sign-in."""
 
 _LIFE_SECONDS = 5.0
 
@@ -44,7 +44,7 @@ class _FolderLister(Protocol):
 
 
 class ImapClient(Protocol):
-    """What is asked of the library."""
+    """The part of IMAPClient that is used."""
 
     def login(self, username: str, password: str) -> object: ...
     def plain_login(self, identity: str, password: str) -> object: ...
@@ -70,37 +70,37 @@ class ImapClient(Protocol):
     def expunge(self) -> object: ...
 
 
-def open_client(door: MailServerAddress, seconds: float, context: ssl.SSLContext) -> ImapClient:
-    """A connection that was greeted, and is encrypted where the account says so; nobody is signed in yet."""
+def open_client(server: MailServerAddress, seconds: float, context: ssl.SSLContext) -> ImapClient:
+    """A connection, encrypted as the account says, before sign-in."""
     timeout = imapclient.SocketTimeout(connect=seconds, read=seconds)
     client = imapclient.IMAPClient(
-        door.host,
-        port=door.port,
-        ssl=door.security == "tls",
+        server.host,
+        port=server.port,
+        ssl=server.security == "tls",
         ssl_context=context,
         timeout=timeout,  # pyright: ignore[reportArgumentType]  documented, not declared
     )
     opened = cast("ImapClient", client)
-    if door.security == "starttls":
+    if server.security == "starttls":
         opened.starttls(context)
     return opened
 
 
 def check_alive(client: ImapClient) -> None:
-    """Raises when a connection that rested has broken unnoticed, and does not wait long to find out."""
+    """Raise if an idle connection has broken; the wait for the server's answer is short."""
     client.socket().settimeout(_LIFE_SECONDS)
     client.noop()
     set_long_timeout(client)
 
 
 def set_long_timeout(client: ImapClient) -> None:
-    """From now on it may take longer for an answer: a search through everything does."""
+    """Allow longer waits from now on, as a search of all mail needs."""
     client.socket().settimeout(SECONDS)
 
 
 def encode_search(criteria: Criteria) -> list[bytes]:
-    """The search word by word. What is looked for goes as a literal, so that nothing in it can be taken for a word of
-    the language; a group ends with ALL, because a literal can not be followed by a parenthesis."""
+    """The search criteria. Search text is sent as a literal, so that it cannot be taken for a keyword; a group ends
+    with ALL, because a literal cannot be followed by a parenthesis."""
     words: list[bytes] = []
     for one in criteria:
         if isinstance(one, SearchText):
@@ -117,11 +117,11 @@ def encode_search(criteria: Criteria) -> list[bytes]:
 
 
 ListedFolder = tuple[frozenset[bytes], str, str]
-"""A folder's flags in lower case, what stands between the names of folders in folders, and its name."""
+"""A folder's flags in lower case, the hierarchy delimiter, and its name."""
 
 
 def list_folders(client: ImapClient) -> list[ListedFolder]:
-    """All folders. Read here, because the library gives up on the whole list when one name has a lone bracket."""
+    """All folders. Parsed here, because the library rejects the whole list if one name has an unmatched bracket."""
     inner = cast("_FolderLister", client._imap)  # pyright: ignore  no public way to the answer as it came
     kind, lines = inner.list()
     if kind != "OK":

@@ -28,26 +28,26 @@ _log = logging.getLogger(__name__)
 WRONG_PASSWORD = "The mail server does not accept the user name or the password."  # noqa: S105  a sentence
 CONNECT_AGAIN = "Run: annabelle connect mail"
 _IDLE_SECONDS = 20.0
-"""A connection that rested this long is asked for a sign of life before it is trusted."""
+"""A connection idle for this many seconds is checked before it is used."""
 _WAIT_SECONDS = 100.0
 
 ImapWork = Callable[["ImapClient", StopSign], T]
 
 
 class ImapConnection:
-    """Runs work on the mailbox. Work has to be such that it can be done again after a broken connection."""
+    """Runs work on the mailbox. Work must be repeatable, because a broken connection is retried."""
 
     def __init__(self, account: MailAccount, access: ServerAccess) -> None:
         self.rejected = False
-        """Whether the server refused the password; readiness tells it."""
+        """Whether the server refused the password; readiness reports it."""
         self._account, self._access = account, access
         self._server = f"The mail server {account.imap.host}:{account.imap.port}"
         self._lock = asyncio.Lock()
         self._line = _ImapLine()
 
     async def run(self, work: ImapWork[T]) -> T:
-        """The work's result. A connection that broke is opened once more, and the work begins again; a server that is
-        silent is given up."""
+        """The result of the work. After a broken connection it is repeated once on a new one; a silent server is not
+        retried."""
         try:
             async with asyncio.timeout(_WAIT_SECONDS), self._lock, self._access.sign_in_timeout(self._server) as let_in:
                 return await self._guarded(work, let_in)
@@ -71,7 +71,7 @@ class ImapConnection:
             return await in_thread(run_in_thread)
         finally:
             if not finished:
-                self._line = _ImapLine()  # a thread that does not stop keeps its line; the next call gets another
+                self._line = _ImapLine()  # a thread that does not stop keeps its connection; the next call gets another
                 line.drop()
 
     async def close(self) -> None:
@@ -151,7 +151,7 @@ class _ImapLine:
 
 
 def _sign_in(client: ImapClient, account: MailAccount) -> None:
-    """The way `annabelle connect mail` tried: only this one takes every sign a password may have."""
+    """Sign in as `annabelle connect mail` does: only this mechanism accepts every character in a password."""
     sign_in = client.plain_login if client.has_capability("AUTH=PLAIN") else client.login
     sign_in(account.username, account.password.get_secret_value())
 
@@ -164,7 +164,7 @@ def _to_error(error: Exception) -> AnnabelleError:
 
 
 def _is_broken(error: Exception) -> bool:
-    """The library tells a broken connection from a refusal by the class of its error, and hides it at the login."""
+    """The library distinguishes a broken connection from a refusal by error class, except at login."""
     kinds = (imap_client.IMAPClientAbortError, OSError, EOFError)
     return isinstance(error, kinds) or isinstance(error.__context__, kinds)
 

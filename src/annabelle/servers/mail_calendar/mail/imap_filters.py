@@ -35,7 +35,7 @@ else:
 _log = logging.getLogger(__name__)
 MAX_FILTERS = 200
 _AT_ONCE = 500
-"""So many new mails are sorted at once; the rest the next time."""
+"""New mails sorted in one run; the rest follow in the next."""
 
 
 class StoredFilter(BaseModel):
@@ -60,7 +60,7 @@ class StoredFilter(BaseModel):
 
 
 class StoredAccountFilters(BaseModel):
-    """The filters of one mailbox, and up to where its inbox was sorted."""
+    """The filters of one mailbox, and the position up to which its inbox is sorted."""
 
     filters: list[StoredFilter] = Field(default_factory=list[StoredFilter])
     validity: int = 0
@@ -72,7 +72,7 @@ class _FilterFile(BaseModel):
 
 
 class ImapFilterStore:
-    """The filters of one mailbox, in a file that keeps those of all."""
+    """The filters of one mailbox, in the file of all mailboxes."""
 
     def __init__(self, file: Path, address: str) -> None:
         self._file, self._address = file, address
@@ -92,7 +92,7 @@ class ImapFilterStore:
                 raise StorageTrouble("The filters can not be kept: the disk refuses them.") from error
 
     async def add(self, criteria: FilterCriteria, action: FilterAction, validity: int, next_uid: int) -> MailFilter:
-        """Keep a filter for mail that comes from now on."""
+        """Store a filter for mail that arrives from now on."""
         if action.forward:
             raise NotAllowed(
                 "Forwarding by a filter needs a Google account; in this mailbox filters only set labels.",
@@ -110,7 +110,7 @@ class ImapFilterStore:
             add=list(action.add_label_ids),
             remove=list(action.remove_label_ids),
         )
-        build_criteria(made)  # a query that can not be asked is refused now, not when mail comes
+        build_criteria(made)  # refuse an impossible query now, not when mail arrives
 
         def append_filter(account: StoredAccountFilters) -> None:
             if len(account.filters) >= MAX_FILTERS:
@@ -143,7 +143,7 @@ class ImapFilterStore:
 
 
 def build_criteria(kept: StoredFilter) -> tuple[Criteria, bool | None]:
-    """The search that finds what a filter means, and whether a file is asked for."""
+    """The search for a filter's criteria, and whether an attachment is required."""
     criteria: Criteria = []
     if kept.sender:
         criteria += ["FROM", SearchText(kept.sender)]
@@ -162,7 +162,7 @@ def build_criteria(kept: StoredFilter) -> tuple[Criteria, bool | None]:
 
 
 def apply_to_new_mail(client: ImapClient, stop: StopSign, kept: StoredAccountFilters) -> tuple[int, int]:
-    """Apply the filters to what came into the inbox since; up to where it is sorted now."""
+    """Apply the filters to new mail in the inbox; returns the new position."""
     status = client.folder_status("INBOX", ["UIDVALIDITY", "UIDNEXT"])
     validity, ahead = status.get(b"UIDVALIDITY", 0), status.get(b"UIDNEXT", 1)
     start = kept.next_uid if kept.validity == validity else ahead
@@ -187,7 +187,7 @@ def apply_to_new_mail(client: ImapClient, stop: StopSign, kept: StoredAccountFil
 def _match_filters(
     client: ImapClient, kept: StoredAccountFilters, new: list[int]
 ) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """What all filters together want of each mail. A label that one adds and another removes is added."""
+    """The combined label changes for each mail. A label that one filter adds and another removes is added."""
     wanted: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for one in kept.filters:
         criteria, attachment = build_criteria(one)

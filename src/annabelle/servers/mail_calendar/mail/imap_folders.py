@@ -22,7 +22,7 @@ else:
 
 INBOX, SENT, DRAFT, TRASH, SPAM, ARCHIVE, ALL = "INBOX", "SENT", "DRAFT", "TRASH", "SPAM", "ARCHIVE", "ALL"
 FLAGS = {"UNREAD": b"\\Seen", "STARRED": b"\\Flagged"}
-"""Labels that are marks on a mail, not places. UNREAD is the absence of its mark."""
+"""Labels that are flags of a mail, not folders. UNREAD is the absence of its flag."""
 
 _USES = {
     b"\\sent": SENT, b"\\drafts": DRAFT, b"\\trash": TRASH, b"\\junk": SPAM, b"\\archive": ARCHIVE, b"\\all": ALL,
@@ -41,7 +41,7 @@ MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class ImapFolder:
-    """`name` is what the server calls it, `label` what the tools do."""
+    """`name` is the server's name, `label` the one the tools show."""
 
     name: str
     label: str
@@ -50,7 +50,7 @@ class ImapFolder:
 
 
 class ImapFolders:
-    """What is there, as the server listed it a moment ago."""
+    """The folders of a mailbox, as last listed by the server."""
 
     def __init__(self, folders: Iterable[ImapFolder], delimiter: str) -> None:
         self.all = list(folders)
@@ -85,7 +85,7 @@ class ImapFolders:
         return next((folder for folder in self.all if folder.label == label and folder.special), None)
 
     def find(self, label: str, field: str = "label_ids") -> ImapFolder:
-        """By id or by name, whatever the case."""
+        """Find a folder by id or name, ignoring case."""
         wanted = _SPOKEN.get(label.upper(), label).lower()
         for folder in self.all:
             if wanted in (folder.label.lower(), folder.name.lower()) and folder.can_hold:
@@ -95,7 +95,7 @@ class ImapFolders:
         )
 
     def ensure(self, client: ImapClient, label: str) -> ImapFolder:
-        """The folder for a meaning, made if the mailbox has none yet."""
+        """The folder of a special use, created if the mailbox has none."""
         found = self.special(label)
         if found is None:
             name = self.server_name(_MADE[label])
@@ -106,7 +106,7 @@ class ImapFolders:
         return found
 
     def default_search_folders(self) -> list[ImapFolder]:
-        """Where a search looks that names no place."""
+        """The folders a search without a place covers."""
         everything = self.special(ALL)
         if everything is not None:
             return [everything]
@@ -119,7 +119,7 @@ class ImapFolders:
         return [*places, *(MailLabel(name, name, "system") for name in FLAGS)]
 
     def server_name(self, label: str) -> str:
-        """What the server would call a folder of this name; inside INBOX where the server keeps everything there."""
+        """The server's name for a folder; below INBOX where the server keeps all folders there."""
         name = label.replace("/", self.delimiter)
         inside = f"INBOX{self.delimiter}"
         others = [one.name for one in self.all if one.name.upper() != "INBOX"]
@@ -157,7 +157,7 @@ def create_label(client: ImapClient, name: str) -> MailLabel:
 
 
 def delete_label(client: ImapClient, label_id: str) -> MailLabel:
-    """Its mails are not lost: they go to the archive before the folder goes."""
+    """Delete a folder after moving its mails to the archive."""
     folders = ImapFolders.load(client)
     if label_id.upper() in FLAGS or folders.find(label_id, "label_id").special:
         raise NotAllowed(f"{label_id} belongs to the mailbox and can not be deleted.", field="label_id")

@@ -53,7 +53,7 @@ _REMEMBERED_MOVES = 500
 
 
 class ImapMailbox:
-    """One connection for all calls; ids follow mails that were moved here while this process runs."""
+    """Uses one connection for all calls. While the process runs, ids keep working for mails it has moved."""
 
     def __init__(self, account: MailAccount, state: Path, access: ServerAccess) -> None:
         self._account = account
@@ -148,7 +148,7 @@ class ImapMailbox:
             )
             client.select_folder(now.folder, readonly=True)
             seen = read_message(client, now, _folder_of(folders, now).label).summary.labels
-            # What lies in a second folder is a copy, of which this one knows nothing.
+            # A mail in a second folder is an independent copy.
             copied = [label for label in add if label.casefold() not in {one.casefold() for one in seen}]
             return now, [*seen, *copied]
 
@@ -159,7 +159,7 @@ class ImapMailbox:
         return await self.connection.run(lambda client, stop: imap_outbox.list_drafts(client, count))
 
     async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> MailDraft:
-        data, message_id = mail.as_bytes(), str(mail["MailMessage-ID"])
+        data, message_id = mail.as_bytes(), str(mail["Message-ID"])
         return await self.connection.run(lambda client, stop: imap_outbox.save_draft(client, message_id, data))
 
     async def replace_draft(self, draft_id: str, mail: EmailMessage) -> MailDraft:
@@ -169,7 +169,7 @@ class ImapMailbox:
             keep_thread(mail, former)
             if former.message_id:
                 mail.replace_header("Message-ID", former.message_id)
-            kept = imap_outbox.save_draft(client, str(mail["MailMessage-ID"]), mail.as_bytes())
+            kept = imap_outbox.save_draft(client, str(mail["Message-ID"]), mail.as_bytes())
             if not former.message_id:
                 imap_outbox.remove_draft(client, draft_id)
             return kept
@@ -219,7 +219,7 @@ class ImapMailbox:
         await self.connection.close()
 
     async def _apply_filters(self) -> str | None:
-        """Apply the filters to new mail. What goes wrong with them does not keep the mail from being read."""
+        """Apply the filters to new mail. Their errors do not prevent reading it."""
         try:
             kept = self._filters.read()
             if not kept.filters:
@@ -243,7 +243,7 @@ class ImapMailbox:
 
     def _remember_move(self, former: ImapMessageId, now: ImapMessageId) -> str:
         if now != former:
-            self._moved.pop(now, None)  # it came back to where it was: no circle
+            self._moved.pop(now, None)  # moved back to where it was: avoid a cycle
             self._moved[former] = now
             while len(self._moved) > _REMEMBERED_MOVES:
                 self._moved.popitem(last=False)

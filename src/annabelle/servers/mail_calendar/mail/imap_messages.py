@@ -27,7 +27,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class ImapMessageId:
-    """Where a mail is. `validity` changes when the server numbers a folder anew."""
+    """Where a mail is. `validity` changes when the server renumbers a folder."""
 
     folder: str
     validity: int
@@ -38,7 +38,7 @@ class ImapMessageId:
 
 
 def parse_message_id(message_id: str, field: str = "message_id") -> ImapMessageId:
-    """The place an id names; an id that is none of ours is named as the mistake."""
+    """The place an id names; InvalidArguments for an unknown form of id."""
     validity, _, rest = _decode_id(message_id).partition(".")
     uid, _, folder = rest.partition(".")
     if validity.isdecimal() and uid.isdecimal() and folder and len(validity) < 12 and len(uid) < 12:
@@ -47,7 +47,7 @@ def parse_message_id(message_id: str, field: str = "message_id") -> ImapMessageI
 
 
 def make_draft_id(message_id: str, place: ImapMessageId) -> str:
-    """Stays when a draft is rewritten, which gives it a new number: its Message-ID does, if it has one."""
+    """An id that survives rewriting, which changes the draft's number: its Message-ID, if it has one."""
     return _encode_id(f"draft:{message_id}") if message_id else place.encode()
 
 
@@ -60,7 +60,7 @@ def parse_draft_id(given: str) -> str | ImapMessageId:
 
 
 def thread_id_of(message_id: str, references: tuple[str, ...], place: ImapMessageId) -> str:
-    """The same word for all mails that answer one another."""
+    """One id for all mails of a thread."""
     root = references[0] if references else message_id or place.encode()
     return hashlib.sha256(root.encode("utf-8", "replace")).hexdigest()[:16]
 
@@ -80,7 +80,7 @@ def _decode_id(given: str) -> str:
 _BEGINNING = 24_000
 _SNIPPET = 160
 WHOLE_BYTES = 60_000_000
-"""Up to here a mail is read as a whole; of a larger one only the beginning."""
+"""Of a larger mail only the beginning is read."""
 _LARGE_BEGINNING = 4_000_000
 
 Fetched = Mapping[bytes, object]
@@ -93,7 +93,7 @@ def mail_not_found() -> NotFound:
 
 
 def select_message(client: ImapClient, place: ImapMessageId, *, readonly: bool) -> None:
-    """Select the folder of a mail; NotFound when the folder is gone, numbered anew, or without the mail."""
+    """Select the folder of a mail; NotFound if the folder is gone, renumbered, or without the mail."""
     if not folder_exists(client, place.folder):
         raise mail_not_found()
     if get_validity(client.select_folder(place.folder, readonly=readonly)) != place.validity:
@@ -116,7 +116,7 @@ def get_validity(selected: Mapping[bytes, object]) -> int:
 def load_summaries(
     client: ImapClient, folder: ImapFolder, validity: int, uids: Sequence[int]
 ) -> dict[int, MessageSummary]:
-    """Lines for mails of the selected folder, in the order asked for; what vanished meanwhile is left out."""
+    """Summaries of mails of the selected folder, in the given order; those deleted meanwhile are left out."""
     fetched = client.fetch(uids, ["FLAGS", "INTERNALDATE", "BODYSTRUCTURE", f"BODY.PEEK[]<0.{_BEGINNING}>"])
     found: dict[int, MessageSummary] = {}
     for uid in uids:
@@ -141,7 +141,7 @@ def read_message(client: ImapClient, place: ImapMessageId, label: str) -> MailMe
 
 
 def load_raw(client: ImapClient, place: ImapMessageId) -> tuple[bytes, int]:
-    """The bytes of a mail and its size; of a huge one only the beginning."""
+    """The bytes of a mail, cut if it is very large, and its size."""
     sizes = client.fetch([place.uid], ["RFC822.SIZE"])
     if place.uid not in sizes:
         raise mail_not_found()
@@ -187,7 +187,7 @@ def make_snippet(text: str) -> str:
 
 
 def has_attachment(structure: object) -> bool:
-    """Whether the server's outline of a mail has a part that is a file."""
+    """Whether a BODYSTRUCTURE contains an attachment."""
     if not isinstance(structure, tuple) or not structure:
         return False
     node = cast("tuple[object, ...]", structure)
@@ -200,7 +200,7 @@ def has_attachment(structure: object) -> bool:
 
 
 def to_utc(at: datetime) -> datetime:
-    """The library gives times without a zone, in this machine's."""
+    """The library returns local times without a zone."""
     return at.astimezone(UTC)
 
 
@@ -218,7 +218,7 @@ def _get_bytes(fetched: Fetched, key: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class LabelChange:
-    """What a change of labels comes to in a mailbox where a mail is in one folder."""
+    """A change of labels in a mailbox where every mail is in one folder."""
 
     set_flags: tuple[bytes, ...]
     clear_flags: tuple[bytes, ...]
@@ -229,7 +229,7 @@ class LabelChange:
 def plan_label_change(
     client: ImapClient, folders: ImapFolders, here: ImapFolder, add: tuple[str, ...], remove: tuple[str, ...]
 ) -> LabelChange:
-    """A label more is a copy there; a label instead of the folder it is in is a move; without any, it is archived."""
+    """An added label is a copy; one that replaces the mail's folder is a move; a mail without any is archived."""
     setting: list[bytes] = []
     clearing: list[bytes] = []
     for label, adding in [*((one, True) for one in add), *((one, False) for one in remove)]:
@@ -248,7 +248,7 @@ def plan_label_change(
 
 
 def apply_label_change(client: ImapClient, place: ImapMessageId, change: LabelChange) -> ImapMessageId:
-    """Do it to a mail of the selected folder; where it is afterwards."""
+    """Apply the change to a mail of the selected folder; returns its new place."""
     if change.set_flags:
         client.add_flags([place.uid], change.set_flags)
     if change.clear_flags:
@@ -259,7 +259,7 @@ def apply_label_change(client: ImapClient, place: ImapMessageId, change: LabelCh
 
 
 def move_message(client: ImapClient, place: ImapMessageId, target: str) -> ImapMessageId:
-    """Move a mail of the selected folder; the place it has there."""
+    """Move a mail of the selected folder; returns its new place."""
     message_id = load_header_id(client, place.uid)
     before = client.folder_status(target, ["UIDNEXT"]).get(b"UIDNEXT", 1)
     if client.has_capability("MOVE"):
@@ -273,8 +273,8 @@ def move_message(client: ImapClient, place: ImapMessageId, target: str) -> ImapM
 
 
 def delete_messages(client: ImapClient, uids: list[int]) -> None:
-    """Take mails of the selected folder away for good. A server that can not do so for single mails gets them marked:
-    its own command would take everything that others have marked."""
+    """Delete mails of the selected folder for good. Without UIDPLUS they are only marked, because EXPUNGE would also
+    delete what other programs have marked."""
     client.add_flags(uids, [b"\\Deleted"])
     if client.has_capability("UIDPLUS"):
         client.uid_expunge(uids)
@@ -295,7 +295,7 @@ def find_by_header_id(client: ImapClient, message_id: str) -> list[int]:
 
 
 def _copy_once(client: ImapClient, place: ImapMessageId, target: str) -> None:
-    """Unless a copy is there already: a call that is repeated must not fill the folder."""
+    """Copy a mail unless the folder has it already, so that a repeated call adds no second copy."""
     message_id = load_header_id(client, place.uid)
     if message_id:
         client.select_folder(target, readonly=True)

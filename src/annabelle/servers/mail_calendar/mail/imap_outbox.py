@@ -71,7 +71,7 @@ def list_drafts(client: ImapClient, count: int) -> list[MailDraft]:
 
 
 def save_draft(client: ImapClient, message_id: str, data: bytes) -> MailDraft:
-    """Put a draft there, or in the place of one with the same Message-ID."""
+    """Save a draft, replacing one with the same Message-ID."""
     folder = ImapFolders.load(client).ensure(client, DRAFT)
     client.select_folder(folder.name)
     old = find_by_header_id(client, message_id)
@@ -94,7 +94,7 @@ def save_draft(client: ImapClient, message_id: str, data: bytes) -> MailDraft:
 
 
 def find_draft(client: ImapClient, given: str) -> ImapMessageId:
-    """Where a draft is; its folder is selected afterwards."""
+    """Find a draft and select its folder."""
     wanted = parse_draft_id(given)
     folder = ImapFolders.load(client).special(DRAFT)
     if folder is not None:
@@ -104,7 +104,7 @@ def find_draft(client: ImapClient, given: str) -> ImapMessageId:
             uids = [wanted.uid] if known else []
         else:
             uids = find_by_header_id(client, wanted)
-        # One that is marked as deleted is still there, but nobody's draft any more.
+        # One that is marked as deleted still exists, but is no longer a draft.
         standing = set(client.search([b"UNDELETED"])) & set(uids)
         if standing:
             return ImapMessageId(folder.name, validity, max(standing))
@@ -112,7 +112,7 @@ def find_draft(client: ImapClient, given: str) -> ImapMessageId:
 
 
 def load_draft(client: ImapClient, given: str) -> bytes:
-    """All of a draft. A piece of it must not go out in its name."""
+    """The whole draft; TooLarge if only a part could be read, because a part must not be sent."""
     data, size = load_raw(client, find_draft(client, given))
     if size > len(data):
         raise TooLarge(f"The draft has {size} bytes, which is too large to be sent from here.", field="draft_id")
@@ -120,30 +120,30 @@ def load_draft(client: ImapClient, given: str) -> bytes:
 
 
 def remove_draft(client: ImapClient, given: str) -> None:
-    """Take a draft away, with what an interrupted rewriting may have left of it."""
+    """Delete a draft, and older versions an interrupted rewrite may have left."""
     place = find_draft(client, given)
     wanted = parse_draft_id(given)
     delete_messages(client, find_by_header_id(client, wanted) if isinstance(wanted, str) else [place.uid])
 
 
 SMTP_SECONDS = 60.0
-"""How long a server that has let us in may take for an answer; some look through a mail before they take it."""
+"""Seconds a server may take to answer after sign-in; some scan a mail before they accept it."""
 _NOTHING_SENT = "; nothing was sent"
 
 
 @dataclass(slots=True)
 class SmtpReceipt:
-    """What the server said, for a call that is cancelled at that moment too."""
+    """The server's answer, kept outside the thread for calls that are cancelled meanwhile."""
 
     taken: bool = False
     refused: list[str] = field(default_factory=list[str])
-    """The addresses it did not take."""
+    """The addresses the server refused."""
 
 
 async def deliver_mail(
     account: MailAccount, recipients: Sequence[str], data: bytes, receipt: SmtpReceipt, access: ServerAccess
 ) -> None:
-    """Hand a mail over. When the server takes none of the addresses, that is an error."""
+    """Send a mail. It is an error if the server accepts none of the addresses."""
     named = f"The server for outgoing mail {account.smtp.host}:{account.smtp.port}"
 
     def connect_and_send(stop: StopSign, let_in: SignedIn) -> None:
@@ -172,14 +172,14 @@ async def deliver_mail(
 
 
 def _connect(account: MailAccount, access: ServerAccess) -> smtplib.SMTP:
-    door, context = account.smtp, access.tls_context()
+    address, context = account.smtp, access.tls_context()
     server = (
-        smtplib.SMTP_SSL(door.host, door.port, timeout=access.seconds, context=context)
-        if door.security == "tls"
-        else smtplib.SMTP(door.host, door.port, timeout=access.seconds)
+        smtplib.SMTP_SSL(address.host, address.port, timeout=access.seconds, context=context)
+        if address.security == "tls"
+        else smtplib.SMTP(address.host, address.port, timeout=access.seconds)
     )
     try:
-        if door.security == "starttls":
+        if address.security == "starttls":
             server.starttls(context=context)
         server.ehlo_or_helo_if_needed()
         if server.has_extn("auth"):
@@ -193,7 +193,7 @@ def _connect(account: MailAccount, access: ServerAccess) -> smtplib.SMTP:
 
 
 def _sign_in(server: smtplib.SMTP, username: str, password: str) -> None:
-    """The way `annabelle connect mail` tried; the library's own takes ASCII only."""
+    """Sign in as `annabelle connect mail` does; the library's own method accepts ASCII only."""
     if "PLAIN" not in server.esmtp_features.get("auth", "").upper().split():
         server.login(username, password)
         return
@@ -204,7 +204,7 @@ def _sign_in(server: smtplib.SMTP, username: str, password: str) -> None:
 
 
 def _hand_over(server: smtplib.SMTP, sender: str, recipients: Sequence[str], data: bytes, stop: StopSign) -> list[str]:
-    """Until the content is sent nothing has happened, so up to there every failure is a clear no."""
+    """Until the content is sent, every failure means that nothing was sent."""
     refused: list[str] = []
     try:
         _require_success(
@@ -252,7 +252,7 @@ _KEEP_SECONDS = 20.0
 
 
 class ImapOutbox:
-    """Hands mails over, each Message-ID once."""
+    """Sends mails, each Message-ID once."""
 
     def __init__(self, account: MailAccount, connection: ImapConnection, access: ServerAccess) -> None:
         self._account, self._connection, self._access = account, connection, access
@@ -291,7 +291,7 @@ class ImapOutbox:
         try:
             await deliver_mail(self._account, list(dict.fromkeys(recipients)), data, receipt, self._access)
         except asyncio.CancelledError:
-            if receipt.taken:  # it is sent all the same, and whoever tries again has to find it
+            if receipt.taken:  # it was sent, and a repeated call has to find it
                 with anyio.move_on_after(_KEEP_SECONDS, shield=True), contextlib.suppress(AnnabelleError):
                     await self._keep_copy(message_id, data)
             raise
@@ -307,7 +307,7 @@ class ImapOutbox:
 
 
 def _read_recipients(draft: Message) -> list[str]:
-    """Whom a draft, which any program may have written, goes to; an address nobody could write to is named."""
+    """The recipients of a draft, which any program may have written; the error names an invalid address."""
     named = [
         found for name in ("To", "Cc", "Bcc") for found in parse_addresses(raw_header(draft, name)) if "@" in found[1]
     ]
@@ -326,7 +326,7 @@ def _find_in_sent(client: ImapClient, message_id: str) -> ImapMessageId | None:
 
 
 def _keep_sent(client: ImapClient, message_id: str, data: bytes) -> ImapMessageId | None:
-    """A copy among the sent mails, unless the server has put one there itself."""
+    """Save a copy in the sent folder, unless the server has done so itself."""
     folder = ImapFolders.load(client).ensure(client, SENT)
     if _find_in_sent(client, message_id) is None:
         client.append(folder.name, data, [b"\\Seen"])

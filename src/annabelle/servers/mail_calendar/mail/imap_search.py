@@ -35,7 +35,7 @@ class ImapHit:
 
 
 def plan_search(folders: ImapFolders, query: MailQuery, labels: tuple[str, ...]) -> tuple[list[ImapFolder], Criteria]:
-    """Where to look and for what: labels are folders or marks here."""
+    """Folders and criteria of a search; labels are folders or flags here."""
     criteria = list(query.criteria)
     names: list[tuple[str, str]] = [(name, "query") for name in query.folders]
     for label in labels:
@@ -83,7 +83,7 @@ def search_folders(
 
 
 def load_hits(client: ImapClient, stop: StopSign, hits: list[ImapHit]) -> list[MessageSummary]:
-    """The hits as lines of a list, in their order."""
+    """Summaries of the hits, in their order."""
     made: dict[tuple[str, int], MessageSummary] = {}
     for folder in dict.fromkeys(hit.folder for hit in hits):
         stop.check()
@@ -97,7 +97,7 @@ def load_hits(client: ImapClient, stop: StopSign, hits: list[ImapHit]) -> list[M
 def _filter_by_attachment(
     client: ImapClient, stop: StopSign, uids: list[int], attachment: bool, wanted: int
 ) -> list[int]:
-    """No IMAP server can be asked for attachments, so the outlines of the newest mails are looked at."""
+    """IMAP cannot search for attachments, so the structure of the newest mails is checked."""
     found: list[int] = []
     for start in range(0, min(len(uids), _MAX_OUTLINES), _OUTLINES):
         stop.check()
@@ -114,7 +114,7 @@ _INBOX = ImapFolder("INBOX", INBOX, special=True)
 
 
 def list_since(client: ImapClient, cursor: str | None, count: int) -> ArrivedMails:
-    """Mails behind the cursor, oldest first; without one, or when the server has numbered anew, those of a day."""
+    """Mails after the cursor, oldest first. Without a cursor, or after a renumbering, those of the last day."""
     selected = client.select_folder("INBOX", readonly=True)
     validity = get_validity(selected)
     ahead = selected.get(b"UIDNEXT")
@@ -133,7 +133,7 @@ def list_since(client: ImapClient, cursor: str | None, count: int) -> ArrivedMai
 
 def _find_last_day(client: ImapClient) -> list[int]:
     begin = datetime.now(UTC) - FIRST_LOOK
-    # The server counts whole days, in a zone of its own, so one more is asked for and the rest is done here.
+    # The server searches by whole days in its own zone, so one more day is requested and filtered here.
     day = (begin - timedelta(days=1)).date()
     found = client.search(imap_client.encode_search(["SINCE", day]))
     dates = client.fetch(found, ["INTERNALDATE"])

@@ -18,7 +18,7 @@ class _InvitationComponent(Protocol):
 
 
 def read_invitation(data: bytes) -> MailInvitation | None:
-    """The first event of the part; None when there is none that can be read."""
+    """The first event of the part; None if it has no readable one."""
     try:
         calendar = cast("_InvitationComponent", read_calendar(data[:_MAX_BYTES]))
         events = calendar.walk("VEVENT")
@@ -38,7 +38,7 @@ def read_invitation(data: bytes) -> MailInvitation | None:
             method=_read_text(calendar.get("METHOD")),
         )
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError):
-        return None  # somebody else wrote it: what can not be read is still there as a file
+        return None  # an unreadable invitation is still available as an attachment
 
 
 def _read_time(value: object) -> str | None:

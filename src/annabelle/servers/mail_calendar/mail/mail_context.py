@@ -28,7 +28,7 @@ else:
 
 
 class ConnectedMailbox:
-    """Keeps the mailbox as long as its account is the connected one."""
+    """Keeps the mailbox as long as its account stays connected."""
 
     def __init__(self, accounts: Accounts, state: Path, access: ServerAccess) -> None:
         self._accounts, self._state, self._access = accounts, state, access
@@ -37,7 +37,7 @@ class ConnectedMailbox:
         self._former: list[Mailbox] = []
 
     def current(self) -> Mailbox:
-        """The mailbox to work with; Unavailable with the command to run when nothing is connected."""
+        """The connected mailbox; Unavailable with the command to run if there is none."""
         account = self._accounts.require()
         if self._mailbox is None or account is not self._account:
             if self._mailbox is not None:
@@ -51,7 +51,7 @@ class ConnectedMailbox:
         return self._mailbox
 
     def describe_missing(self) -> str | None:
-        """What keeps mail from working as far as it is known, with the command that mends it."""
+        """Why mail does not work, as far as known, with the command that fixes it."""
         told = self._accounts.describe_missing()
         if told is not None or self._mailbox is None or isinstance(self._account, GoogleSession):
             return told
@@ -110,7 +110,7 @@ class MailContext:
         return self.mailboxes.current()
 
     async def attach_files(self, outgoing: OutgoingMail, paths: list[str] | None) -> OutgoingMail:
-        """The mail with files of the workspace; together they keep to the limit for one mail."""
+        """The mail with attachments from the workspace, within the size limit of one mail."""
         files: list[FileToSend] = []
         left = self.config.attachment_max_bytes
         for path in paths or []:

@@ -1,4 +1,4 @@
-"""What a mailbox holds and can do, whoever provides it."""
+"""The interface of a mailbox, and its mails, drafts, labels and filters."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MailInvitation:
 
 @dataclass(frozen=True, slots=True)
 class MailAttachment:
-    """A file in a mail. The id is its place in the mail, and stays."""
+    """A file in a mail. The id is its position in the mail, which is stable."""
 
     id: str
     name: str
@@ -100,7 +100,7 @@ class FoundMails:
 
 @dataclass(frozen=True, slots=True)
 class ArrivedMails:
-    """Mails that came after a cursor, oldest first, and the cursor behind the last of them."""
+    """Mails after a cursor, oldest first, and the cursor after the last of them."""
 
     messages: list[MessageSummary]
     cursor: str
@@ -110,12 +110,12 @@ class ArrivedMails:
 
 @dataclass(frozen=True, slots=True)
 class SendOutcome:
-    """A mail that is on its way."""
+    """A mail that was sent."""
 
     id: str | None
     thread_id: str | None = None
     already: bool = False
-    """It had been sent by an earlier try, and was not sent again."""
+    """Whether an earlier attempt had sent it, so that it was not sent again."""
     notice: str | None = None
 
 
@@ -162,11 +162,11 @@ class MailFilter:
 
 
 class Mailbox(Protocol):
-    """A person's mail. Every id it gives is one it takes back, also after a restart."""
+    """A user's mailbox. Its ids stay valid after a restart."""
 
     @property
     def address(self) -> str:
-        """The person's own address."""
+        """The user's own address."""
         ...
 
     @property
@@ -176,7 +176,7 @@ class Mailbox(Protocol):
 
     @property
     def filters_note(self) -> str | None:
-        """What a person should know about filters here."""
+        """What the user should know about filters of this mailbox."""
         ...
 
     async def find(self, query: str, labels: tuple[str, ...], count: int, page_token: str | None) -> FoundMails: ...
@@ -188,15 +188,15 @@ class Mailbox(Protocol):
     async def attachment(self, message_id: str, attachment_id: str, max_bytes: int) -> AttachmentContent: ...
 
     async def send(self, mail: EmailMessage, thread_id: str | None) -> SendOutcome:
-        """Send it, unless a mail with its Message-ID has been sent before."""
+        """Send a mail, unless one with its Message-ID was sent before."""
         ...
 
     async def trash(self, message_id: str) -> str:
-        """Move it to the trash, where it is kept for a while; the id it has there."""
+        """Move a mail to the trash; returns its new id."""
         ...
 
     async def relabel(self, message_id: str, add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, list[str]]:
-        """The id and the labels it has afterwards."""
+        """Change labels; returns the new id and labels."""
         ...
 
     async def drafts(self, count: int) -> list[MailDraft]: ...
@@ -204,7 +204,7 @@ class Mailbox(Protocol):
     async def create_draft(self, mail: EmailMessage, thread_id: str | None) -> MailDraft: ...
 
     async def replace_draft(self, draft_id: str, mail: EmailMessage) -> MailDraft:
-        """Write a draft anew; it stays in its thread."""
+        """Replace a draft; it stays in its thread."""
         ...
 
     async def send_draft(self, draft_id: str) -> SendOutcome: ...

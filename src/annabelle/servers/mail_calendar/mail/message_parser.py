@@ -35,7 +35,7 @@ class MailPart:
     charset: str = "utf-8"
     name: str = ""
     attached: bool = False
-    """Whether the mail says that it is a file, not something to show."""
+    """Whether the mail declares it as an attachment."""
     size: int = 0
     data: bytes | None = None
     children: tuple[MailPart, ...] = ()
@@ -52,7 +52,7 @@ class MailPart:
 
 
 def extract_body(root: MailPart) -> MailBody:
-    """What the mail says, the files it brings, and what it invites to."""
+    """The text, attachments and invitation of a mail."""
     files = tuple(_to_attachment(part) for part in root.walk() if is_file(part))
     return MailBody(text=_extract_text(root).strip(), attachments=files, invitation=_find_invitation(root))
 
@@ -117,7 +117,7 @@ def parse_mail(data: bytes) -> ParsedMail:
     """Its headers and parts, as far as they can be read."""
     try:
         raw = message_from_bytes(data)
-    except RecursionError:  # parts in parts without end: the headers are all there is to read
+    except RecursionError:  # endlessly nested parts: only the headers are read
         raw = BytesParser().parsebytes(data, headersonly=True)
     return ParsedMail(read_headers(lambda name: raw_header(raw, name)), _PartBuilder().build(raw, "", 0))
 
@@ -126,7 +126,7 @@ def raw_header(raw: RawMessage, name: str) -> str:
     value: object = raw.get(name)
     if value is None:
         return ""
-    # A header with bytes in it comes as an object that hides them.
+    # A header with raw bytes is an object that hides them.
     return str(value) if isinstance(value, str) else _raw_chunks(value)
 
 
@@ -136,7 +136,7 @@ def _raw_chunks(value: object) -> str:
 
 
 class _PartBuilder:
-    """Counts parts, so that a mail made of a million of them stays small."""
+    """Counts parts, to limit a mail with a million of them."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -159,7 +159,7 @@ class _PartBuilder:
         elif not isinstance(payload, list):
             data = _decode_payload(raw)
             if content_type.startswith("multipart/"):
-                content_type = "text/plain"  # says that it has parts, and has none
+                content_type = "text/plain"  # declared as multipart, but without parts
         return MailPart(
             id=place or "1",
             content_type=content_type,
@@ -203,7 +203,7 @@ def _read_disposition(raw: RawMessage) -> str:
 
 
 def _read_file_name(raw: RawMessage) -> str:
-    """The file's name by either rule: RFC 2231, or encoded words, which many senders use instead."""
+    """The file name, by RFC 2231 or in encoded words, which many senders use instead."""
     for header, parameter in (("content-disposition", "filename"), ("content-type", "name")):
         try:
             value: object = raw.get_param(parameter, None, header)

@@ -27,7 +27,7 @@ from annabelle.servers.mail_calendar.mail.mailbox import MailHeaders, MailMessag
 
 MAX_REFERENCES = 30
 _POLICY = SMTP.clone(cte_type="7bit")
-"""Every mail server takes it, also those that know nothing of other bytes."""
+"""7-bit content, which every mail server accepts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class FileToSend:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMail:
-    """Everything the person decided about a mail."""
+    """The contents of a mail to send."""
 
     to: tuple[Address, ...]
     subject: str
@@ -55,7 +55,7 @@ class OutgoingMail:
     def from_arguments(
         cls, to: str, subject: str, body: str, cc: str | None, bcc: str | None, *, is_html: bool
     ) -> OutgoingMail:
-        """As the parameters of a tool say it. Wrong addresses and line breaks in headers are named."""
+        """From the parameters of a tool; the error names invalid addresses and headers."""
         return cls(
             to=parse_recipients(to, "to"),
             subject=require_one_line(subject, "subject"),
@@ -67,7 +67,7 @@ class OutgoingMail:
 
 
 def compose_mail(outgoing: OutgoingMail, own: str, message_id: str) -> EmailMessage:
-    """The mail as it goes over the wire. Bcc is in it; whoever sends it takes it out."""
+    """The mail to send. It contains Bcc, which the sender has to remove."""
     mail = EmailMessage(policy=_POLICY)
     try:
         mail["From"] = own
@@ -92,21 +92,21 @@ def compose_mail(outgoing: OutgoingMail, own: str, message_id: str) -> EmailMess
 
 
 def new_message_id(own: str, call_id: str | None, purpose: str) -> str:
-    """The same for the same call, so that a repeat is recognised; a new one for a call without an id."""
+    """The same Message-ID for the same call, so that a repeat is recognised; a new one for a call without an id."""
     key = hashlib.sha256(f"{purpose}:{call_id}".encode()).hexdigest()[:32] if call_id else secrets.token_hex(16)
     domain = own.rpartition("@")[2] or "localhost"
     return f"<{key}@{domain if domain.isascii() else 'localhost'}>"
 
 
 def keep_thread(mail: EmailMessage, former: MailHeaders) -> None:
-    """Let a mail that is written anew stay in the thread it was in."""
+    """Keep a rewritten mail in its thread."""
     if former.references and mail["In-Reply-To"] is None:
         mail["In-Reply-To"] = former.references[-1]
         mail["References"] = " ".join(_trim_references(former.references))
 
 
 def to_bytes_without_bcc(mail: EmailMessage) -> bytes:
-    """What the others may see."""
+    """The mail without Bcc."""
     kept = mail["Bcc"]
     del mail["Bcc"]
     try:
@@ -125,7 +125,7 @@ def _attach(mail: EmailMessage, file: FileToSend) -> None:
 
 
 def _trim_references(references: tuple[str, ...]) -> tuple[str, ...]:
-    """The beginning of the thread and the latest of it, as the rules allow when it got long."""
+    """The References of a reply; of a long thread the first and the latest ids."""
     return references if len(references) <= MAX_REFERENCES else (references[0], *references[1 - MAX_REFERENCES :])
 
 
@@ -141,10 +141,10 @@ def compose_reply(
     everyone: bool = False,
     files: tuple[FileToSend, ...] = (),
 ) -> OutgoingMail:
-    """The answer to a mail. One's own address is never among those it goes to."""
+    """The reply to a mail; never addressed to the user."""
     headers = message.headers
     to = exclude_address(_valid_addresses(headers.reply_to or headers.sender), own)
-    if not to:  # an answer to a mail one wrote goes on to those it went to
+    if not to:  # a reply to one's own mail goes to its recipients
         to = exclude_address(_valid_addresses(headers.to), own)
     if not to:
         raise Conflict("This mail names nobody an answer could go to.", hint="Use send_email with an address.")
@@ -164,7 +164,7 @@ def compose_reply(
 
 
 def _valid_addresses(line: str) -> tuple[Address, ...]:
-    """The addresses of a header that can be written to."""
+    """The valid addresses of a header."""
     found: dict[str, Address] = {}
     for name, address in parse_addresses(line):
         try:

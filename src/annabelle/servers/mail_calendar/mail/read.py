@@ -62,7 +62,7 @@ class _CursorFile(BaseModel):
 
 
 class NewMailCursors:
-    """Cursors in one small file. One that can not be read counts as none: mail is then shown again, never lost."""
+    """Cursors of new mail in one file. If it cannot be read, mail is shown again rather than lost."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -21,13 +21,13 @@ MAX_TERMS = 50
 
 @dataclass(frozen=True, slots=True)
 class SearchText:
-    """What somebody looks for, as opposed to a word of the search language."""
+    """A text to search for, as opposed to a keyword."""
 
     value: str
 
 
 Criteria = list["str | int | date | SearchText | Criteria"]
-"""A search as IMAP words it: its words, what is looked for, and groups of both."""
+"""IMAP search criteria: keywords, search texts, and groups of both."""
 
 KNOWN = (
     "from:, to:, cc:, bcc:, subject:, has:attachment, is:unread, is:read, is:starred, newer_than:, older_than:, "
@@ -37,17 +37,17 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class MailQuery:
-    """What to search for, and where. No `folders` means everywhere but trash and spam."""
+    """Criteria and folders of a search. No `folders` means everywhere but trash and spam."""
 
     criteria: Criteria
     folders: tuple[str, ...] = ()
     attachment: bool | None = None
-    """Whether it must, or must not, have a file; no IMAP server can be asked that."""
+    """Whether a mail must, or must not, have an attachment, which IMAP cannot search for."""
     anywhere: bool = False
 
 
 def parse_query(text: str, today: date | None = None) -> MailQuery:
-    """Every operator that is not known is named: a search that leaves out half of what was asked misleads."""
+    """Unknown operators are errors: a search that ignores some of its terms would mislead."""
     reader = _QueryParser(today or datetime.now(UTC).date())
     for match in _TOKEN.finditer(text):
         reader.add_token(match)
@@ -125,7 +125,7 @@ class _QueryParser:
 
 
 def _as_single(term: Criteria) -> Criteria:
-    """A term that counts as one thing after OR and NOT."""
+    """A term as one operand of OR and NOT."""
     return term if len(term) <= 2 else [term]
 
 

@@ -45,12 +45,12 @@ _SPACES = 'xmlns:d="DAV:" xmlns:c="urn:ietf:params:xml:ns:caldav"'
 
 
 def format_propfind(*names: str) -> str:
-    """A PROPFIND that asks for these, written `d:displayname` or `c:calendar-home-set`."""
+    """A PROPFIND for these properties, written `d:displayname` or `c:calendar-home-set`."""
     return f"<d:propfind {_SPACES}><d:prop>{''.join(f'<{name}/>' for name in names)}</d:prop></d:propfind>"
 
 
 def format_event_query(start: datetime, end: datetime) -> str:
-    """A REPORT that asks for all events of a time."""
+    """A REPORT of all events in a period."""
     edges = f'start="{start.astimezone(UTC):%Y%m%dT%H%M%SZ}" end="{end.astimezone(UTC):%Y%m%dT%H%M%SZ}"'
     return (
         f"<c:calendar-query {_SPACES}><d:prop><d:getetag/><c:calendar-data/></d:prop><c:filter>"
@@ -61,7 +61,7 @@ def format_event_query(start: datetime, end: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DavResponsePart:
-    """One thing, by its full address, with the properties it has."""
+    """One resource, by its full address, with its properties."""
 
     url: str
     found: dict[str, Element]
@@ -77,18 +77,18 @@ class DavResponsePart:
         return None if href is None or not href.text else join_url(self.url, href.text.strip())
 
     def has(self, name: str, *inner: str) -> bool:
-        """Whether a property has one of these elements anywhere in it."""
+        """Whether a property contains one of these elements."""
         element = self.found.get(_qualified_name(name))
         return element is not None and any(element.find(f".//{_qualified_name(one)}") is not None for one in inner)
 
     def get_names(self, name: str) -> set[str]:
-        """The `name` attributes of what is in a property."""
+        """The `name` attributes of the elements in a property."""
         element = self.found.get(_qualified_name(name))
         return set() if element is None else {child.get("name", "").upper() for child in element}
 
 
 def read_parts(url: str, body: bytes) -> list[DavResponsePart]:
-    """The things in an answer; what the server could not tell of a thing is left out."""
+    """The resources in a multistatus response; properties the server could not give are left out."""
     try:
         root: Element = ElementTree.fromstring(body, forbid_dtd=True)
     except (ElementTree.ParseError, ValueError) as error:
@@ -97,7 +97,7 @@ def read_parts(url: str, body: bytes) -> list[DavResponsePart]:
 
 
 def join_url(base: str, href: str) -> str:
-    """Where a link leads; whether one may go there is another question."""
+    """The target of a link. It is not checked here whether it may be followed."""
     try:
         return urllib.parse.urljoin(base, href)
     except ValueError as error:
@@ -130,7 +130,7 @@ class _ClosableStream(Protocol):
 
 
 class TlsHandshakeTrace:
-    """Watches one request as its `trace`."""
+    """Follows one request as its `trace` extension."""
 
     def __init__(self) -> None:
         self._connected: _ClosableStream | None = None
@@ -149,7 +149,7 @@ _REDIRECTS = 4
 
 @dataclass(frozen=True, slots=True)
 class DavAccount:
-    """Where a user's calendars are and how to get in."""
+    """The address and the credentials of a user's calendars."""
 
     url: str
     username: str
@@ -167,7 +167,7 @@ class DavReply:
 
 
 class DavClientFactory:
-    """Opens conversations. What TLS needs is read once, because that takes longer than a whole conversation."""
+    """Opens sessions. The TLS context is built once, because that takes longer than a whole session."""
 
     def __init__(self, account: DavAccount, access: ServerAccess) -> None:
         self.account, self._access = account, access
@@ -188,13 +188,13 @@ class DavClientFactory:
 
 
 class DavClient:
-    """One conversation with the server: connections are shared in it and closed after it."""
+    """One session with the server; its requests share connections, which are closed at its end."""
 
     def __init__(self, account: DavAccount, client: httpx2.AsyncClient, access: ServerAccess) -> None:
         self._account, self._client, self._access = account, client, access
 
     async def query(self, method: str, url: str, body: str, depth: int = 0) -> list[DavResponsePart]:
-        """PROPFIND or REPORT: what the server tells of the things below an address."""
+        """PROPFIND or REPORT: the resources below an address."""
         headers = {"Depth": str(depth), "Content-Type": "application/xml; charset=utf-8"}
         reply = await self._send(method, url, body.encode(), headers)
         if reply.status != 207:
@@ -202,7 +202,7 @@ class DavClient:
         return read_parts(reply.url, reply.body)
 
     async def get(self, url: str) -> DavReply:
-        # Compressed on the way, a version may get a name that the server itself does not know.
+        # With compression, some servers change the ETag to one that they do not accept later.
         return self._require_success(await self._send("GET", url, None, {"Accept-Encoding": "identity"}))
 
     async def put(self, url: str, data: bytes, condition: dict[str, str]) -> None:
@@ -218,7 +218,7 @@ class DavClient:
         return reply
 
     async def _send(self, method: str, url: str, data: bytes | None, headers: dict[str, str]) -> DavReply:
-        """Follows the server to other places of the same site, and takes the password nowhere else."""
+        """Follows redirects on the same site only, because the password goes along."""
         for _ in range(_REDIRECTS):
             if not same_site(self._account.url, url):
                 raise Unavailable("The calendar server sends to another site, which is not followed.", hint=CONNECT)
@@ -270,8 +270,8 @@ class DavClient:
 
 
 def same_site(home: str, url: str) -> bool:
-    """Whether a password for one address may be shown at another: the same host, or one beside it over TLS, because
-    large providers keep each user's calendars on a numbered host of their own."""
+    """Whether a password for one address may be sent to another: the same host, or a sibling host over TLS, because
+    large providers keep each user's calendars on a numbered host."""
     try:
         old, new = urllib.parse.urlsplit(home), urllib.parse.urlsplit(url)
         old_port, new_port = old.port, new.port
@@ -286,7 +286,7 @@ def same_site(home: str, url: str) -> bool:
 
 
 def status_error(status: int) -> AnnabelleError:
-    """The refusal as a sentence for whoever has to act next."""
+    """The refusal as our error, with a hint for whoever acts next."""
     if status == 401:
         return Unavailable("The calendar server does not accept the user name or the password.", hint=CONNECT)
     if status == 403:

@@ -88,8 +88,8 @@ def read_calendar(data: bytes | str) -> ICalComponent:
 
 
 def _check_zones(text: str) -> None:
-    """Clocks change by the year. A zone whose clocks change by the second is made to keep a reader busy for ever, and
-    the library asks it for the time as soon as it has read it."""
+    """Reject time zones whose rules repeat more often than yearly: the library evaluates them while it parses, which
+    could take forever."""
     for zone in _ZONES.findall(_FOLD.sub("", text)):
         if not all(_ZONE_RULE.fullmatch(rule) for rule in _RULES.findall(zone)):
             raise ValueError("a zone that is none")
@@ -100,19 +100,19 @@ def read_vevent(lines: Sequence[str]) -> ICalComponent:
 
 
 def expand_recurrences(calendar: ICalComponent, start: datetime, end: datetime) -> list[ICalComponent]:
-    """Every event of a time, repeating ones one by one, each with the RECURRENCE-ID that tells which it is."""
+    """Every event of a period, recurring ones expanded, each with its RECURRENCE-ID."""
     query = recurring_ical_events.of(cast("icalendar.Calendar", calendar))
     return cast("list[ICalComponent]", query.between(start, end))
 
 
 def get_time(component: ICalComponent, name: str) -> DayOrTime | None:
-    """A day, or a moment that may still lack a zone."""
+    """A day, or a moment that may have no zone."""
     value = cast("object", getattr(component.get(name), "dt", None))
     return value if isinstance(value, date) else None
 
 
 def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
-    """All of a property that is a list of times and may itself be there several times."""
+    """All values of a property that lists times and may occur several times."""
     entries = [
         entry for part in get_values(component, name) for entry in cast("list[object]", getattr(part, "dts", []))
     ]
@@ -120,7 +120,7 @@ def get_times(component: ICalComponent, name: str) -> list[DayOrTime]:
 
 
 def get_values(component: ICalComponent, name: str) -> list[object]:
-    """A property, which may be there several times."""
+    """All values of a property, which may occur several times."""
     value = component.get(name)
     if value is None:
         return []
@@ -133,7 +133,7 @@ def get_text(component: ICalComponent, name: str) -> str:
 
 
 def format_value(value: object) -> str:
-    """A property's value as it stands in a file."""
+    """A property's value as written in a file."""
     return cast("ICalComponent", value).to_ical().decode()
 
 
@@ -147,14 +147,14 @@ _RECURRENCE = ("RRULE", "RDATE", "EXDATE")
 
 @dataclass(frozen=True, slots=True)
 class CalendarOwner:
-    """Whose calendar it is: their zone for times without one, their addresses to know them among the attendees."""
+    """The calendar's owner: the zone for times without one, and the addresses that mark them among the attendees."""
 
     zone: ZoneInfo
     addresses: frozenset[str]
 
 
 def read_span_of(component: ICalComponent, zone: ZoneInfo) -> EventSpan:
-    """When it is. Times without a zone are meant wherever the user is."""
+    """The span of an event. Times without a zone are in the user's zone."""
     start = _read_time(component, "DTSTART", zone)
     end = _read_time(component, "DTEND", zone)
     if start is None:
@@ -169,7 +169,7 @@ def read_span_of(component: ICalComponent, zone: ZoneInfo) -> EventSpan:
 
 
 def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | None) -> CalendarEvent:
-    """`ids` are what only the place of an event tells: id, calendar_id, series_id, version."""
+    """`ids` are the fields that depend on where the event is stored: id, calendar_id, series_id, version."""
     return CalendarEvent(
         id=ids.get("id") or "",
         calendar_id=ids.get("calendar_id") or "",
@@ -190,7 +190,7 @@ def read_event(component: ICalComponent, reader: CalendarOwner, **ids: str | Non
 
 
 def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
-    """The component of an event that is to be."""
+    """The component of a new event."""
     component = new_vevent()
     component.add("UID", uid)
     component.add("SUMMARY", draft.summary)
@@ -210,7 +210,7 @@ def new_event(draft: EventDraft, uid: str, me: str) -> ICalComponent:
 
 
 def change_event(component: ICalComponent, change: EventChange, reader: CalendarOwner, me: str) -> None:
-    """Make the change in place; what it does not name stays, also what we know nothing of."""
+    """Apply the change in place. What it does not name stays, including properties unknown to us."""
     for name, value in (
         ("SUMMARY", change.summary),
         ("DESCRIPTION", change.description),
@@ -243,8 +243,8 @@ def set_span(component: ICalComponent, span: EventSpan) -> None:
 
 
 def mark_modified(component: ICalComponent, *, answered_only: bool = False) -> None:
-    """Tell other programs that this is newer than what they have. An answer alone makes no new version of an event:
-    to its organizer it would be one that they never made."""
+    """Mark the event as newer for other programs. A response alone does not raise SEQUENCE, which belongs to the
+    organizer."""
     now, number = datetime.now(UTC), get_text(component, "SEQUENCE")
     for name in ("DTSTAMP", "LAST-MODIFIED"):
         component.pop(name, None)

@@ -38,16 +38,16 @@ _ID = re.compile(r"([^#/\x00-\x20]{1,500}?)(?:#([\dTZ]{8,16}))?")
 
 
 def split_id(event_id: str) -> tuple[str, str | None]:
-    """The resource's name, and which of the series is meant; None is the whole."""
+    """The resource's name, and the occurrence of the series; None for the whole series."""
     match = _ID.fullmatch(event_id)
-    # A name that a server could read as a way elsewhere is none: "." would be the calendar itself.
+    # A name must not be a relative path: "." would be the calendar itself.
     if match is None or not _NAME.fullmatch(urllib.parse.unquote(match[1])):
         raise event_not_found()
     return match[1], match[2]
 
 
 def new_resource(draft: EventDraft, me: str) -> bytes:
-    """The calendar data of an event that is to be."""
+    """The calendar data of a new event."""
     calendar = new_calendar()
     calendar.add_component(new_event(draft, draft.key, me))
     calendar.add_missing_timezones()
@@ -74,7 +74,7 @@ class CalendarResource:
 
     @property
     def if_match_header(self) -> dict[str, str]:
-        """The condition that nobody has changed it since it was read; a server without versions is trusted."""
+        """The header that makes a change fail if the resource has changed since; empty for a server without ETags."""
         return {"If-Match": self._version.removeprefix("W/")} if self._version else {}
 
     def to_bytes(self) -> bytes:
@@ -82,7 +82,7 @@ class CalendarResource:
         return self._calendar.to_ical()
 
     def expand_between(self, start: datetime, end: datetime) -> list[CalendarEvent]:
-        """What takes place then, one by one."""
+        """The events in a period, recurring ones expanded."""
         found = expand_recurrences(self._calendar, start.astimezone(UTC), end.astimezone(UTC))
         return [self._event(component) for component in found]
 
@@ -108,7 +108,7 @@ class CalendarResource:
         change_event(component, change, self._reader, me)
 
     def exclude(self, instance: str) -> None:
-        """Take one out of the series."""
+        """Remove one occurrence from the series."""
         component = self._find_instance(instance)
         when = get_time(component, "RECURRENCE-ID")
         self._calendar.subcomponents = [part for part in self._calendar.subcomponents if _instance_of(part) != instance]
@@ -133,7 +133,7 @@ class CalendarResource:
         return [event for event in self._calendar.walk("VEVENT") if "RECURRENCE-ID" in event]
 
     def _find_instance(self, instance: str) -> ICalComponent:
-        """The component of one of the series: its own if it has one, otherwise the one the rule makes."""
+        """The component of one occurrence: its own if it has one, otherwise the expanded one."""
         for event in self._overrides():
             if _instance_of(event) == instance:
                 return event
@@ -154,8 +154,8 @@ class CalendarResource:
             raise event_not_found() from error
 
     def _move_exceptions(self, before: EventSpan, after: EventSpan) -> None:
-        """A series that is moved takes the days on which it is different along, by what clocks show. If it becomes
-        all-day, or is no longer, they have nothing left to hold on to."""
+        """Move the exceptions of a series with it, by wall clock time. If the series becomes all-day or stops being so,
+        its exceptions are dropped."""
         assert self._main is not None
         excluded = get_times(self._main, "EXDATE")
         self._main.pop("EXDATE", None)
@@ -185,7 +185,7 @@ def _to_day(time: DayOrTime) -> date:
 
 
 def _instance_of(component: ICalComponent) -> str | None:
-    """Which of the series a component is, as it stands in an id."""
+    """The occurrence a component is, as written in an id."""
     when = get_time(component, "RECURRENCE-ID")
     if isinstance(when, datetime):
         return f"{when.astimezone(UTC):%Y%m%dT%H%M%SZ}" if when.tzinfo else f"{when:%Y%m%dT%H%M%S}"

@@ -114,14 +114,14 @@ def _last_segment(url: str) -> str:
 
 _log = logging.getLogger(__name__)
 _MARGIN = timedelta(days=1)
-"""A server does not know the user's zone, so days and times without one are asked for a little further around."""
+"""A server does not know the user's zone, so the queried period is widened for days and times without one."""
 
 _MAX_EVENTS = 20_000
 _TRIES = 5
 
 
 class CalDavService:
-    """Every change is made on exactly the version that was read, so that nobody's change is lost."""
+    """Changes apply only to the version that was read, so that no concurrent change is lost."""
 
     def __init__(self, account: DavAccount, zone: ZoneInfo, access: ServerAccess) -> None:
         self._account, self._clients = account, DavClientFactory(account, access)
@@ -202,7 +202,7 @@ class CalDavService:
 
     @contextlib.asynccontextmanager
     async def _open(self) -> AsyncGenerator[DavClient]:
-        """A conversation. If something is not found in it, calendars may have moved: they are looked for anew."""
+        """A session. If something is not found in it, calendars may have moved, so they are discovered again."""
         try:
             async with self._clients.connect() as dav:
                 yield dav
@@ -211,7 +211,7 @@ class CalDavService:
             raise
 
     async def _collection(self, dav: DavClient, calendar_id: str) -> CalendarCollection:
-        """The calendar of an id or, because people say names, of a name. Looked for anew if it is not known."""
+        """The calendar with an id or a name. Calendars are discovered again if it is not known."""
         found = _find_collection(self._found, calendar_id)
         if found is None:
             self._found = await discover(dav, self._account)
