@@ -16,11 +16,14 @@ from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
 from support import network
 from support.few_servers import FEW_SERVERS
+from support.reaper import Reaper
 from support.timing import seconds
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 5.0
+STUCK_SECONDS = 60.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
 EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
+_reaper = Reaper()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,6 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("patient")
     # A shell starts what runs in its background deaf to Ctrl-C, and so would be every program a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A program that ignores SIGHUP, as one below `nohup` does, starts only programs that ignore it.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        _reaper.start()
     os.environ.setdefault(EXTERNAL_VARIABLE, str(config.rootpath / ".venv-external" / "bin"))
     if os.environ.get(NETWORK_VARIABLE) != "namespace":
         os.environ[NETWORK_VARIABLE] = "guard"
@@ -40,17 +47,26 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [guard_folder, os.environ.get("PYTHONPATH")]))
 
 
+def pytest_unconfigure() -> None:
+    _reaper.stop()
+
+
 def pytest_report_header() -> str:
     return f"network: loopback only, kept by a {os.environ[NETWORK_VARIABLE]}"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """The bound on a test, its own or the common one, is scaled when the test begins."""
+    """Scale the bound on a test, its own or the common one, and kill a run that is stuck after a test timed out."""
     mark = item.get_closest_marker("timeout")
     bound = mark.args[0] if mark else float(item.config.getini("timeout"))
-    item.add_marker(pytest.mark.timeout(seconds(bound)), append=False)
-    return (yield)
+    scaled = seconds(bound)
+    item.add_marker(pytest.mark.timeout(scaled), append=False)
+    _reaper.expect_within(scaled + seconds(STUCK_SECONDS))
+    try:
+        return (yield)
+    finally:
+        _reaper.expect_within(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

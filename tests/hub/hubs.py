@@ -18,6 +18,7 @@ import psutil
 from annabelle.core.home import Home
 from support import timing
 from support.few_servers import FEW_SERVERS
+from support.reaper import environment_mark
 
 T = TypeVar("T")
 START_SECONDS = 60.0
@@ -58,6 +59,7 @@ class HubProcess:
             "RETRY_BASE_SECONDS": "0.1",
             **FEW_SERVERS,
             **timing.product_bounds(),
+            **environment_mark(),
             **settings,
         }
         if "PYTHONPATH" in os.environ:
