@@ -78,7 +78,7 @@ class HubProcess:
         self._process = self.spawn()
         wait_for(self._ready, "a ready hub", START_SECONDS)
         self._client = httpx.Client(
-            base_url=self.url, headers={"X-Annabelle-Token": self.token}, timeout=timing.seconds(60)
+            base_url=self.url, headers={"X-Annabelle-Token": self.token}, timeout=MAX_WAIT_SECONDS + 10
         )
         return self
 
