@@ -25,6 +25,8 @@ test: $(VENV)/.installed-test $(VENV)/.compiled
 	@$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
 
 ## quick: the tests that start no process, in at most 90 seconds on two idle cores; ARGS narrows it as for `test`
+# They compute and do not wait, so more workers than cores would only collect the tests more often.
+quick: WORKERS = auto
 quick: $(VENV)/.installed-test $(VENV)/.compiled
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
 

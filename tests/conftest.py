@@ -17,7 +17,7 @@ from annabelle.core.settings import Settings
 from support import network
 from support.few_servers import FEW_SERVERS
 from support.reaper import Reaper
-from support.tiers import is_slow
+from support.tiers import QUICK_EXAMPLES, QUICK_PROFILE, is_slow, try_fewer_examples
 from support.timing import seconds
 
 GRACE_SECONDS = 5.0
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(FEW_SERVERS)
     # How long an example takes says something about the machine, not about the program.
     settings.register_profile("full", deadline=None)
-    settings.register_profile("quick", deadline=None, max_examples=20)
+    settings.register_profile(QUICK_PROFILE, deadline=None, max_examples=QUICK_EXAMPLES)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
     # A shell starts what runs in its background deaf to Ctrl-C, and so would be every program a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -73,9 +73,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests into tiers. A test that names many requirements proves none of them well."""
+    quick = settings.get_current_profile_name() == QUICK_PROFILE
     for item in items:
         if is_slow(item):
             item.add_marker(pytest.mark.slow)
+        if quick:
+            try_fewer_examples(item)
         for mark in item.iter_markers():
             if mark.name in ("req", "incident") and not 1 <= len(mark.args) <= 4:
                 raise pytest.UsageError(f"{item.nodeid}: @{mark.name} takes one to four ids")
