@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import psutil
@@ -14,6 +16,7 @@ from hypothesis import settings
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
+from annabelle.store.database import Database, sqlite_url
 from support import network
 from support.few_servers import FEW_SERVERS
 from support.reaper import Reaper
@@ -101,6 +104,27 @@ def home(clean_environment: None) -> Iterator[Home]:
     yield made
     left = [process for process in psutil.process_iter() if _works_in(process, made.root)]
     _expect_gone(left, f"still work in the home of a finished test ({made.root})")
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The hub's tables without a row, made once: a copy costs a fifth of making them."""
+    file = tmp_path_factory.mktemp("empty") / "annabelle.db"
+
+    async def make() -> None:
+        await (await Database.open(sqlite_url(file))).close()
+
+    asyncio.run(make())
+    return file
+
+
+@pytest.fixture
+async def database(home: Home, empty_database: Path) -> AsyncIterator[Database]:
+    """The hub's database in this test's home, empty."""
+    shutil.copy(empty_database, home.database_file)
+    opened = await Database.open(sqlite_url(home.database_file), backups=home.backups)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture(autouse=True)

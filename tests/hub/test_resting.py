@@ -11,13 +11,12 @@ import pytest
 from sqlalchemy import Connection
 
 from annabelle.core.errors import AgentPaused, Unavailable
-from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage, now
 from annabelle.core.settings import Settings
 from annabelle.hub.memory.fact_extraction import TURNS_AT_ONCE
 from annabelle.hub.memory.idle_threads import IdleThreads
 from annabelle.store import memory_queue, messages, threads
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.memory_queue import IdleThread
 from annabelle.store.messages import QueueLimits, StoredMessage
 from support import timing
@@ -59,13 +58,6 @@ class Learner:
         await asyncio.wait_for(self.again.wait(), timing.seconds(10))
         self.again.clear()
         return self.learnt[-1].last_message_id
-
-
-@pytest.fixture
-async def database(home: Home) -> AsyncIterator[Database]:
-    database = await Database.open(sqlite_url(home.database_file))
-    yield database
-    await database.close()
 
 
 @pytest.fixture
