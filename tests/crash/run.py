@@ -100,6 +100,9 @@ class Run:
             if condition():
                 return True
             if nudge and time.monotonic() > next_nudge:
+                self._system.expect_running()
+                for message in self._messages.values():
+                    expect_no_defect(self._system.insist("GET", f"/messages/{message}"))
                 self._send(1)
                 next_nudge = time.monotonic() + seconds(4)
             time.sleep(0.02)
@@ -112,6 +115,7 @@ class Run:
         while open_ids:
             answer = self._system.insist("GET", f"/messages/{open_ids[0]}?wait=5")
             if answer["state"] in ("done", "failed"):
+                expect_no_defect(answer)
                 open_ids.pop(0)
                 deadline = time.monotonic() + seconds(TURN_SECONDS)
                 continue
@@ -137,6 +141,13 @@ class Run:
                     tool, error = event["data"]["name"].removeprefix("witness_"), event["data"].get("error")
                     states[tool, turn.key] = error["code"] if error else "done"
         return states
+
+
+def expect_no_defect(answer: dict) -> None:
+    """Raise where a turn failed of a defect and not of a kill: every one after it would."""
+    reply = answer.get("reply") or {}
+    if (reply.get("metadata") or {}).get("error", {}).get("code") == "internal_error":
+        raise AssertionError(f"the turn {answer['messageId']} failed: {reply['text']}")
 
 
 def main() -> int:
