@@ -13,7 +13,7 @@ PYTEST = $(ISOLATED) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-
 # Third-party MCP servers the tests run as a user would.
 export ANNABELLE_TEST_EXTERNAL_BIN := $(CURDIR)/.venv-external/bin
 
-.PHONY: run test check bench crash lock format docs clean
+.PHONY: run test quick check bench crash lock format docs clean
 
 ## run: start Annabelle and chat; ARGS="status" runs any other command
 run: $(VENV)/.compiled
@@ -22,7 +22,13 @@ run: $(VENV)/.compiled
 ## test: every test, static checks included, without any network but loopback; ARGS="tests/core -k ids" narrows it
 test: $(VENV)/.installed-test $(VENV)/.compiled
 	@scripts/install programs
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) --durations=25 --durations-min=1 $(ARGS)
+
+## quick: the tests that start no process, in at most 90 seconds on two idle cores; ARGS narrows it as for `test`
+# They compute and do not wait, so more workers than cores would only collect the tests more often.
+quick: WORKERS = auto
+quick: $(VENV)/.installed-test $(VENV)/.compiled
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not slow" $(ARGS)
 
 ## check: the same with each static check first and by name, for the impatient
 check: $(VENV)/.installed-test $(VENV)/.compiled

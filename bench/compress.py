@@ -122,7 +122,7 @@ def main() -> None:
     report.within("conversations without the user's first message", judged.without_first, 0)
     report.within("tokens after, on average", report.figures[f"{given.judged}_tokens"], 2_300)
     report.within("share of what the next call needs that is kept", judged.kept, 0.95, at_least=True)
-    report.within("CPU milliseconds, p95", percentile(judged.milliseconds, 0.95), 60)
+    report.within_time("CPU, p95", percentile(judged.milliseconds, 0.95), 60, cpu=True)
     report.print()
 
 

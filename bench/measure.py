@@ -19,6 +19,9 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
+FLOOR_STEPS = 30_000
+FLOOR_MS = 2.6
+"""What the fixed piece of Python took on the machine on which the limits in milliseconds were set."""
 
 
 @dataclass
@@ -34,6 +37,13 @@ class Report:
         good = value >= limit if at_least else value <= limit
         self.budget.append({"what": what, "value": round(value, 4), "limit": limit, "ok": good})
 
+    def within_time(self, what: str, milliseconds: float, limit: float, *, cpu: bool = False) -> None:
+        """A limit in milliseconds, judged as a ratio to a fixed piece of Python that is timed beside it."""
+        self.figures.setdefault(f"{what}, ms", milliseconds)
+        ratio = milliseconds / floor_milliseconds(cpu=cpu)
+        self.ratios[what] = ratio
+        self.within(f"{what}, ratio to a fixed piece of Python", ratio, round(limit / FLOOR_MS, 2))
+
     def print(self) -> None:
         for entry in self.budget:
             print(f"{'ok  ' if entry['ok'] else 'OVER'} {entry['what']}: {entry['value']} (limit {entry['limit']})")
@@ -44,6 +54,18 @@ class Report:
             "budget": self.budget,
         }
         print(json.dumps(rounded))
+
+
+def floor_milliseconds(*, cpu: bool) -> float:
+    """The median time of a fixed piece of Python on this machine now: of CPU, or by the clock."""
+    clock = time.process_time if cpu else time.perf_counter
+    taken: list[float] = []
+    for _ in range(25):
+        began, total = clock(), 0
+        for step in range(FLOOR_STEPS):
+            total = (total * 31 + step) % 1_000_003
+        taken.append((clock() - began) * 1000)
+    return statistics.median(taken)
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ async def measure(hub: Hub, count: int) -> Report:
         through, alone = await one(hub, name, CHEAP[name], count)
         report.figures |= {f"{name}_hub_p50_ms": through, f"{name}_direct_p50_ms": alone}
         report.ratios[name] = through / alone
-        report.within(f"{name}: added to the p50, ms", through - alone, 2.0)
+        report.within_time(f"{name}: added to the p50", through - alone, 2.0)
     return report
 
 

@@ -119,7 +119,7 @@ async def measure(hub: Hub, count: int) -> Report:
         report.ratios["p50"] = report.figures["hub_p50_ms"] / report.figures["direct_p50_ms"]
         added = report.figures["hub_p50_ms"] - report.figures["direct_p50_ms"]
         report.figures["added_p50_ms"] = added
-        report.within("added to the p50 at concurrency 1, ms", added, 2.0)
+        report.within_time("added to the p50 at concurrency 1", added, 2.0)
         for width in (8, 32):
             alone = median([await throughput([direct] * width, count) for _ in range(3)])
             ours = median([await throughput(through_hub[:width], count) for _ in range(3)])
@@ -147,7 +147,7 @@ async def measure_guard(plain: Hub, guarded: Hub, count: int, report: Report) ->
     unguarded_ms, guarded_ms = (median([each[side] for each in rounds]) for side in (0, 1))
     added = median([both - one for one, both in rounds])
     report.figures |= {"unguarded_p50_ms": unguarded_ms, "guarded_p50_ms": guarded_ms, "guard_added_p50_ms": added}
-    report.within("added by scanning both directions of 200 characters, ms", added, 6.0)
+    report.within_time("added by scanning both directions of 200 characters", added, 6.0)
 
 
 async def measure_all(plain: Hub, guarded: Hub, count: int) -> Report:

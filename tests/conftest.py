@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import signal
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import psutil
@@ -14,23 +16,33 @@ from hypothesis import settings
 from annabelle.core.home import HOME_VARIABLE, Home
 from annabelle.core.secrets.redactor import is_secret_name
 from annabelle.core.settings import Settings
+from annabelle.store.database import Database, sqlite_url
 from support import network
 from support.few_servers import FEW_SERVERS
+from support.reaper import Reaper
+from support.tiers import QUICK_EXAMPLES, QUICK_PROFILE, is_slow, try_fewer_examples
 from support.timing import seconds
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 5.0
+STUCK_SECONDS = 60.0
 NETWORK_VARIABLE = "ANNABELLE_TEST_NETWORK"
 EXTERNAL_VARIABLE = "ANNABELLE_TEST_EXTERNAL_BIN"
+_reaper = Reaper()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Plain `pytest` has no namespace around it, so the guard comes in; `make test` brings the namespace."""
     os.environ.update(FEW_SERVERS)
     # How long an example takes says something about the machine, not about the program.
-    settings.register_profile("patient", deadline=None)
-    settings.load_profile("patient")
+    settings.register_profile("full", deadline=None)
+    settings.register_profile(QUICK_PROFILE, deadline=None, max_examples=QUICK_EXAMPLES)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
     # A shell starts what runs in its background deaf to Ctrl-C, and so would be every program a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A program that ignores SIGHUP, as one below `nohup` does, starts only programs that ignore it.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        _reaper.start()
     os.environ.setdefault(EXTERNAL_VARIABLE, str(config.rootpath / ".venv-external" / "bin"))
     if os.environ.get(NETWORK_VARIABLE) != "namespace":
         os.environ[NETWORK_VARIABLE] = "guard"
@@ -40,22 +52,36 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [guard_folder, os.environ.get("PYTHONPATH")]))
 
 
+def pytest_unconfigure() -> None:
+    _reaper.stop()
+
+
 def pytest_report_header() -> str:
     return f"network: loopback only, kept by a {os.environ[NETWORK_VARIABLE]}"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """The bound on a test, its own or the common one, is scaled when the test begins."""
+    """Scale the bound on a test, its own or the common one, and kill a run that is stuck after a test timed out."""
     mark = item.get_closest_marker("timeout")
     bound = mark.args[0] if mark else float(item.config.getini("timeout"))
-    item.add_marker(pytest.mark.timeout(seconds(bound)), append=False)
-    return (yield)
+    scaled = seconds(bound)
+    item.add_marker(pytest.mark.timeout(scaled), append=False)
+    _reaper.expect_within(scaled + seconds(STUCK_SECONDS))
+    try:
+        return (yield)
+    finally:
+        _reaper.expect_within(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test that names many requirements proves none of them well."""
+    """Sort the tests into tiers. A test that names many requirements proves none of them well."""
+    quick = settings.get_current_profile_name() == QUICK_PROFILE
     for item in items:
+        if is_slow(item):
+            item.add_marker(pytest.mark.slow)
+        if quick:
+            try_fewer_examples(item)
         for mark in item.iter_markers():
             if mark.name in ("req", "incident") and not 1 <= len(mark.args) <= 4:
                 raise pytest.UsageError(f"{item.nodeid}: @{mark.name} takes one to four ids")
@@ -78,6 +104,27 @@ def home(clean_environment: None) -> Iterator[Home]:
     yield made
     left = [process for process in psutil.process_iter() if _works_in(process, made.root)]
     _expect_gone(left, f"still work in the home of a finished test ({made.root})")
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The hub's tables without a row, made once: a copy costs a fifth of making them."""
+    file = tmp_path_factory.mktemp("empty") / "annabelle.db"
+
+    async def make() -> None:
+        await (await Database.open(sqlite_url(file))).close()
+
+    asyncio.run(make())
+    return file
+
+
+@pytest.fixture
+async def database(home: Home, empty_database: Path) -> AsyncIterator[Database]:
+    """The hub's database in this test's home, empty."""
+    shutil.copy(empty_database, home.database_file)
+    opened = await Database.open(sqlite_url(home.database_file), backups=home.backups)
+    yield opened
+    await opened.close()
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ import psutil
 
 from annabelle.core.home import Home
 from support.few_servers import FEW_SERVERS
+from support.reaper import environment_mark
 from support.timing import product_bounds, seconds
 
 ANNABELLE = Path(sys.executable).parent / "annabelle"
@@ -46,6 +47,7 @@ def environment(home: Home, model_url: str = "http://127.0.0.1:9/v1", **more: st
         "RETRY_BASE_SECONDS": "0.1",
         **FEW_SERVERS,
         **product_bounds(),
+        **environment_mark(),
     }
     if "PYTHONPATH" in os.environ:
         known["PYTHONPATH"] = os.environ["PYTHONPATH"]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from annabelle.core.home import Home
 from cli.terminal import Terminal
 from support.scripted_model import plan_text
+from support.timing import seconds
 
 Open = Callable[..., Terminal]
 PROMPT = "› "
@@ -136,7 +139,8 @@ def test_where_settings_have_changed_since_the_start_the_model_is_named_with_the
 def test_a_closed_terminal_ends_the_chat_and_its_hub(terminal: Open, home: Home):
     chat = terminal()
     chat.expect(PROMPT)
+    hub = psutil.Process(json.loads(home.hub_file.read_text())["pid"])
     os.kill(chat.process.pid, signal.SIGHUP)
     assert chat.wait() != 0
-    # What it started is gone too, or the home's fixture complains.
-    assert Path(home.root).exists()
+    assert psutil.wait_procs([hub], timeout=seconds(30))[1] == []
+    assert not home.hub_file.exists(), "it stopped as told, and did not just die"

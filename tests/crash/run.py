@@ -27,8 +27,12 @@ from crash.remembered import judge_memory, wait_until_stored
 from crash.system import System
 from crash.verdict import Verdict, judge_effects, judge_replies, judge_sessions
 from support.postgres import postgres_database
+from support.reaper import Reaper
 from support.scripted_model import ScriptedServer
 from support.timing import seconds
+
+# A turn whose two calls are slowed by deaths takes a few seconds; one that needs this long hangs.
+TURN_SECONDS = 120
 
 
 class Run:
@@ -63,6 +67,7 @@ class Run:
         for index, kill in enumerate(dealt):
             due = first + round((until - first) * (index + 1) / len(dealt))
             self._deal(kill, max(1, due - self._sent) if due > self._sent else 0)
+            self._system.expect_running()
             print(f"{index + 1}/{len(dealt)} {kill}: {self._sent} turns sent", file=sys.stderr, flush=True)
         self._send(max(0, until - self._sent))
 
@@ -95,20 +100,30 @@ class Run:
             if condition():
                 return True
             if nudge and time.monotonic() > next_nudge:
+                self._system.expect_running()
+                for message in self._messages.values():
+                    expect_no_defect(self._system.insist("GET", f"/messages/{message}"))
                 self._send(1)
                 next_nudge = time.monotonic() + seconds(4)
             time.sleep(0.02)
         return False
 
-    def wait_answered(self, timeout: float) -> list[str]:
-        """Until every sent message has its answer; the ids of those that have none in time."""
-        deadline = time.monotonic() + seconds(timeout)
+    def wait_answered(self) -> None:
+        """Until every sent message has its answer. Raises as soon as one gets none while nothing is killed."""
         open_ids = list(self._messages.values())
-        while open_ids and time.monotonic() < deadline:
+        deadline = time.monotonic() + seconds(TURN_SECONDS)
+        while open_ids:
             answer = self._system.insist("GET", f"/messages/{open_ids[0]}?wait=5")
             if answer["state"] in ("done", "failed"):
+                expect_no_defect(answer)
                 open_ids.pop(0)
-        return open_ids
+                deadline = time.monotonic() + seconds(TURN_SECONDS)
+                continue
+            self._system.expect_running()
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"the turn {open_ids[0]} is {answer['state']} and does not end; {len(open_ids)} wait"
+                )
 
     def messages(self) -> dict[int, list[dict]]:
         return {
@@ -128,6 +143,13 @@ class Run:
         return states
 
 
+def expect_no_defect(answer: dict) -> None:
+    """Raise where a turn failed of a defect and not of a kill: every one after it would."""
+    reply = answer.get("reply") or {}
+    if (reply.get("metadata") or {}).get("error", {}).get("code") == "internal_error":
+        raise AssertionError(f"the turn {answer['messageId']} failed: {reply['text']}")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=200)
@@ -139,16 +161,25 @@ def main() -> int:
     parser.add_argument("--failpoints", default="", help="only these, comma separated")
     parser.add_argument("--keep", type=Path, default=None, help="work in this folder and leave it there")
     asked = parser.parse_args()
+    reaper = Reaper()
+    reaper.start()
     with ExitStack() as stack:
+        stack.callback(reaper.stop)
         folder = asked.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)
         database = stack.enter_context(postgres_database()) if asked.engine == "postgres" else None
         model = stack.enter_context(ScriptedServer())
-        return attack(asked, folder, model.openai_url, database)
+        system = System(folder, model.openai_url, database)
+        stack.callback(system.end)
+        try:
+            return attack(asked, system, database)
+        except AssertionError as error:
+            faults = {"cut short": [str(error)]}
+            print(json.dumps({"name": "crash", "engine": asked.engine, "faults": faults, "ok": False}))
+            return 1
 
 
-def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: str | None) -> int:
-    system = System(folder, model_url, database)
+def attack(asked: argparse.Namespace, system: System, database: str | None) -> int:
     planned = turns(asked.turns, asked.conversations)
     only = set(filter(None, asked.failpoints.split(",")))
     thinker_points = [p for p in THINKER_POINTS if not only or p in only]
@@ -162,10 +193,10 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     run = Run(system, planned, asked.seed)
     share = len(thinkers_first) / max(1, len(thinkers_first) + len(everything))
     run.attack(thinkers_first, round(asked.turns * share))
-    run.wait_answered(300)
+    run.wait_answered()
     unknown_after_thinkers = [key for (_, key), state in run.reported().items() if state == "outcome_unknown"]
     run.attack(everything, asked.turns)
-    unanswered = run.wait_answered(600)
+    run.wait_answered()
     verdict = Verdict(turns=len(planned))
     messages, reported = run.messages(), run.reported()
     sessions = read_sessions(system, run.threads, database)
@@ -177,7 +208,6 @@ def attack(asked: argparse.Namespace, folder: Path, model_url: str, database: st
     while system.orphans() and time.monotonic() < deadline:
         time.sleep(0.05)
     verdict.orphans = system.orphans()
-    verdict.lost += [f"{message}: not answered in time" for message in unanswered]
     judge_replies(verdict, planned, messages)
     judge_effects(verdict, planned, system.witness, reported)
     judge_sessions(verdict, planned, sessions)

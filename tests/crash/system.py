@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from support.few_servers import FEW_SERVERS
+from support.reaper import environment_mark
 from support.standing_yes import let_pass
 from support.timing import product_bounds, seconds
 
@@ -56,10 +57,14 @@ class System:
             "RETRY_BASE_SECONDS": "0.2",
             **FEW_SERVERS,
             **product_bounds(),
+            **environment_mark(),
         }
         if database_url is not None:
             self._environment["DATABASE_URL"] = database_url
         self._write_external_servers()
+        # A run spends more tokens in minutes than a person does in a day; cost control would pause the agent.
+        agent = {"agentId": "annabelle", "costControls": {"enabled": False}}
+        (self.home / "config" / "agents.json").write_text(json.dumps({"agents": [agent]}))
         # Whatever outlives its parent is handed to us, so an orphan can not hide.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
@@ -123,6 +128,12 @@ class System:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
+
+    def expect_running(self) -> None:
+        """Raise where an agent is paused: no turn would end any more."""
+        for agent in self.insist("GET", "/agents")["agents"]:
+            if agent["paused"]:
+                raise AssertionError(f"the agent {agent['agentId']} was paused: {agent['pauseReason']}")
 
     def processes(self, target: str) -> list[psutil.Process]:
         """The living processes of one kind, recognised by what they run."""
@@ -190,3 +201,11 @@ class System:
         process.terminate()
         self._guard.join(seconds(60))
         return process.wait(seconds(5))
+
+    def end(self) -> None:
+        """Whatever state it is in, it is gone afterwards."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()

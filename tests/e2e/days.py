@@ -50,7 +50,7 @@ def reply_after_yes(hub: HubProcess, text: str) -> str:
     answer = hub.say(text)
     while asked := answer["reply"]["metadata"].get("approvals"):  # type: ignore[index,call-overload]
         said = [hub.http.post(f"/approvals/{one}", json={"verdict": "approve"}).json() for one in asked]
-        answer = hub.http.get(f"/messages/{said[-1]['messageId']}", params={"wait": 50}).json()
+        answer = hub.http.get(f"/messages/{said[-1]['messageId']}", params={"wait": seconds(50)}).json()
     return reply(answer)
 
 

@@ -45,7 +45,7 @@ def test_a_full_queue_pushes_back_with_a_time_to_come_back(make_hub: MakeHub, ru
     assert (pushed.status_code, pushed.json()["error"]["code"]) == (429, "too_many_requests")
     assert int(pushed.headers["retry-after"]) >= 1
     for message in taken:
-        found = hub.http.get(f"/messages/{message['messageId']}", params={"wait": 60}).json()
+        found = hub.http.get(f"/messages/{message['messageId']}", params={"wait": seconds(60)}).json()
         assert found["state"] == "done"
     accepted = hub.say(plan("now there is room"), chatId="a", externalId="late")
     assert (accepted["duplicate"], reply(accepted)) == (False, "now there is room")

@@ -10,6 +10,7 @@ import pytest
 
 from e2e.days import MakeHub, plan, reply
 from hub.hubs import HubProcess, wait_for
+from support import timing
 from support.scripted_model import Reply, Rule, ScriptedServer
 
 SOURCE = """
@@ -72,7 +73,7 @@ def test_a_clock_that_jumps_by_years_loses_doubles_and_delays_nothing(
     begun = hub.http.post("/message", json={"text": "slowly"}).json()
     wait_for(lambda: rules.requests, "the model to be asked")
     clock.set(-2000 * DAY)
-    found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": 60}).json()
+    found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": timing.seconds(60)}).json()
     assert (found["state"], reply(found)) == ("done", "one two three four")
     assert hub.stop() == 0
 

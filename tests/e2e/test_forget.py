@@ -183,7 +183,8 @@ def test_a_turn_is_waited_for_and_what_comes_meanwhile_is_answered_afterwards(hu
         said.append(hub.http.post("/message", json={"text": plan("Here."), "chatId": "other"}).json()["messageId"])
         assert forgetting.result(seconds(120))["total"]
     answers = [
-        hub.http.get(f"/messages/{message_id}", params={"wait": 60}, timeout=seconds(70)).json() for message_id in said
+        hub.http.get(f"/messages/{message_id}", params={"wait": seconds(60)}, timeout=seconds(70)).json()
+        for message_id in said
     ]
     assert [answer["state"] for answer in answers] == ["done", "done"]
     assert [reply(answer) for answer in answers] == [FORGOTTEN_MASK, "Here."]

@@ -12,6 +12,7 @@ from e2e.days import MakeHub, one_sentence, plan, refused, reply
 from e2e.disks import Disk
 from hub.hubs import HubProcess, wait_for
 from support.scripted_model import Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 
 def session_of(hub: HubProcess, thread_id: object) -> list[dict[str, object]]:
@@ -60,7 +61,7 @@ def test_on_a_full_disk_a_message_is_refused_and_a_turn_waits(
     wait_for(lambda: "could not be written" in _log(hub) or len(rules.requests) == 1, "the disk to be missed")
     assert hub.http.get(f"/messages/{begun['messageId']}", params={"wait": 3}).json()["state"] == "running"
     disk.free(hub.pid)
-    found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": 60}).json()
+    found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": seconds(60)}).json()
     assert (found["state"], reply(found)) == ("done", "one two three four")
     turns = [line for line in session_of(hub, begun["threadId"]) if line["type"] == "turn"]
     assert [turn["user"] for turn in turns] == [plan("first"), "slowly"]

@@ -98,7 +98,7 @@ def test_a_stop_in_the_middle_of_a_call_names_the_call_and_does_not_repeat_it(
     wait_for(lambda: witness.exists() and "slow began" in witness.read_text(), "the call to be under way")
     assert hub.stop() == 0
     hub.start()
-    found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": 60}).json()
+    found = hub.http.get(f"/messages/{begun['messageId']}", params={"wait": seconds(60)}).json()
     assert found["state"] == "done"
     assert "OUTCOME UNKNOWN" in reply(found)
     assert witness.read_text().count("slow began") == 1

@@ -124,7 +124,7 @@ def test_a_call_that_a_crash_cut_off_stays_held_back_until_it_is_booked(
     assert held > PRICE
     hub.kill()
     hub.start()
-    answer = hub.http.get(f"/messages/{asked['messageId']}", params={"wait": 60}, timeout=seconds(70)).json()
+    answer = hub.http.get(f"/messages/{asked['messageId']}", params={"wait": seconds(60)}, timeout=seconds(70)).json()
     assert answer["state"] == "done"
     day = budget(hub)
     assert nano(day["spentUsd"]) == nano(PRICE)

@@ -16,6 +16,7 @@ from support.canary import Canary
 from support.few_servers import only
 from support.op_stand_in import StandIn
 from support.scripted_model import ScriptedServer, plan_text
+from support.timing import seconds
 
 SECRET = Canary("Velmora-7731-Quist!")
 MANIFEST = """name = "typist"
@@ -125,7 +126,7 @@ def _yes(hub: HubProcess, approval_id: str) -> str:
     going_on = wait_for(lambda: hub.http.get(where).json()["continuedBy"], "the turn to go on")
 
     def ended() -> dict[str, object] | None:
-        outcome = hub.http.get(f"/messages/{going_on}", params={"wait": 5}).json()
+        outcome = hub.http.get(f"/messages/{going_on}", params={"wait": seconds(5)}).json()
         return outcome if outcome["state"] in ("done", "failed") else None
 
     return reply(wait_for(ended, "the end of the turn", 60))

@@ -104,10 +104,10 @@ def test_a_cancelled_turn_ends_though_its_thinker_hangs_and_another_thread_goes_
     hung = thinker(hub)
     os.kill(hung, signal.SIGSTOP)
 
-    cancelled = hub.http.post(f"/messages/{unwanted['messageId']}/cancel", params={"wait": 20}).json()
+    cancelled = hub.http.post(f"/messages/{unwanted['messageId']}/cancel", params={"wait": timing.seconds(1)}).json()
     assert (cancelled["state"], code(cancelled)) == ("failed", "cancelled")
-    wait_for(lambda: gone(hung), "the end of the thinker", 5)
-    went_on = hub.http.get(f"/messages/{wanted['messageId']}", params={"wait": 40}).json()
+    wait_for(lambda: gone(hung), "the end of the thinker", 2)
+    went_on = hub.http.get(f"/messages/{wanted['messageId']}", params={"wait": timing.seconds(40)}).json()
     assert reply(went_on) == "done in the end"
     owed = hub.home.halts_file
     wait_for(lambda: json.loads(owed.read_text())["owed"] == {}, "the new thinker to be told")
@@ -150,8 +150,8 @@ def test_everything_stops_though_thinker_and_server_hang_until_it_is_resumed(hub
     assert Halts(hub.home.halts_file).everything is not None, "it is written down when the owner is told"
     ended = state(hub, begun)
     assert (ended["state"], code(ended)) == ("failed", "cancelled")
-    wait_for(lambda: not sleeping("73.25"), "the end of the code", 5)
-    wait_for(lambda: all(gone(pid) for pid in hung), "the end of what hung", 5)
+    wait_for(lambda: not sleeping("73.25"), "the end of the code", 2)
+    wait_for(lambda: all(gone(pid) for pid in hung), "the end of what hung", 2)
     refused = hub.say("and now?", chatId="later")
     assert code(refused) == "agent_stopped"
     assert reply(refused) == "Everything was stopped by the owner. Let it go on with: annabelle resume"
@@ -183,7 +183,7 @@ def test_a_stopped_turn_takes_its_calls_along(hub: HubProcess) -> None:
     text = plan("never said", ("codexec_execute_code", code_that_sleeps))
     begun = hub.http.post("/message", json={"text": text, "chatId": "stopped"}).json()
     wait_for(lambda: sleeping("72.25"), "the code to run", 60)
-    ended = hub.http.post(f"/messages/{begun['messageId']}/cancel", params={"wait": 30}).json()
+    ended = hub.http.post(f"/messages/{begun['messageId']}/cancel", params={"wait": timing.seconds(30)}).json()
     assert code(ended) == "cancelled"
     wait_for(lambda: not sleeping("72.25"), "the end of the code", 15)
 

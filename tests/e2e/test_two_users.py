@@ -54,7 +54,7 @@ class Person:
         return made["structured"][what]["id"]
 
     def say(self, text: str, **more: object) -> dict[str, Any]:
-        answer = self.http.post("/message", params={"wait": 60}, json={"text": text, **more}).json()
+        answer = self.http.post("/message", params={"wait": seconds(60)}, json={"text": text, **more}).json()
         self.messages.append(answer)
         return answer
 

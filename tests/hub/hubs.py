@@ -18,6 +18,7 @@ import psutil
 from annabelle.core.home import Home
 from support import timing
 from support.few_servers import FEW_SERVERS
+from support.reaper import environment_mark
 
 T = TypeVar("T")
 START_SECONDS = 60.0
@@ -58,6 +59,7 @@ class HubProcess:
             "RETRY_BASE_SECONDS": "0.1",
             **FEW_SERVERS,
             **timing.product_bounds(),
+            **environment_mark(),
             **settings,
         }
         if "PYTHONPATH" in os.environ:
@@ -76,7 +78,7 @@ class HubProcess:
         self._process = self.spawn()
         wait_for(self._ready, "a ready hub", START_SECONDS)
         self._client = httpx.Client(
-            base_url=self.url, headers={"X-Annabelle-Token": self.token}, timeout=timing.seconds(60)
+            base_url=self.url, headers={"X-Annabelle-Token": self.token}, timeout=MAX_WAIT_SECONDS + 10
         )
         return self
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 from sqlalchemy import Connection
 
 from annabelle.core.errors import NotAllowed
-from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.tools import CallContext
 from annabelle.hub.conversations.turns import ActiveTurns
 from annabelle.store import messages, threads
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
-
-
-@pytest.fixture
-async def database(home: Home) -> AsyncIterator[Database]:
-    database = await Database.open(sqlite_url(home.database_file))
-    yield database
-    await database.close()
 
 
 async def enter(database: Database, claim: bool) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
@@ -14,18 +12,11 @@ from sqlalchemy import func, select
 from annabelle.core.home import Home
 from annabelle.store import ledger as stored
 from annabelle.store.cost_control import to_nano_usd
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.tables import model_calls
 from hub.cost_house import house, record, request
 
 CALLS = 1_000
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(sqlite_url(tmp_path / "annabelle.db"))
-    yield opened
-    await opened.close()
 
 
 @pytest.mark.req("TRU-01", "CST-09")

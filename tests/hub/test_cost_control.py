@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,18 +12,11 @@ from annabelle.core.errors import AgentPaused
 from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, now
 from annabelle.store import ledger, messages, threads
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.messages import StoredMessage
 from annabelle.store.threads import Thread
 from hub.cost_house import House, house, record, request
 from support import timing
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(sqlite_url(tmp_path / "annabelle.db"))
-    yield opened
-    await opened.close()
 
 
 async def chat(database: Database, chat_id: str = "main", channel: str = "cli") -> Thread:

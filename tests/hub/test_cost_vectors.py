@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +16,7 @@ from annabelle.embeddings import EmbeddingConfig, EmbeddingsUnavailable, make_em
 from annabelle.embeddings.metering import EmbeddingMeter, is_charged
 from annabelle.hub.security.identities import Identities, authorize_path
 from annabelle.store import ledger
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.ledger import UsageTotal
 from hub.cost_house import house
 from hub.hubs import HubProcess, fresh_home, wait_for
@@ -25,13 +25,6 @@ from support.vector_server import Answer, Asked, VectorServer
 
 MODEL = "text-embedding-3-small"
 USD_PER_TOKEN = 0.02e-6
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(sqlite_url(tmp_path / "annabelle.db"))
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

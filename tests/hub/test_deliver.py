@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TypeVar
@@ -12,7 +12,6 @@ from sqlalchemy import Connection
 
 from annabelle.core.contract import TurnResult
 from annabelle.core.errors import ErrorBody, StorageTrouble
-from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, InboundMessage
 from annabelle.core.secrets.redactor import Redactor
 from annabelle.core.settings import Settings
@@ -23,18 +22,11 @@ from annabelle.hub.conversations.event_log import EventFanout, EventLog, WriteRe
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turns import ActiveTurns, ReplyWaiters
 from annabelle.store import messages, threads, tool_calls
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tool_calls import NewToolCall
 
 T = TypeVar("T")
-
-
-@pytest.fixture
-async def database(home: Home) -> AsyncIterator[Database]:
-    database = await Database.open(sqlite_url(home.database_file))
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from annabelle.core.errors import StorageTrouble
-from annabelle.core.home import Home
 from annabelle.core.messages import OWNER, TurnEvent
 from annabelle.hub.conversations.event_log import (
     EventFanout,
@@ -22,15 +21,8 @@ from annabelle.hub.conversations.event_log import (
 )
 from annabelle.store import threads
 from annabelle.store import threads as stored
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from support.timing import seconds
-
-
-@pytest.fixture
-async def database(home: Home) -> AsyncIterator[Database]:
-    database = await Database.open(sqlite_url(home.database_file))
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -177,9 +177,9 @@ def test_a_turn_that_is_cut_off_by_a_stop_is_finished_by_the_next_start(
     wait_for(lambda: slow.requests, "the model to be asked")
     assert hub.stop() == 0
     hub.start()
-    found = hub.http.get(f"/messages/{message_id}", params={"wait": 60}).json()
+    found = hub.http.get(f"/messages/{message_id}", params={"wait": seconds(60)}).json()
     assert (found["state"], found["reply"]["text"]) == ("done", "worth the wait")
-    assert hub.http.get(f"/messages/{queued}", params={"wait": 60}).json()["state"] == "done"
+    assert hub.http.get(f"/messages/{queued}", params={"wait": seconds(60)}).json()["state"] == "done"
     listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
     assert [line["source"] for line in listed if line["source"] != "user"] == ["agent", "agent"]
 
@@ -203,7 +203,7 @@ def test_a_killed_thinker_comes_back_and_the_turn_goes_on(make_hub: MakeHub, slo
     wait_for(lambda: slow.requests, "the model to be asked")
     old = hub.http.get("/agents").json()["agents"][0]["pid"]
     os.kill(old, signal.SIGKILL)
-    found = hub.http.get(f"/messages/{message_id}", params={"wait": 60}).json()
+    found = hub.http.get(f"/messages/{message_id}", params={"wait": seconds(60)}).json()
     assert (found["state"], found["reply"]["text"]) == ("done", "worth the wait")
     agent = hub.http.get("/agents").json()["agents"][0]
     assert agent["pid"] != old
@@ -283,10 +283,10 @@ def test_a_hub_killed_at_any_named_moment_answers_exactly_once(make_hub: MakeHub
         body = {"text": json.dumps({"calls": calls, "say": point}), "externalId": point, "chatId": point}
         (armed / point).touch()
         with contextlib.suppress(httpx.TransportError):  # some points lie behind the answer
-            hub.http.post("/message", params={"wait": 60}, json=body)
+            hub.http.post("/message", params={"wait": seconds(60)}, json=body)
         assert hub.wait() == -signal.SIGKILL, f"{point} was not reached"
         hub.start()
-        found = hub.http.post("/message", params={"wait": 60}, json=body).json()
+        found = hub.http.post("/message", params={"wait": seconds(60)}, json=body).json()
         assert (found["state"], found["reply"]["text"]) == ("done", point)
         listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
         assert [line["source"] for line in listed] == ["user", "agent"], point

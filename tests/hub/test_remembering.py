@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import Connection, update
 
 from annabelle.core.contract import TurnResult
-from annabelle.core.home import Home
 from annabelle.core.messages import InboundMessage
 from annabelle.hub.conversations.message_workflow import deliver
 from annabelle.hub.conversations.turns import MaintenanceGate
@@ -18,19 +17,12 @@ from annabelle.hub.memory import memory_outbox as keeping
 from annabelle.hub.memory.memory_client import MemoryClient
 from annabelle.hub.memory.memory_outbox import MemoryOutbox
 from annabelle.store import memory_queue, messages, tables, threads, tool_calls
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tool_calls import NewToolCall
 from hub.stand_in_memory import StandInMemory
 
 Say = Callable[..., Awaitable[str]]
-
-
-@pytest.fixture
-async def database(home: Home) -> AsyncIterator[Database]:
-    database = await Database.open(sqlite_url(home.database_file))
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -19,7 +18,7 @@ from annabelle.hub.tools.chat import propose_rule_tool
 from annabelle.hub.trust.rules import RuleOrigin, StandingRules, StoredRules
 from annabelle.policy.rules.rule import RuledCall, matches
 from annabelle.store import messages, threads
-from annabelle.store.database import Database, sqlite_url
+from annabelle.store.database import Database
 from annabelle.store.messages import QueueLimits
 from annabelle.store.tables import rules as table
 from hub.hubs import HubProcess
@@ -37,13 +36,6 @@ class Notes:
 
     def note(self, kind: str, facts: JsonObject, trace_id: str | None = None) -> None:
         self.noted.append((kind, facts["what"]))
-
-
-@pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    opened = await Database.open(sqlite_url(tmp_path / "annabelle.db"), backups=tmp_path)
-    yield opened
-    await opened.close()
 
 
 @pytest.fixture

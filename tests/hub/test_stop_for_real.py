@@ -13,6 +13,7 @@ import pytest
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import Call, Reply, Rule, ScriptedServer
+from support.timing import seconds
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +51,9 @@ def test_a_cancelled_turn_ends_though_its_server_hangs_and_the_server_comes_back
         return any(event["type"] == "tool_start" for event in events)
 
     wait_for(calling, "the call")
-    ended = hub.http.post(f"/messages/{begun['messageId']}/cancel", params={"wait": 20}).json()
+    ended = hub.http.post(f"/messages/{begun['messageId']}/cancel", params={"wait": seconds(1)}).json()
     assert ended["reply"]["metadata"]["error"]["code"] == "cancelled"
-    wait_for(lambda: not psutil.pid_exists(hung), "the end of what hung")
+    wait_for(lambda: not psutil.pid_exists(hung), "the end of what hung", 2)
     wait_for(lambda: filer(hub) not in (None, hung), "the next filer")
     wait_for(lambda: reply(hub.say("look around", chatId="warm")) == "I looked.", "a filer that answers")
 

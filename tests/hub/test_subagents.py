@@ -16,6 +16,7 @@ from annabelle.core.home import Home
 from hub.hubs import HubProcess, fresh_home, wait_for
 from support.few_servers import only
 from support.scripted_model import Reply, Rule, ScriptedServer, plan_text
+from support.timing import seconds
 
 MakeHub = Callable[..., HubProcess]
 STATUS: tuple[str, dict[str, Any]] = ("get_status", {})
@@ -111,7 +112,7 @@ def test_a_killed_hub_finds_the_same_subagent_again_and_its_result_is_delivered_
     (name,) = folders(home)
     hub.kill()
     hub.start()
-    answer = hub.http.get(f"/messages/{message['messageId']}", params={"wait": 60}).json()
+    answer = hub.http.get(f"/messages/{message['messageId']}", params={"wait": seconds(60)}).json()
     assert (answer["state"], text_of(answer)) == ("done", "It says: found it")
     assert rows(home, "select state, count(*) from tasks") == [("done", 1)]
     assert name.startswith("annabelle.sub-")
@@ -131,7 +132,7 @@ def test_a_killed_subagent_goes_on_where_it_was(hub: HubProcess, rules: Scripted
     (shown,) = subagents(hub)
     assert (shown["parentAgentId"], shown["turns"]) == ("annabelle", 1)
     os.kill(shown["pid"], signal.SIGKILL)
-    answer = hub.http.get(f"/messages/{message['messageId']}", params={"wait": 60}).json()
+    answer = hub.http.get(f"/messages/{message['messageId']}", params={"wait": seconds(60)}).json()
     assert text_of(answer) == "It says: went on"
 
 
@@ -141,7 +142,7 @@ def test_cancelling_the_turn_ends_the_subagents_process(hub: HubProcess, rules: 
     message = begin(hub, send("dig for ever"), "cancelled")
     wait_for(lambda: asked(rules, "dig for ever"), "the subagent's question")
     (shown,) = subagents(hub)
-    hub.http.post(f"/messages/{message['messageId']}/cancel", params={"wait": 30})
+    hub.http.post(f"/messages/{message['messageId']}/cancel", params={"wait": seconds(30)})
     wait_for(
         lambda: not psutil.pid_exists(shown["pid"]) or psutil.Process(shown["pid"]).status() == "zombie", "its end"
     )
@@ -164,7 +165,7 @@ def test_a_hub_that_is_stopped_politely_takes_the_subagent_up_again(
     wait_for(lambda: asked(rules, "dig later"), "the subagent's question")
     hub.stop()
     hub.start()
-    answer = hub.http.get(f"/messages/{message['messageId']}", params={"wait": 60}).json()
+    answer = hub.http.get(f"/messages/{message['messageId']}", params={"wait": seconds(60)}).json()
     assert (answer["state"], text_of(answer)) == ("done", "It says: later")
     assert rows(home, "select state, count(*) from tasks") == [("done", 1)]
 

@@ -63,7 +63,7 @@ def test_without_waiting_it_is_accepted_and_found_later(hub: HubProcess) -> None
     assert accepted.status_code == 202
     assert accepted.json()["state"] in ("queued", "running", "done")
     message_id = accepted.json()["messageId"]
-    found = hub.http.get(f"/messages/{message_id}", params={"wait": 30}).json()
+    found = hub.http.get(f"/messages/{message_id}", params={"wait": seconds(30)}).json()
     assert (found["state"], reply(found)) == ("done", "later")
     listed = hub.http.get(f"/threads/{found['threadId']}/messages").json()["messages"]
     assert [(line["source"], line["text"]) for line in listed][-1] == ("agent", "later")
@@ -88,7 +88,7 @@ def test_the_same_external_id_is_one_message_however_often_it_comes(hub: HubProc
 
     def send() -> None:
         with httpx.Client(base_url=hub.url, headers={"X-Annabelle-Token": hub.token}, timeout=seconds(60)) as http:
-            answers.append(http.post("/message", params={"wait": 30}, json=body).json())
+            answers.append(http.post("/message", params={"wait": seconds(30)}, json=body).json())
 
     senders = [threading.Thread(target=send) for _ in range(5)]
     for sender in senders:
@@ -109,7 +109,7 @@ def test_messages_of_one_thread_are_answered_in_order_and_threads_side_by_side(h
             body = {"text": plan(f"{chat} {number}", LIST), "chatId": chat}
             sent[chat].append(hub.http.post("/message", json=body).json()["messageId"])
     for chat, ids in sent.items():
-        last = hub.http.get(f"/messages/{ids[-1]}", params={"wait": 60}).json()
+        last = hub.http.get(f"/messages/{ids[-1]}", params={"wait": seconds(60)}).json()
         assert last["state"] == "done"
         listed = hub.http.get(f"/threads/{last['threadId']}/messages").json()["messages"]
         answers = [line["text"] for line in listed if line["source"] == "agent"]
@@ -195,7 +195,7 @@ def test_a_turn_can_be_stopped_and_the_thread_goes_on(hub: HubProcess, ruled: Sc
     wait_for(lambda: ruled.requests, "the model to be asked")
     unbegun = hub.http.post(f"/messages/{waiting['messageId']}/cancel").json()
     assert (unbegun["state"], unbegun["reply"]["metadata"]["error"]["code"]) == ("failed", "cancelled")
-    stopped = hub.http.post(f"/messages/{accepted['messageId']}/cancel", params={"wait": 30}).json()
+    stopped = hub.http.post(f"/messages/{accepted['messageId']}/cancel", params={"wait": seconds(30)}).json()
     assert stopped["state"] == "failed"
     assert stopped["reply"]["metadata"]["error"]["code"] == "cancelled"
     assert reply(hub.say("go on", chatId="stopped")) == "on we go"
@@ -261,8 +261,8 @@ def test_a_paused_agent_answers_while_a_turn_hangs_and_leaves_alone_what_waited(
     try:
         late = hub.http.post("/message", json={"text": "go on", "chatId": "paused"}).json()
         assert late["state"] == "failed", "it need not wait for its turn"
-        hub.http.post(f"/messages/{hanging['messageId']}/cancel", params={"wait": 30})
-        left = hub.http.get(f"/messages/{waiting['messageId']}", params={"wait": 30}).json()
+        hub.http.post(f"/messages/{hanging['messageId']}/cancel", params={"wait": seconds(30)})
+        left = hub.http.get(f"/messages/{waiting['messageId']}", params={"wait": seconds(30)}).json()
     finally:
         hub.http.post("/agents/annabelle/resume")
     assert left["state"] == "failed"

@@ -7,7 +7,8 @@ import os
 import time
 from pathlib import Path
 
-MAX_SLOWNESS = 12.0
+# The hub lets a client wait ten minutes at most, and tests wait a minute where nothing is slow.
+MAX_SLOWNESS = 10.0
 # A machine on which the benchmarks' budgets hold takes this long for `_work`.
 REFERENCE_SECONDS = 0.0015
 _LOADS = Path("/proc/loadavg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,24 @@ async def test_limits_count_on_where_they_stood_and_waiting_counts_nowhere(tmp_p
     assert before < TurnLimits().wall_clock_seconds
     second = await resumed(bench, ROOT, first, person.yes("apr_0"))
     assert (second.limit, second.steps, len(model.requests)) == ("max_steps", 5, 5)
+
+
+@pytest.mark.req("POL-07")
+async def test_no_time_passes_for_a_turn_while_its_question_waits_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person, real, later = Person(), time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: real() + later[0])
+    bench = Bench(
+        tmp_path,
+        ListedModel([SEND], [("look", {})], "Sent."),
+        DictTools(look=lambda a: "seen", send=person.asks("send")),
+    )
+    first = await bench.run(message_id=ROOT)
+    later[0] = 86_400.0
+    second = await resumed(bench, ROOT, first, person.yes("apr_0"))
+    assert (second.text, second.limit) == ("Sent.", None)
+    assert person.done == [SEND]
 
 
 @pytest.mark.req("LOOP-02")

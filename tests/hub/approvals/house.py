@@ -161,7 +161,7 @@ class House:
         return await self.message(json.dumps(plan), chat)
 
     async def message(self, text: str, chat: str = "main") -> JsonObject:
-        answer = await self.owner.post("/message", params={"wait": 20}, json={"text": text, "chatId": chat})
+        answer = await self.owner.post("/message", params={"wait": seconds(20)}, json={"text": text, "chatId": chat})
         assert answer.status_code == 200, answer.text
         return answer.json()
 
@@ -177,7 +177,7 @@ class House:
         """What came of the message that carries the turn on."""
         assert answered.status_code == 200, answered.text
         message_id = answered.json()["messageId"]
-        return (await self.owner.get(f"/messages/{message_id}", params={"wait": 20})).json()
+        return (await self.owner.get(f"/messages/{message_id}", params={"wait": seconds(20)})).json()
 
     async def events(self, message_id: object) -> list[JsonObject]:
         return (await self.owner.get(f"/messages/{message_id}/events")).json()["events"]

@@ -150,7 +150,7 @@ async def test_an_answer_given_before_the_turn_has_ended_carries_it_on_at_once(h
     said = await house.say({"to": "bob"}, say="It is posted.")
     assert said["reply"]["text"] == "Approved: post_letter"
     resumed_by = (await house.asked(None))[0]["continuedBy"]
-    outcome = (await house.owner.get(f"/messages/{resumed_by}", params={"wait": 20})).json()
+    outcome = (await house.owner.get(f"/messages/{resumed_by}", params={"wait": seconds(20)})).json()
     assert outcome["reply"]["text"] == "It is posted."
     assert house.posted == [{"to": "bob"}]
 

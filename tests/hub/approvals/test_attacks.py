@@ -15,6 +15,7 @@ from annabelle.core.home import Home
 from annabelle.core.tools import JsonObject
 from annabelle.hub.agents.runner import AgentRunner
 from hub.approvals.house import House, a_house
+from support.timing import seconds
 
 LETTER: JsonObject = {"to": "bob", "body": "hello"}
 
@@ -42,7 +43,7 @@ async def test_the_last_two_questions_of_a_turn_answered_at_once_carry_it_on_onc
     answers = await asyncio.gather(*(house.answer(one["id"]) for one in questions))
     going_on = [one.json()["messageId"] for one in answers if one.json()["messageId"] is not None]
     assert len(going_on) == 1
-    await house.owner.get(f"/messages/{going_on[0]}", params={"wait": 20})
+    await house.owner.get(f"/messages/{going_on[0]}", params={"wait": seconds(20)})
     assert house.posted == letters
     assert [source for source, _ in await house.said(said["threadId"])] == ["user", "agent", "decision", "agent"]
 

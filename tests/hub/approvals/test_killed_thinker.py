@@ -46,7 +46,7 @@ def test_a_thinker_killed_between_the_yes_and_its_turn_costs_nothing_and_doubles
     wait_for(lambda: hub.http.get(going_on).json()["state"] == "running", "the turn that goes on")
     os.kill(agent["pid"], signal.SIGKILL)
 
-    outcome = hub.http.get(going_on, params={"wait": 40}, timeout=seconds(60)).json()
+    outcome = hub.http.get(going_on, params={"wait": seconds(40)}, timeout=seconds(60)).json()
     model.rules()
     assert (outcome["state"], outcome["reply"]["text"]) == ("done", "The thing is done.")
     assert [json.loads(line)["key"] for line in witness.read_text().splitlines()] == ["a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from inspect import iscoroutinefunction
@@ -28,9 +29,9 @@ MakeConfig = Callable[..., BrowserConfig]
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The browser is made once and lives in one loop, so its tests do too."""
-    here = Path(__file__).parent
+    here = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if here in item.path.parents and isinstance(item, pytest.Function) and iscoroutinefunction(item.function):
+        if str(item.path).startswith(here) and isinstance(item, pytest.Function) and iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

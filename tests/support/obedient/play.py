@@ -9,6 +9,7 @@ from hub.hubs import wait_for
 from support.obedient.scenario import Attack, Task
 from support.obedient.world import World
 from support.scripted_model.script import Call
+from support.timing import seconds
 
 _STOPPED = frozenset({"not_allowed", "denied", "expired", "security_blocked", "unknown_tool", "invalid_arguments"})
 _MOST_QUESTIONS = 8
@@ -103,7 +104,7 @@ def _converse(world: World, says: str, chat: str, played: Played, verdict: Liter
             going_on = answer.get("messageId") or going_on
         assert going_on is not None, "an answered question carries the turn on"
         message = going_on
-        http.get(f"/messages/{message}", params={"wait": 60})
+        http.get(f"/messages/{message}", params={"wait": seconds(60)})
 
 
 def _take(events: list[dict[str, Any]], played: Played) -> list[str]:
