@@ -35,26 +35,25 @@ _LEARNING_SECONDS = 600.0
 
 
 class ThinkerGone(Unavailable):
-    """The thinker does not answer: it has died, or is about to."""
+    """The thinker does not answer: it has died or is dying."""
 
     code = "agent_gone"
 
 
 class ThinkerRefused(Unavailable):
-    """The thinker answered, and said no."""
+    """The thinker answered with an error."""
 
     code = "agent_refused"
 
 
 class ThinkerClient:
-    """Speaks to one thinker process, until that process ends."""
+    """Client of one thinker process, for the lifetime of that process."""
 
     def __init__(self, port: int, secret: str) -> None:
         self.port = port
         self._http = LoopbackHttpClient("127.0.0.1", port, {TOKEN_HEADER: secret, "Content-Type": "application/json"})
 
     async def wait_ready(self, timeout: float) -> None:
-        """Wait until the agent can take messages."""
         async with asyncio.timeout(timeout):
             while True:
                 try:
@@ -65,12 +64,12 @@ class ThinkerClient:
                 await asyncio.sleep(_READY_POLL_SECONDS)
 
     async def begin(self, brief: TurnBrief) -> TurnAccepted:
-        """Hand a message over. A repeat finds the same turn."""
+        """Start the turn of a message. Idempotent."""
         reply = await self._send("POST", "/process-message", brief.model_dump_json().encode(), brief.trace_id)
         return TurnAccepted.model_validate_json(reply.body)
 
     async def events(self, brief: TurnBrief, after: int, stream: str | None) -> AsyncIterator[StreamedEvent]:
-        """What happens in the turn, from behind event `after`, until the turn is over or silent for long."""
+        """Events of the turn after number `after`, until the turn ends or is silent for a long time."""
         path = f"/turns/{brief.message_id}/events?after={after}" + (f"&stream={quote(stream)}" if stream else "")
         try:
             async for status, line in self._http.stream_lines(path, {TRACE_HEADER: brief.trace_id}, _SILENCE_SECONDS):
@@ -79,12 +78,12 @@ class ThinkerClient:
                 if line:
                     yield StreamedEvent.model_validate_json(line)
         except TimeoutError:
-            return  # a model may think for long: the caller looks how the turn stands, and follows on
+            return  # a model may take long: the caller checks the turn and continues reading
         except (OSError, ValidationError) as error:
             raise ThinkerGone("The agent stopped in the middle of a turn.") from error
 
     async def state(self, message_id: str, wait: float = _LONG_WAIT_SECONDS) -> TurnState:
-        """How the turn stands; waits for its end, but not for ever."""
+        """State of the turn. Waits up to `wait` seconds for its end."""
         reply = await self._send("GET", f"/turns/{message_id}?wait={wait:g}")
         return TurnState.model_validate_json(reply.body)
 
@@ -92,19 +91,19 @@ class ThinkerClient:
         await self._send("POST", f"/turns/{message_id}/cancel")
 
     async def extract(self, brief: ExtractBrief) -> ExtractResult:
-        """What a conversation taught. The same id again finds the same answer."""
+        """Facts learned from a conversation. The same id returns the same answer."""
         body = brief.model_dump_json().encode()
         reply = await self._send("POST", "/extract-facts", body, brief.trace_id, _LEARNING_SECONDS)
         return ExtractResult.model_validate_json(reply.body)
 
     async def tidy(self, brief: TidyBrief) -> TidyFactsResult:
-        """How facts might be merged. The same id again finds the same answer."""
+        """Suggestions for merging facts. The same id returns the same answer."""
         body = brief.model_dump_json().encode()
         reply = await self._send("POST", "/tidy-facts", body, brief.trace_id, _LEARNING_SECONDS)
         return TidyFactsResult.model_validate_json(reply.body)
 
     async def clear_session(self, thread_id: str) -> None:
-        """Archive what was said in a thread and start afresh; one that is fresh stays so."""
+        """Archive the session of a thread and start a new one. A new session stays as it is."""
         await self._send("POST", "/clear-session", ClearSession(thread_id=thread_id).model_dump_json().encode())
 
     async def resume_costs(self, reset_window: bool) -> None:
@@ -121,7 +120,7 @@ class ThinkerClient:
         headers = {TRACE_HEADER: trace_id} if trace_id is not None else {}
         try:
             reply = await self._http.request(method, path, headers, body, timeout)
-        except OSError as error:  # a timeout is one of them
+        except OSError as error:  # includes TimeoutError
             raise ThinkerGone("The agent does not answer.") from error
         if reply.status >= HTTPStatus.BAD_REQUEST:
             raise _refusal(reply)

@@ -25,7 +25,7 @@ AGENT_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 ANY_CHAT = "*"
 STRICT_TOOL_CALLS = 5
 ServerPattern = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,39})$")]
-_NO_LIMIT = 10**15  # tokens; a larger number can not be reckoned with any more
+_NO_LIMIT = 10**15  # tokens; keeps sums within 64 bits
 
 
 class AgentsFileEntry(BaseModel):
@@ -107,7 +107,7 @@ class Agent(AgentsFileEntry):
     thinking: AgentThinking = Field(default=AgentThinking(), description="Settings of the thinking phase")
 
     def as_profile(self, settings: Settings) -> AgentProfile:
-        """What the agent's thinker is told about itself."""
+        """The profile the agent's thinker starts with."""
         return AgentProfile(
             agent_id=self.agent_id,
             provider=self.llm_provider or settings.thinker_llm_provider or None,
@@ -158,7 +158,7 @@ class AgentsConfig(AgentsFileEntry):
         return next(agent for agent in self.agents if agent.enabled)
 
     def agent_for_chat(self, channel: str, chat_id: str) -> Agent:
-        """The agent for a chat: an exact binding, else the channel's wildcard, else the default agent."""
+        """Agent for a chat: by exact binding, else by the channel's wildcard, else the default agent."""
         for wanted in (chat_id, ANY_CHAT):
             for binding in self.bindings:
                 if binding.channel == channel and binding.chat_id == wanted:
@@ -178,7 +178,7 @@ Stamp = tuple[int, int, int]
 
 
 def parse_agents_config(text: str, name: str) -> AgentsConfig:
-    """The config in `text`; a fault is named with file, line or field, and reason."""
+    """Parses agents.json. A ConfigMistake names the file, the line or field, and the reason."""
     try:
         json.loads(text)
         return AgentsConfig.model_validate_json(text)
@@ -194,7 +194,7 @@ def parse_agents_config(text: str, name: str) -> AgentsConfig:
 
 
 class AgentsFile:
-    """The agents.json of one install, read at start and again whenever it changes."""
+    """agents.json of one home, read at start and whenever it changes."""
 
     def __init__(self, home: Home, settings: Settings, notices: Notices) -> None:
         self.home = home
@@ -203,7 +203,7 @@ class AgentsFile:
         self._stamp: Stamp | None = None
 
     def load(self) -> AgentsConfig:
-        """The config to start with: the file, else its last good copy with a notice, else one default agent."""
+        """The file, else its last good copy with a notice, else one default agent."""
         self._stamp = _stamp(self.path)
         try:
             return self._read()
@@ -215,7 +215,7 @@ class AgentsFile:
             return good
 
     def load_if_changed(self) -> AgentsConfig | None:
-        """The new config when the file changed since the last look and is good; a bad one only gives a notice."""
+        """The new config if the file changed and is valid. An invalid file only adds a notice."""
         stamp = _stamp(self.path)
         if stamp == self._stamp:
             return None

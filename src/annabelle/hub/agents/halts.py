@@ -1,4 +1,4 @@
-"""What the owner has stopped, in a file that survives restarts and can be written without a hub."""
+"""Which agents the owner has stopped, in a file that survives restarts and works without a hub."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Halt(BaseModel):
 
 
 class _HaltsFile(BaseModel):
-    """The file. `owed`: turns that ended here while their thinker was killed, and that it must not take up again."""
+    """The file. `owed`: turns that ended while their thinker was dead, and that it must not resume."""
 
     everything: Halt | None = None
     agents: dict[str, Halt] = Field(default_factory=dict)
@@ -35,7 +35,7 @@ class _HaltsFile(BaseModel):
 
 
 class Halts:
-    """Knows what is stopped. A change holds here at once; `save` makes it hold over a restart."""
+    """Stopped agents. A change takes effect at once; `save` makes it survive a restart."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -52,11 +52,11 @@ class Halts:
         return tuple(sorted(self._state.agents))
 
     def find(self, agent_id: str) -> Halt | None:
-        """Whether an agent is stopped, be it alone or with everything."""
+        """The halt of an agent, its own or the one for everything."""
         return self._state.everything or self._state.agents.get(agent_id)
 
     def check(self, agent_id: str) -> None:
-        """Raise the one sentence everybody reads who wants something from a stopped agent."""
+        """Raises AgentStopped if the agent is stopped."""
         if self._state.everything is not None:
             raise AgentStopped("Everything was stopped by the owner.", hint=f"Let it go on with: {RESUME}")
         if agent_id in self._state.agents:
@@ -65,7 +65,7 @@ class Halts:
             )
 
     def stop(self, target: str, by: str) -> None:
-        """Stopping again changes nothing: the first time counts."""
+        """Stop an agent or `ALL`. Stopping again keeps the first halt."""
         halt = Halt(at=now(), by=by)
         if target == ALL:
             self._state.everything = self._state.everything or halt
@@ -73,7 +73,7 @@ class Halts:
             self._state.agents.setdefault(target, halt)
 
     def resume(self, target: str) -> bool:
-        """Let an agent, or everything, go on; whether it was stopped."""
+        """Resume an agent or `ALL`. Returns whether it was stopped."""
         if target != ALL:
             return self._state.agents.pop(target, None) is not None
         was = self._state.everything is not None or bool(self._state.agents)
@@ -108,7 +108,7 @@ class Halts:
             self.damaged = False
 
     def _read(self) -> _HaltsFile:
-        """A file that can not be read says that something was stopped: everything is, until somebody looks."""
+        """Reads the file. A damaged one may hide a stop, so everything is stopped until the owner resumes."""
         try:
             return _HaltsFile.model_validate_json(self._path.read_bytes())
         except FileNotFoundError:

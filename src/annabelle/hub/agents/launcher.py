@@ -34,12 +34,12 @@ _SETTINGS = (
 
 
 def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the process itself is started with: nothing secret, so a warm spare can wait with it."""
+    """Environment a process starts with. It holds no secrets, so a warm spare can wait with it."""
     return {name: environment[name] for name in _PLAIN if name in environment}
 
 
 def thinker_environment(environment: Mapping[str, str], home: Home) -> dict[str, str]:
-    """What a thinker is given when it learns which agent it is."""
+    """Environment a thinker gets when it is assigned an agent."""
     wanted = {name.upper() for name in Settings.model_fields if name.startswith(_SETTINGS)} | set(_NETWORK)
     chosen = {
         name: value
@@ -55,7 +55,7 @@ _LOOK_SECONDS = 0.5
 
 
 class WarmSpare:
-    """Keeps one spare. It is made only while the hub is idle: its imports would slow a turn down."""
+    """Keeps one spare process. It starts only while the hub is idle: its imports would slow a turn down."""
 
     def __init__(self, spawn: Callable[[], Awaitable[ThinkerProcess]], idle: Callable[[], bool], enabled: bool) -> None:
         self._spawn, self._idle, self._enabled = spawn, idle, enabled
@@ -63,7 +63,7 @@ class WarmSpare:
         self._preparing: asyncio.Task[None] | None = None
 
     def prepare(self) -> None:
-        """Make a spare soon, if there is none."""
+        """Start a spare soon if there is none."""
         if self._enabled and (self._preparing is None or self._preparing.done()) and not self.ready:
             self._preparing = asyncio.create_task(self._prepare())
 
@@ -76,7 +76,7 @@ class WarmSpare:
         return self._process.pid if self._process is not None and self._process.alive else None
 
     def claim(self) -> ThinkerProcess | None:
-        """The spare, if there is one; another is made in its place."""
+        """The spare if there is one; a new one is prepared."""
         process, self._process = self._process, None
         if process is not None:
             self.prepare()
@@ -107,10 +107,10 @@ _STOP_SECONDS: Final = 3.0
 
 
 class ThinkerLauncher:
-    """Makes a listening thinker out of a profile."""
+    """Starts thinker processes for agent profiles."""
 
     def __init__(self, base: HubBase, identities: Identities, is_idle: Callable[[], bool]) -> None:
-        """`is_idle`: whether the hub has nothing to do, so that a spare may be made."""
+        """`is_idle`: whether the hub is idle, so that a spare may be started."""
         settings = base.settings
         self._base, self._identities = base, identities
         self._start_seconds = settings.agent_start_timeout_seconds
@@ -126,7 +126,6 @@ class ThinkerLauncher:
         return self._identities.admit(agent_id)
 
     def for_subagent(self, agent_id: str, errand: SubagentScope) -> SubagentLauncher:
-        """Launches a subagent of this agent."""
         return SubagentLauncher(self, self._identities, agent_id, errand)
 
     def dismiss(self, secret: str) -> None:
@@ -135,7 +134,7 @@ class ThinkerLauncher:
     async def launch(
         self, profile: AgentProfile, port: int, secret: str, log: str | None = None
     ) -> tuple[ThinkerProcess, ThinkerClient]:
-        """A thinker that is ready for messages, or the reason why there is none."""
+        """A thinker that is ready for messages. Raises Unavailable if it does not start."""
         try:
             self._base.home.agent(profile.agent_id).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -151,7 +150,7 @@ class ThinkerLauncher:
         client: ThinkerClient | None = None
         try:
             client = ThinkerClient(await process.assign_agent(boot, self._start_seconds), secret)
-            # A thinker listens before it opens its memory, and may end over that.
+            # A thinker listens before it opens its memory, which may fail.
             await process.run_unless_exited(profile.agent_id, client.wait_ready(self._start_seconds))
         except BaseException as error:
             if client is not None:
@@ -165,7 +164,7 @@ class ThinkerLauncher:
         return process, client
 
     async def stop(self) -> None:
-        """End what new processes would be made from, and every process that is left."""
+        """Stop the fork server and every remaining process."""
         await self._processes.stop()
 
     async def _spawn_spare(self) -> ThinkerProcess:
@@ -179,7 +178,7 @@ class ThinkerLauncher:
 
 
 class SubagentLauncher:
-    """Starts the processes of one subagent: they speak for the agent it works for, and for no more than its errand."""
+    """Starts processes of one subagent, with the identity of its parent agent limited to the given scope."""
 
     def __init__(self, launcher: ThinkerLauncher, identities: Identities, agent_id: str, errand: SubagentScope) -> None:
         self._launcher, self._identities = launcher, identities

@@ -22,7 +22,7 @@ _QUEUE_LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class LiveEvent:
-    """One event on its way to the listeners of its owner, encoded once for all of them."""
+    """An event for the listeners of one user, encoded once for all of them."""
 
     seq: int
     thread_id: str
@@ -35,12 +35,12 @@ class LiveEvent:
 
 
 def encode_sse(event: StoredEvent) -> bytes:
-    """An event as server-sent events spell it. JSON has no bare line feed, so one data line is enough."""
+    """Encodes an event for server-sent events. JSON has no bare line feed, so one data line is enough."""
     return f"id: {event.seq}\nevent: {event.type}\ndata: {event.model_dump_json()}\n\n".encode()
 
 
 class EventListener:
-    """One reader's queue. When it is full the queue is let go, and the reader reads on from the store."""
+    """One reader's queue. When it is full it is dropped, and the reader catches up from the store."""
 
     def __init__(self, user_id: str, thread_id: str | None, limit: int = _QUEUE_LIMIT) -> None:
         self.user_id, self._thread_id, self._limit = user_id, thread_id, limit
@@ -63,7 +63,7 @@ class EventListener:
         self._news.set()
 
     def restart_if_behind(self) -> bool:
-        """Queue events again after the queue was let go; whether it was."""
+        """Start queueing again after the queue was dropped. Returns whether it was."""
         behind, self.fell_behind = self.fell_behind, False
         return behind
 
@@ -72,7 +72,7 @@ class EventListener:
         self._news.set()
 
     async def wait(self, timeout: float) -> bool:
-        """Whether something came within the time."""
+        """Returns False if nothing arrived in time."""
         try:
             await asyncio.wait_for(self._news.wait(), timeout)
         except TimeoutError:
@@ -88,8 +88,6 @@ class EventListener:
 
 
 class EventFanout:
-    """The listeners of this process."""
-
     def __init__(self) -> None:
         self._listeners: set[EventListener] = set()
         self._closed = False
@@ -115,13 +113,13 @@ class EventFanout:
                     listener.push(told)
 
     def close_for_user(self, user_id: str) -> None:
-        """End every stream of a person whose token was taken back; who has a new one comes again with it (I-10)."""
+        """End every stream of a user whose token was revoked. Clients reconnect with the new one (I-10)."""
         for listener in self._listeners:
             if listener.user_id == user_id:
                 listener.close()
 
     def close(self) -> None:
-        """Let every listener end: the hub is stopping."""
+        """End every stream, because the hub is stopping."""
         self._closed = True
         for listener in self._listeners:
             listener.close()
@@ -134,7 +132,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WriteResult(Generic[T]):
-    """What a transaction gave, and the events it wrote for one user."""
+    """The result of a transaction, and the events it wrote for one user."""
 
     result: T
     user_id: str
@@ -143,7 +141,7 @@ class WriteResult(Generic[T]):
 
 @dataclass(slots=True)
 class _EventBatch:
-    """Events that wait for the next write, by thread, and whoever wants to know when they are stored."""
+    """Events waiting for the next write, by thread. `written` resolves when they are stored."""
 
     events: dict[tuple[str, str], list[TurnEvent]] = field(default_factory=dict[tuple[str, str], list[TurnEvent]])
     count: int = 0
@@ -154,7 +152,7 @@ EventSubscriber = Callable[[Sequence[StoredEvent]], None]
 
 
 class EventLog:
-    """The one writer of events in this process, so that events are published in the order of their numbers."""
+    """The only writer of events in this process, so events are published in the order of their numbers."""
 
     def __init__(self, database: Database, fanout: EventFanout) -> None:
         self._database, self._fanout = database, fanout
@@ -164,14 +162,15 @@ class EventLog:
         self._subscribers: list[EventSubscriber] = []
 
     def subscribe(self, subscriber: EventSubscriber) -> None:
-        """Be told of events once they are stored. It is called under the log's lock, so it must not wait or raise."""
+        """Call `subscriber` with events once they are stored. It runs under the log's lock: it must not block or raise.
+        """
         self._subscribers.append(subscriber)
 
     def add(self, thread_id: str, user_id: str, event: TurnEvent) -> asyncio.Future[None]:
-        """Write an event down soon. The future tells when it is stored, or that it could not be."""
+        """Write an event soon. The future resolves when it is stored, or fails."""
         if self._batch is None:
             self._batch = _EventBatch()
-            # Nobody may be waiting for it, and a failure is logged by the writer.
+            # The future may have no waiter. The writer logs the failure.
             self._batch.written.add_done_callback(lambda done: done.cancelled() or done.exception())
             if self._writing is None or self._writing.done():
                 self._writing = asyncio.create_task(self._write())
@@ -196,15 +195,15 @@ class EventLog:
             except AnnabelleError as error:
                 _log.error("%d events could not be written: %s", batch.count, error.message)
                 batch.written.set_exception(error)
-            except Exception as error:  # noqa: BLE001  the writer goes on: what was added meanwhile waits for it
+            except Exception as error:  # noqa: BLE001  later events still need the writer
                 _log.exception("%d events could not be written", batch.count)
                 batch.written.set_exception(error)
             except BaseException:
-                batch.written.cancel()  # whoever waits must not wait for ever
+                batch.written.cancel()  # or waiters would wait forever
                 raise
 
     async def transact(self, change: Callable[[Connection], WriteResult[T]]) -> T:
-        """Run a change that also writes events, in one transaction, and tell the events once it is committed."""
+        """Run a change that also writes events in one transaction, and publish the events after the commit."""
         async with self._lock:
             written = await self._database.write(change)
             self._publish(written.user_id, written.events)
@@ -216,7 +215,7 @@ class EventLog:
             subscriber(events)
 
     async def close(self, timeout: float = 5) -> None:
-        """Wait for what is being written."""
+        """Wait for the write in progress."""
         if self._writing is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(self._writing), timeout)
@@ -235,7 +234,7 @@ _PAGE_EVENTS = 500
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Whose events are read, of which thread (all when None), and after which one."""
+    """Which events to read: those of a user, of one thread or all (None), after an event number."""
 
     user_id: str
     thread_id: str | None
@@ -245,8 +244,8 @@ class EventReader:
 async def stream_events(
     reader: EventReader, database: Database, fanout: EventFanout, heartbeat: float = HEARTBEAT_SECONDS
 ) -> AsyncIterator[bytes]:
-    """The reader's events until it leaves or the hub stops."""
-    # Listening starts before reading, so nothing can fall between the two; what both bring is told apart by number.
+    """Yields the reader's events until it disconnects or the hub stops."""
+    # Listen before reading, so no event is missed in between. Duplicates are dropped by number.
     listener = fanout.listen(reader.user_id, reader.thread_id)
     position = reader.after
     try:
@@ -261,7 +260,7 @@ async def stream_events(
                 if told.seq > position:
                     position = told.seq
                     yield told.line
-            # Restarted before the store is read: whatever is published from here on is queued again.
+            # Before the store is read, so events published from here on are queued again.
             behind = listener.restart_if_behind()
             if listener.closed:
                 return

@@ -1,4 +1,4 @@
-"""Every message of every channel enters here, is masked and stored once, and starts its turn."""
+"""Accepts messages from every channel: masks secrets, stores each message once and starts its turn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_stop_command(text: str) -> bool:
 
 
 def stop_answer(stopped: int, taken_back: int = 0) -> str:
-    """What the person reads: of what ran or waited for its turn, and of what waited for their yes."""
+    """The answer to `/stop`: how many turns were stopped and how many questions withdrawn."""
     if not stopped and not taken_back:
         return "Nothing is running here."
     questions = "1 question was" if taken_back == 1 else f"{taken_back} questions were"
@@ -48,7 +48,7 @@ def stop_answer(stopped: int, taken_back: int = 0) -> str:
 
 
 class HomeSecrets:
-    """Teaches the redactor what is connected, also while the hub runs, and masks what people write."""
+    """Teaches the redactor the secrets of connected accounts, and masks them in messages."""
 
     def __init__(self, home: Home, redact: Redactor, database_url: str | None = None) -> None:
         self._redact = redact
@@ -58,7 +58,7 @@ class HomeSecrets:
         self.learn_new_secrets()
 
     def learn_new_secrets(self) -> None:
-        """Learn what is new; a look at files that have not changed costs nothing."""
+        """Learn the secrets in files that changed since the last call."""
         for file, seen in self._files.items():
             try:
                 changed = file.stat().st_mtime_ns
@@ -66,12 +66,12 @@ class HomeSecrets:
                     continue
                 kept: object = json.loads(file.read_bytes())
             except (OSError, ValueError):
-                continue  # the server that needs the account says what is wrong with it
+                continue  # the server that uses the account reports the problem
             self._redact.learn(_secret_values(kept))
             self._files[file] = changed
 
     def mask_text(self, text: str) -> str:
-        """What a person wrote, as it may be kept: a key of this home that was pasted is of no use to a model."""
+        """Masks secrets of this home that a person pasted, before the message is stored."""
         self.learn_new_secrets()
         return self._redact.distinctive_secrets.mask(text)
 
@@ -88,7 +88,7 @@ _STOPPED: Final = "You stopped it"
 
 @dataclass(frozen=True, slots=True)
 class AdmittedMessage:
-    """A message that is stored. Its events come after number `last_event_id`."""
+    """A stored message. Its events have numbers above `last_event_id`."""
 
     message: StoredMessage
     duplicate: bool
@@ -97,8 +97,6 @@ class AdmittedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageGateDeps:
-    """What the gate works with."""
-
     storage: HubStorage
     agents: AgentManager
     thread_queue: ThreadQueue
@@ -109,7 +107,7 @@ class MessageGateDeps:
 
 
 class MessageGate:
-    """Lets messages in, unless there is nobody to answer them."""
+    """Stores incoming messages and starts or ends their turns."""
 
     def __init__(self, settings: Settings, parts: MessageGateDeps) -> None:
         self._events, self._traces = parts.storage.events, parts.storage.traces
@@ -120,11 +118,11 @@ class MessageGate:
         self._closing = False
 
     def close(self) -> None:
-        """Let no more messages in: the hub is stopping."""
+        """Refuse new messages, because the hub is stopping."""
         self._closing = True
 
     async def receive(self, message: InboundMessage) -> AdmittedMessage:
-        """Store a message once and see to it that it is answered."""
+        """Store a message once and start its turn, or answer it here if it is `/stop` or its agent is paused."""
         if not self._enabled:
             raise Unavailable(
                 "Conversations are left to an MCP client here (THINKER_ENABLED=false).",
@@ -149,7 +147,7 @@ class MessageGate:
             received = messages.queue_message(conn, thread, message, self._limits, trace_id=trace_id)
             if received.duplicate:
                 return WriteResult(AdmittedMessage(received.message, True, last), message.user_id)
-            # In the same transaction: a rule that was stated in a stored message holds, whatever happens next.
+            # In the same transaction, so a rule stated in a stored message always holds.
             ruled = self._rules.add_stated_rules(conn, message, RuleOrigin(message.user_id, thread.id, message.id))
             if answered is None:
                 return WriteResult(AdmittedMessage(received.message, False, last), message.user_id, ruled)
@@ -170,7 +168,7 @@ class MessageGate:
         return entered
 
     async def cancel(self, message_id: str, user_id: str) -> None:
-        """Stop a person's message: one that waits is finished here, one that runs is interrupted at its thinker."""
+        """Stop a user's message: finish it here if it is queued, interrupt its thinker if it runs."""
         stopped = TurnResult(
             message_id=message_id, success=False, error=TurnCancelled("The turn was stopped.").body(current_trace())
         )
@@ -187,16 +185,16 @@ class MessageGate:
         if message.state == "queued":
             self._reply_waiters.notify(message_id)
         if message.state in ("done", "failed"):
-            # A turn that waits for the person is not wanted any more either.
+            # The turn may be waiting for an approval.
             await self._stopper.withdrawal.withdraw_for_message(message_id, _STOPPED)
         if message.state != "running":
             return
         await self._stopper.end_turn(message_id, thread.agent_id)
 
     async def _stop_chat(self, message: InboundMessage) -> TurnResult:
-        """Stop what runs and waits in the chat of a `/stop`, which is answered here and costs no model call.
+        """Stop all turns and withdraw all questions of the chat of a `/stop`, without a model call.
 
-        One that comes again stops nothing: what runs by then was asked for after it.
+        A repeated `/stop` stops nothing: what runs by then was requested after it.
         """
         chat = (message.channel, message.chat_id, message.user_id)
 

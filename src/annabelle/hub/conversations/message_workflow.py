@@ -49,8 +49,6 @@ _UNRETRYABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What came of a message."""
-
     message: StoredMessage
     reply: StoredMessage | None
 
@@ -65,8 +63,8 @@ def deliver(
 ) -> WriteResult[Delivered]:
     """Finish a message with the result of its turn. Finishing it again changes nothing.
 
-    What was said is noted for the memory in the same transaction, and that facts may be learnt from it once the thread
-    has rested so long. A turn that waits for the person is answered by its questions, and remembered when it is over.
+    The same transaction queues the turn for the memory, and fact extraction for when the thread has been idle for
+    `idle_seconds`. A parked turn is answered by its questions, and remembered when it is over.
     """
     message = messages.load_message(conn, message_id)
     if result.parked is not None and not was_asked(conn, message, result.parked):
@@ -122,7 +120,7 @@ def _add_reply(
         )
     text = result.text
     if result.sent_by_tool:
-        # What went out through send_message is the answer; a second one would repeat it (RTR-07).
+        # send_message already delivered the answer; a reply would repeat it (RTR-07).
         if any(said.kind == "said" for said in messages.list_replies(conn, message)):
             return None
         text = f"I sent this to another chat: {text}"
@@ -130,13 +128,13 @@ def _add_reply(
 
 
 def _add_question(conn: Connection, message: StoredMessage, parked: ParkedOutcome, facts: JsonObject) -> StoredMessage:
-    """The answer of a turn that waits, in the hub's own words: what is asked must be what is written down."""
+    """Answers a parked turn in the hub's own words, so the person sees exactly the stored question."""
     asked: JsonObject = {"approvals": [one.id for one in parked.questions]}
     return messages.add_reply(conn, reply_to=message.id, content=parked.text, metadata=facts | asked)
 
 
 def _withdrawn_events(message: StoredMessage, unheard: Sequence[Approval]) -> list[TurnEvent]:
-    """A question that was asked in a turn which ended otherwise must not just vanish (I-28)."""
+    """Tells the person that a question was withdrawn because its turn ended (I-28)."""
     return [
         TurnEvent(
             message_id=message.id,
@@ -195,8 +193,6 @@ _DISK_CAP_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageWorkflowDeps:
-    """What the workflow works with."""
-
     base: HubBase
     storage: HubStorage
     agents: AgentManager
@@ -207,7 +203,7 @@ class MessageWorkflowDeps:
 
 
 class MessageWorkflow:
-    """One recorded step, because each costs a write: the turn. The delivery keeps its own record, in the store."""
+    """Records only the turn as a step, because each step costs a write. The store records the delivery."""
 
     def __init__(self, services: MessageWorkflowDeps) -> None:
         self._deps = services
@@ -215,7 +211,6 @@ class MessageWorkflow:
         self._traces = services.storage.traces
 
     async def begin(self, message_id: str) -> None:
-        """Start the workflow of a claimed message."""
         if self._deps.base.lifecycle.stopping:
             raise Unavailable("Annabelle is shutting down; the message is taken up at the next start.")
         await self._deps.storage.durable.start(HANDLE_MESSAGE, message_id, {"message_id": message_id})
@@ -223,7 +218,7 @@ class MessageWorkflow:
     def make_workflow(
         self, finished: Callable[[str], Awaitable[None]]
     ) -> Callable[[JsonObject], Awaitable[JsonObject]]:
-        """The workflow: the flow, and then word to whoever decides which message comes next."""
+        """The workflow function. It calls `finished` with the message id at the end."""
 
         async def handle_message(argument: JsonObject) -> JsonObject:
             with self._deps.turns.busy():
@@ -235,7 +230,7 @@ class MessageWorkflow:
         return handle_message
 
     async def _run(self, argument: JsonObject) -> JsonObject:
-        """From the claimed message to its delivered answer. It never fails: whatever goes wrong is the answer."""
+        """From the claimed message to its delivered answer. Errors of the turn become the answer."""
         message_id = str(argument["message_id"])
         durable = self._deps.storage.durable
         try:
@@ -243,7 +238,7 @@ class MessageWorkflow:
         except AnnabelleError as error:
             result = failed_turn(message_id, error)
         failpoint("hub.after_turn")
-        # Not a recorded step: it is one transaction that changes nothing the second time.
+        # Not a recorded step: this transaction is idempotent.
         await self._deliver(message_id, result)
         failpoint("hub.after_deliver")
         if result.parked is not None:
@@ -296,7 +291,7 @@ class MessageWorkflow:
         services.reply_waiters.notify(message_id)
 
     async def _deliver_until_stored(self, message_id: str, result: TurnResult) -> Delivered:
-        # An answer is never given up: a full disk is waited for, and a restart begins this step again.
+        # Never give up on an answer: wait for a full disk; a restart begins this step again.
         for failed in itertools.count(1):
             try:
                 return await self._deps.storage.events.transact(

@@ -1,4 +1,4 @@
-"""Turns in flight, the requests that wait for their answers, and the gate that holds work back for maintenance."""
+"""Running turns, requests waiting for replies, and the gate that pauses work for maintenance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from annabelle.store.threads import Thread
 
 
 def make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
-    """On whose behalf the tools of a turn are called: facts of the stored message, nothing the caller says."""
+    """The context of a turn's tool calls, from the stored message only: nothing the caller says."""
     return CallContext(
         caller="agent",
         agent_id=thread.agent_id,
@@ -32,7 +32,7 @@ def make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
 
 
 class ActiveTurns:
-    """Turns in flight, by message."""
+    """Running turns, by message id."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -46,7 +46,7 @@ class ActiveTurns:
 
     @property
     def running(self) -> int:
-        """Messages being worked on now, from the start of their turn to their delivery."""
+        """Number of messages being worked on, from the start of the turn to the delivery."""
         return self._busy
 
     def is_idle(self) -> bool:
@@ -54,7 +54,7 @@ class ActiveTurns:
 
     @contextlib.contextmanager
     def busy(self) -> Generator[None]:
-        """Around the whole work on one message."""
+        """Counts a message as running while inside."""
         self._busy += 1
         try:
             yield
@@ -76,7 +76,7 @@ class ActiveTurns:
 
     @contextlib.contextmanager
     def lend_to_subagent(self, turn_id: str, context: CallContext) -> Generator[None]:
-        """While inside, the turn of a subagent acts for the message of the agent it works for."""
+        """While inside, a subagent's turn acts for the message of its parent agent."""
         self._contexts[turn_id] = context
         try:
             yield
@@ -113,27 +113,27 @@ class ActiveTurns:
     def _drop_task(self, left: asyncio.Task[TurnResult]) -> None:
         self._abandoned_tasks.discard(left)
         if not left.cancelled():
-            left.exception()  # looked at: nobody waits for it
+            left.exception()  # retrieved, or asyncio would log it
 
     def running_for(self, agents: Collection[str]) -> dict[str, str]:
-        """The messages these agents work on now, and which agent works on each."""
+        """The agent of each message that these agents are working on, by message id."""
         open_turns = ((turn, context.agent_id) for turn, context in self._contexts.items() if turn in self._abandoned)
         return {turn: agent_id for turn, agent_id in open_turns if agent_id is not None and agent_id in agents}
 
     def lent_to(self, agents: Collection[str]) -> set[str]:
-        """The messages for which subagents of these agents are at work, answered or not."""
+        """The messages that subagents of these agents work for, answered or not."""
         lent = (context for turn, context in self._contexts.items() if turn not in self._abandoned)
         return {context.message_id for context in lent if context.message_id and context.agent_id in agents}
 
     def on_cancel(self, listener: Callable[[str], None]) -> None:
-        """Be told of every message that is not wanted any more."""
+        """Call `listener` with the id of every cancelled message."""
         self._on_cancel.append(listener)
 
     def cancelled(self, message_id: str) -> bool:
         return message_id in self._cancelled
 
     async def context(self, message_id: str, agent_id: str) -> CallContext:
-        """The turn an agent calls for; only its own, and only while it runs."""
+        """The context of an agent's own running turn. Raises NotAllowed for any other."""
         context = self._contexts.get(message_id) or await self._stored(message_id)
         if context is None or context.agent_id != agent_id:
             raise NotAllowed("This is not a running turn of this agent.")
@@ -142,7 +142,7 @@ class ActiveTurns:
         return context
 
     async def _stored(self, message_id: str) -> CallContext | None:
-        # After a crash of both, a thinker may take a turn up again before this process has come to it.
+        # After both crashed, a thinker may resume a turn before this process does.
         def load(conn: Connection) -> tuple[StoredMessage, Thread]:
             message = messages.load_message(conn, message_id)
             return message, threads.load_thread(conn, message.thread_id)
@@ -154,7 +154,7 @@ class ActiveTurns:
         return make_call_context(message, thread) if message.state == "running" else None
 
     async def wait_all_over(self, timeout: float) -> bool:
-        """Wait until no message is being worked on; False when some still are."""
+        """Wait until no message is being worked on. Returns False on timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self._busy:
@@ -164,14 +164,14 @@ class ActiveTurns:
 
 
 class ReplyWaiters:
-    """Waiting requests, by message id. They look into the store themselves once they are woken."""
+    """Requests waiting for a message to finish. Once woken, they read the result from the store."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
 
     @contextlib.contextmanager
     def watch(self, message_id: str) -> Generator[asyncio.Event]:
-        """An event that is set when the message is finished. Look at the message after entering, then wait."""
+        """An event that is set when the message is finished. Check the message after entering, then wait."""
         event = asyncio.Event()
         waiting = self._waiting.setdefault(message_id, set())
         waiting.add(event)
@@ -187,15 +187,15 @@ class ReplyWaiters:
             event.set()
 
     def notify_all(self) -> None:
-        """The hub is stopping: nobody waits any longer."""
+        """Wake all waiters, because the hub is stopping."""
         for message_id in list(self._waiting):
             self.notify(message_id)
 
 
 class MaintenanceGate:
-    """Everything in the hub that carries people's words from one place to another does it inside `working`.
+    """Pauses background work that moves people's data, such as storing turns in memory.
 
-    Turns have their own gate, the lanes; this is for what goes on beside them, as storing turns in memory.
+    Such work runs inside `working`. Turns are paused by the thread queue instead.
     """
 
     def __init__(self) -> None:
@@ -206,7 +206,7 @@ class MaintenanceGate:
 
     @contextlib.asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """Around a piece of work that must not run while the house is still; it waits for its time."""
+        """Waits until the gate is open, and counts as work while inside."""
         while not self._open.is_set():
             await self._open.wait()
         self._working += 1
@@ -217,14 +217,14 @@ class MaintenanceGate:
             self._changed.set()
 
     def pause(self) -> None:
-        """Let nothing more begin."""
+        """Let no new work begin."""
         self._open.clear()
 
     def unpause(self) -> None:
         self._open.set()
 
     async def wait_idle(self, timeout: float) -> bool:
-        """Wait until nothing runs; False when something still does."""
+        """Wait until no work runs. Returns False on timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 while self._working:
