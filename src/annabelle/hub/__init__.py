@@ -1,1 +1,1 @@
-"""The hub: the one process that talks to everyone. It holds no model code."""
+"""The hub: the central process, without model code."""

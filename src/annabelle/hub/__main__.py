@@ -1,6 +1,6 @@
-"""`python -m annabelle.hub`: take the home, start the nursery, and only then load what is heavy.
+"""`python -m annabelle.hub`: lock the home, start the fork server, then import the heavy modules.
 
-The nursery imports its libraries in another process while this one imports its own; that is half the time to boot.
+The fork server imports its libraries at the same time, which halves the start-up time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from annabelle.toolbox.process.forkserver_process import ForkServerProcess, can_
 
 
 def main() -> int:
-    """Run the hub; the exit code says who has to act (core.errors)."""
+    """Run the hub. The exit code tells who has to act (core.errors)."""
     try:
         home = Home.from_environment().prepare()
         settings = load_settings(home)
@@ -33,7 +33,7 @@ def main() -> int:
         finally:
             lock.release()
     except AnnabelleError as error:
-        if logging.getLogger().handlers:  # else there is no log yet, and logging would say it on stderr a second time
+        if logging.getLogger().handlers:  # without handlers, logging would print it on stderr a second time
             logging.getLogger(__name__).error("%s", error.message)
         sys.stderr.write(f"{error.message}{' ' + error.hint if error.hint else ''}\n")
         return error.exit_code
@@ -47,10 +47,10 @@ def main() -> int:
 def _run(home: Home, settings: Settings, redact: Redactor) -> None:
     with bind_port(settings.annabelle_port) as sock:
         nursery = _start_nursery(home, settings)
-        # Nothing that an import makes is garbage: looking for some costs a fifth of the time. Boot turns it on again.
+        # Imports make no garbage, and collecting takes a fifth of the time. Boot enables it again.
         gc.disable()
         try:
-            from annabelle.hub.boot import HubStart, run  # noqa: PLC0415  imported while the nursery does the same
+            from annabelle.hub.boot import HubStart, run  # noqa: PLC0415  imported while the fork server does the same
         except BaseException:
             if nursery is not None:
                 nursery.process.kill()

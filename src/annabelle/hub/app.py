@@ -1,4 +1,4 @@
-"""The HTTP application: resources inside, one door around them."""
+"""The HTTP application: the resources, wrapped by the request guard."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DESCRIPTION = (
 
 
 class HubApi(FastAPI):
-    """Says in its document that every address but /health wants the token. The document is made when asked for."""
+    """Documents that every path but /health needs the token. The document is built on request."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -56,7 +56,6 @@ class HubApi(FastAPI):
 
 
 def make_app(hub: HubContext) -> RequestGuard:
-    """The application for one hub, ready to be served."""
     app = HubApi(
         title="Annabelle",
         version=__version__,
@@ -66,7 +65,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         redirect_slashes=False,
     )
     app.state.hub = hub
-    # Routes are tried in order, so what a turn uses most comes first.
+    # Routes are tried in order, so the most used come first.
     app.routes[:0] = costs.LEDGER_ROUTES
     for resource in (
         tools,
@@ -82,7 +81,7 @@ def make_app(hub: HubContext) -> RequestGuard:
         audit,
         costs,
     ):
-        # As they are: the framework's way to include them builds every one again with the first request.
+        # Not `include_router`, which would build every route again with the first request.
         app.routes.extend(resource.router.routes)
     app.add_exception_handler(AnnabelleError, _on_error)
     app.add_exception_handler(HTTPException, _on_error)
@@ -96,7 +95,7 @@ def make_app(hub: HubContext) -> RequestGuard:
 async def _on_error(request: Request, error: Exception) -> Response:
     failed = error_response(error, current_trace())
     if failed.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        # The framework names the methods of the first route at an address, which may have several.
+        # Starlette lists only the methods of the first matching route.
         here = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
         failed.headers["Allow"] = ", ".join(sorted({method for route in here for method in route.methods or ()}))
     return failed

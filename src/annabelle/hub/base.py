@@ -1,4 +1,4 @@
-"""What the components of the hub are built from: the home and its settings, the storage and the lifecycle."""
+"""Shared parts of the hub's components: home, settings, storage and lifecycle."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ _READY_SECONDS: Final = 60.0
 
 
 class HubLifecycle:
-    """Whether the hub is starting, ready or stopping."""
-
     def __init__(self) -> None:
         self.started_at: datetime = now()
         self._began = time.monotonic()
@@ -53,7 +51,7 @@ class HubLifecycle:
         self._phase = "stopping"
 
     async def wait_ready(self, timeout: float = _READY_SECONDS) -> None:
-        """Wait until every server has listed its tools or failed to; go on anyway after the time."""
+        """Wait until every server has listed its tools or failed. Returns anyway after `timeout`."""
         if not self._ready.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ready.wait(), timeout)
@@ -61,7 +59,7 @@ class HubLifecycle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubBase:
-    """What is known before anything is opened. `environment` has what settings.env adds to the process's own."""
+    """What is known before anything is opened. `environment` includes settings.env."""
 
     home: Home
     settings: Settings
@@ -73,14 +71,14 @@ class HubBase:
 
     @property
     def database_url(self) -> str | None:
-        """The shared PostgreSQL; None where each database is a file of the home."""
+        """The shared PostgreSQL, None if each database is a file of the home."""
         url = self.settings.database_url
         return url.get_secret_value() if url is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubStorage:
-    """Where the hub writes: its tables, its workflows, the events of its conversations and its traces."""
+    """Where the hub writes: tables, workflows, events and traces."""
 
     database: Database
     durable: Durable

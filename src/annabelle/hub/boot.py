@@ -1,6 +1,6 @@
-"""Puts a hub together, runs it until it is told to stop, and takes it apart again.
+"""Builds a hub, runs it until it is stopped, and shuts it down.
 
-Everything heavy is imported here and below; `__main__` has started the nursery before it imports this.
+The heavy imports are here and below; `__main__` starts the fork server before it imports this module.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ from annabelle.toolbox.process.forkserver_process import ForkServerProcess
 
 _log = logging.getLogger(__name__)
 _CLAIMS_OWNER = "hub"
-"""The same over restarts, so that the next hub takes up what this one leaves. `HubLock` keeps a second hub away."""
+"""The same after a restart, so that the next hub takes over the claims. `HubLock` excludes a second hub."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubStart:
-    """What `__main__` has prepared before the heavy imports."""
+    """What `__main__` prepares before the heavy imports."""
 
     home: Home
     settings: Settings
@@ -86,14 +86,11 @@ class HubStart:
 
 @dataclass(frozen=True, slots=True)
 class RunningHub:
-    """A hub and the server that requests reach it by."""
-
     hub: HubContext
     http: HttpServer
 
 
 def run(start: HubStart) -> None:
-    """Run the hub until SIGTERM or SIGINT."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run_until_stopped(start))
 
@@ -112,10 +109,10 @@ async def _run_until_stopped(start: HubStart) -> None:
 
 
 async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
-    """Build every component from those before it, and decide the order in which they stop.
+    """Build every component from earlier ones, and define the order in which they stop.
 
-    A component gets what it needs when it is made and may subscribe to those it was made from; nobody changes it
-    afterwards. Only the database and the audit are opened here.
+    A component gets its dependencies at construction and may subscribe to them; nothing changes it later. Only the
+    database and the audit are opened here.
     """
     base = _make_base(start)
     settings, home, notices = base.settings, base.home, base.notices
@@ -282,8 +279,7 @@ async def assemble(start: HubStart, stack: AsyncExitStack) -> RunningHub:
     audit_server_changes(toolbox, audit)
     toolbox.on_change(ServerPlaybooks(home, servers.names).seed_new_servers)
     http = HttpServer(make_app(hub), start.socket)
-    # Stopped from the last to the first: workflows, agents and what they are forked from, servers, and only then the
-    # HTTP that they talk over.
+    # Stopped in reverse: workflows, agents and their fork server, servers, then the HTTP they use.
     for stop in (
         events.close,
         http.stop,
@@ -317,7 +313,7 @@ def _make_base(start: HubStart) -> HubBase:
 async def _open_storage(base: HubBase, fanout: EventFanout, stack: AsyncExitStack) -> HubStorage:
     home, synchronous, shared = base.home, base.settings.sqlite_synchronous, base.database_url
     if shared is not None:
-        # First: opening the database migrates it, which must not happen below a running hub.
+        # First, because opening migrates the database, which must not happen under a running hub.
         lock = await HubLock.acquire(shared)
         if lock is not None:
             stack.push_async_callback(lock.release)
@@ -355,7 +351,7 @@ def _make_toolbox_config(base: HubBase, identities: Identities) -> ToolboxConfig
 
 
 async def _start_all(machine: RunningHub) -> None:
-    """Start the components: servers beside the durable engine, HTTP as soon as it can answer."""
+    """Start the components: servers in parallel to the durable engine, HTTP as soon as it can answer."""
     hub, services, base = machine.hub, machine.hub.services, machine.hub.base
     await hub.agents.start()
     await services.ledger.start()
@@ -363,7 +359,7 @@ async def _start_all(machine: RunningHub) -> None:
     servers = asyncio.create_task(hub.toolbox.start())
     try:
         if services.forgetting.has_pending:
-            # Before anything can carry on what was to be forgotten.
+            # Before anything can copy the text that was to be forgotten.
             await servers
             await services.forgetting.resume()
         await services.tasks.tidy()
@@ -377,7 +373,7 @@ async def _start_all(machine: RunningHub) -> None:
     _log.info("The hub is ready at %s", base.address)
     hub.conversations.stopper.start()
     base.notices.startup(__version__, status.tool_count, len(status.servers))
-    # What is there now stays: the collector need not walk over it with every turn.
+    # These objects stay, so the collector can skip them.
     gc.freeze()
     gc.enable()
     await services.approvals.expiry.start()
@@ -388,7 +384,7 @@ async def _start_all(machine: RunningHub) -> None:
 
 
 async def _drain_turns(hub: HubContext, stop: StopSignal) -> None:
-    """Let no message in and let turns in flight end; what does not end in time goes on at the next start."""
+    """Refuse new messages and wait for running turns. Unfinished ones continue at the next start."""
     hub.base.lifecycle.mark_stopping()
     conversations = hub.conversations
     conversations.gate.close()
@@ -401,6 +397,6 @@ async def _drain_turns(hub: HubContext, stop: StopSignal) -> None:
 
 
 def _environment(home: Home) -> dict[str, str]:
-    """The hub's environment with what settings.env adds to it."""
+    """The process environment, with settings.env as defaults."""
     kept = dotenv_values(home.settings_file) if home.settings_file.exists() else {}
     return {name: value for name, value in kept.items() if value is not None} | dict(os.environ)

@@ -1,4 +1,4 @@
-"""The components of a running hub, as requests reach them, and its status."""
+"""The components of a running hub for request handlers, and its status."""
 
 from __future__ import annotations
 
@@ -55,8 +55,6 @@ class HubStatus(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSecurity:
-    """Who may come in, and what is noted of it."""
-
     identities: Identities
     users: HomeUsers
     logins: LoginAudit
@@ -65,7 +63,7 @@ class HubSecurity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubConversations:
-    """A message's way through the hub: the gate, its place in the queue, its turn and whoever follows it."""
+    """Everything a message passes: the gate, the queue, its turn and its listeners."""
 
     gate: MessageGate
     thread_queue: ThreadQueue
@@ -77,8 +75,6 @@ class HubConversations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubServices:
-    """What people and agents can ask the hub for beside an answer."""
-
     approvals: ApprovalService
     rules: StandingRules
     tasks: TaskRunner
@@ -90,8 +86,6 @@ class HubServices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubContext:
-    """Everything a request may need."""
-
     base: HubBase
     storage: HubStorage
     security: HubSecurity

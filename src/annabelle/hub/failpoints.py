@@ -1,4 +1,4 @@
-"""The moments at which a crash test may kill the hub."""
+"""The points at which a crash test may kill the hub."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILPOINTS = (
 )
 
 APPROVAL_FAILPOINTS = ("hub.after_ask", "hub.after_park", "hub.after_decision", "hub.after_grant")
-"""Reached only in a turn that asks the person."""
+"""Reached only in turns that ask for approval."""
 
 FORGETTING_FAILPOINTS = (
     "hub.forget_begun",

@@ -18,7 +18,7 @@ _GUIDE = Path(__file__).parent / "seeds" / "README.md"
 
 
 def seed_home(home: Home) -> None:
-    """The folders, the guide and the playbooks of a new home; playbooks nobody changed are brought up to date."""
+    """Create the folders, guide and playbooks of a new home, and update unchanged playbooks."""
     for folder in (home.skills, home.workspace):
         _make_folder(folder)
     _write_new_file(_GUIDE.read_text(encoding="utf-8"), home.root / "README.md")
@@ -29,21 +29,20 @@ def seed_home(home: Home) -> None:
 
 
 def seed_agent(home: Home, agent_id: str) -> None:
-    """The agent's folder with its persona."""
     folder = home.agent(agent_id)
     _make_folder(folder)
     _write_new_file(default_persona(agent_id), folder / "instructions.md")
 
 
 class ServerPlaybooks:
-    """Adds the playbooks that are for a certain server once it is there (PLB-01)."""
+    """Adds playbooks of a server once that server is present (PLB-01)."""
 
     def __init__(self, home: Home, servers: Callable[[], Iterable[str]]) -> None:
         self._home, self._servers = home, servers
         self._known: frozenset[str] = frozenset()
 
     def seed_new_servers(self, _tools_version: str = "") -> None:
-        """Look which servers there are now; called whenever the tools change, so it never raises."""
+        """Add playbooks of new servers. Called whenever the tools change, so it never raises."""
         present = SERVERS_WITH_PLAYBOOKS & frozenset(self._servers())
         if present <= self._known:
             return
@@ -75,7 +74,7 @@ def _write_new_file(text: str, target: Path) -> None:
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode())
     except OSError as error:
-        # Half a file would be taken for the person's own at the next start, and stay.
+        # At the next start, a partial file would pass for the person's own.
         with contextlib.suppress(OSError):
             target.unlink()
         raise _unwritable(target, error) from error

@@ -1,4 +1,4 @@
-"""One running hub per home: the lock on the home, the listening socket, and run/hub.json."""
+"""One running hub per home: the lock, the listening socket, and run/hub.json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from annabelle.store.file_lock import FileLock
 
 
 def lock_home(home: Home) -> FileLock:
-    """Own the home while this process lives."""
     lock = FileLock(home.hub_file)
     try:
         lock.acquire()
@@ -32,7 +31,7 @@ def _describe_running_hub(home: Home, error: AlreadyRunning) -> str:
         known = json.loads(home.hub_file.read_text(encoding="utf-8"))
         return f"process {known['pid']} at {known['url']}"
     except (OSError, ValueError, KeyError, TypeError):
-        # It has taken the home and does not listen yet.
+        # It holds the lock but does not listen yet.
         return error.message.rstrip(".")
 
 
@@ -41,9 +40,9 @@ _BACKLOG = 512
 
 
 def bind_port(port: int) -> socket.socket:
-    """A listening socket of our own on loopback; who comes before the hub can answer waits for it.
+    """A listening socket on loopback. Early clients wait until the hub answers.
 
-    Binding alone would not do: two hubs may bind one port, and the loop does not tell the one that may not listen.
+    Listening is needed, because two hubs may bind one port, and the event loop hides which of them cannot listen.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -69,7 +68,7 @@ def hub_address(sock: socket.socket) -> str:
 
 
 def write_run_file(home: Home, url: str, started: datetime) -> None:
-    """Tell where the hub is; written when it is ready."""
+    """Write the hub's address. Call it when the hub is ready."""
     known = {"pid": os.getpid(), "url": url, "version": __version__, "started": started.isoformat()}
     try:
         write_atomically(home.hub_file, json.dumps(known) + "\n")

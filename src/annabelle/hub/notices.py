@@ -1,4 +1,4 @@
-"""What the owner should know about the hub itself: kept for `/status`, and written to the log."""
+"""Notices for the owner about the hub itself, shown in `/status` and written to the log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Notices:
         _log.log(_LEVELS[level], "%s: %s", topic, text)
 
     def startup(self, version: str, tools: int, servers: int) -> None:
-        """The one start-up notification: what is there, and what came or went since the last start."""
+        """Add the start-up notice: what is available, and what changed since the last start."""
         changes = [notice.text for notice in self._notices if notice.topic == STARTUP]
         noun = "server" if servers == 1 else "servers"
         self.add(STARTUP, " ".join([f"Annabelle {version} is ready: {tools} tools on {servers} {noun}.", *changes]))
@@ -56,8 +56,6 @@ class Notices:
 
 
 def forward_server_notices(toolbox: Toolbox, notices: Notices) -> None:
-    """Pass on what the toolbox wants a person to know."""
-
     def forward(notice: ServerNotice) -> None:
         if notice.kind == "startup_diff":
             notices.add(STARTUP, notice.text)

@@ -19,7 +19,7 @@ _STOP_SECONDS = 3
 
 
 class _UvicornServer(uvicorn.Server):
-    """Without uvicorn's signal handling, which would stop HTTP before the turns that need it, and its busy clock."""
+    """Without uvicorn's signal handling, which would stop HTTP before the turns that need it, and its polling."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -30,7 +30,7 @@ class _UvicornServer(uvicorn.Server):
         yield
 
     async def main_loop(self) -> None:
-        # uvicorn wakes ten times a second to look at a flag; an idle hub should sleep.
+        # uvicorn polls ten times a second, but an idle hub should sleep.
         second = 0
         while not await self.on_tick(second * 10) and not self.stop_requested.is_set():
             second += 1
@@ -39,8 +39,6 @@ class _UvicornServer(uvicorn.Server):
 
 
 class HttpServer:
-    """HTTP on one socket, from `start` to `stop`."""
-
     def __init__(self, app: ASGIApp, sock: socket.socket) -> None:
         config = uvicorn.Config(
             app,
@@ -77,8 +75,6 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class StopSignal:
-    """Listens for signals while inside."""
-
     def __init__(self) -> None:
         self._asked = asyncio.Event()
         self._hurried = asyncio.Event()
@@ -101,15 +97,14 @@ class StopSignal:
         (self._hurried if self._asked.is_set() else self._asked).set()
 
     async def wait(self) -> None:
-        """Sleep until the hub is asked to stop."""
         await self._asked.wait()
 
     async def run_unless_stopped(self, work: Coroutine[None, None, None]) -> bool:
-        """Do the work, or leave it when asked to stop meanwhile; whether it was done."""
+        """Run `work`, cancelled by the first signal. Returns whether it finished."""
         return await self._race(work, self._asked)
 
     async def run_unless_hurried(self, work: Coroutine[None, None, object]) -> bool:
-        """Do the work, or leave it at the second signal; whether it was done."""
+        """Run `work`, cancelled by the second signal. Returns whether it finished."""
         return await self._race(work, self._hurried)
 
     @staticmethod

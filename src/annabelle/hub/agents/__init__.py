@@ -1,1 +1,1 @@
-"""The agents of an install: what agents.json says about them, and the thinker process each one runs in."""
+"""The agents in agents.json, and the thinker process of each."""

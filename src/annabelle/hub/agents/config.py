@@ -25,11 +25,11 @@ AGENT_ID = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 ANY_CHAT = "*"
 STRICT_TOOL_CALLS = 5
 ServerPattern = Annotated[str, StringConstraints(pattern=r"^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,39})$")]
-_NO_LIMIT = 10**15  # tokens; keeps sums within 64 bits
+_NO_LIMIT = 10**15  # tokens; upper bound of the token settings
 
 
 class AgentsFileEntry(BaseModel):
-    """Strict: a misspelled field is a mistake worth a sentence, not something to pass over."""
+    """Strict: a misspelled field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
@@ -107,7 +107,6 @@ class Agent(AgentsFileEntry):
     thinking: AgentThinking = Field(default=AgentThinking(), description="Settings of the thinking phase")
 
     def as_profile(self, settings: Settings) -> AgentProfile:
-        """The profile the agent's thinker starts with."""
         return AgentProfile(
             agent_id=self.agent_id,
             provider=self.llm_provider or settings.thinker_llm_provider or None,

@@ -18,8 +18,6 @@ RESUME: Final = "annabelle resume"
 
 
 class Halt(BaseModel):
-    """Since when, and who said so."""
-
     model_config = ConfigDict(frozen=True)
 
     at: datetime

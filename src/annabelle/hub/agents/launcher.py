@@ -39,7 +39,7 @@ def bare_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def thinker_environment(environment: Mapping[str, str], home: Home) -> dict[str, str]:
-    """Environment a thinker gets when it is assigned an agent."""
+    """Environment of a thinker that has an agent."""
     wanted = {name.upper() for name in Settings.model_fields if name.startswith(_SETTINGS)} | set(_NETWORK)
     chosen = {
         name: value
@@ -107,8 +107,6 @@ _STOP_SECONDS: Final = 3.0
 
 
 class ThinkerLauncher:
-    """Starts thinker processes for agent profiles."""
-
     def __init__(self, base: HubBase, identities: Identities, is_idle: Callable[[], bool]) -> None:
         """`is_idle`: whether the hub is idle, so that a spare may be started."""
         settings = base.settings

@@ -1,4 +1,4 @@
-"""The processes of all agents: started, paused, restarted and stopped."""
+"""Starts, pauses, restarts and stops the processes of all agents."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class AgentStatus(BaseModel):
 
 
 class AgentManager:
-    """One runner per agent of the registry. Nothing is started before its first message."""
+    """One runner per configured agent. A process starts with the agent's first message."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class AgentManager:
         self._database, self._notices, self._audit = database, notices, audit
         self._runners: dict[str, AgentRunner] = {}
         self._paused: dict[str, AgentState] = {}
-        # What is stored and what is known here change together, in one order.
+        # Keeps the database and `_paused` in step.
         self._pausing = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self.costs = CostMonitor(registry.cost_controls)
@@ -99,11 +99,10 @@ class AgentManager:
         return self._launcher.spare.ready
 
     def prepare_spare(self) -> None:
-        """Have a process ready for the next agent that starts, as soon as the hub is idle."""
         self._launcher.spare.prepare()
 
     async def start(self) -> None:
-        """Register the agents, and begin to look for idle ones and for changes of agents.json."""
+        """Create the runners, then watch for idle agents and changes of agents.json."""
         self._apply()
         states = await self._database.read(cost_control.list_agent_states)
         self._paused = {agent_id: state for agent_id, state in states.items() if state.paused}
@@ -117,7 +116,7 @@ class AgentManager:
         return agent_id in self._paused
 
     def check_paused(self, agent_id: str) -> None:
-        """Raise the reason when the agent is paused or stopped (AGT-05, TRU-06)."""
+        """Raises AgentPaused or AgentStopped if the agent may not work (AGT-05, TRU-06)."""
         self.halts.check(agent_id)
         state = self._paused.get(agent_id)
         if state is not None:
@@ -128,7 +127,7 @@ class AgentManager:
 
     @contextlib.asynccontextmanager
     async def turn(self, agent_id: str) -> AsyncGenerator[AgentRunner]:
-        """The runner of an agent that may work now; while inside, it is not stopped for idleness."""
+        """The runner of an agent that may work now. While inside, it is not stopped for idleness."""
         agent = self.registry.agent(agent_id)
         if not agent.enabled:
             raise AgentPaused(f"The agent {agent_id} is disabled.", hint="Enable it in agents.json.")
@@ -163,25 +162,24 @@ class AgentManager:
         return self.status(agent_id)
 
     def running_client(self, agent_id: str) -> ThinkerClient | None:
-        """The agent's thinker, if one runs."""
         runner = self._runners.get(agent_id)
         return runner.running_client() if runner is not None else None
 
     async def restart(self, agent_id: str) -> AgentStatus:
-        """Start the agent's process again; one that does not run stays stopped until its next message."""
+        """Restart the agent's process. One that is not running stays stopped until its next message."""
         self.registry.agent(agent_id)
         await self._runners[agent_id].restart()
         return self.status(agent_id)
 
     async def end_process(self, agent_id: str) -> None:
-        """Kill the agent's process now, with everything it started; turns it still has go on in a new one."""
+        """Kill the agent's process and its children. Remaining turns continue in a new process."""
         runner = self._runners.get(agent_id)
         if runner is not None:
             await runner.end_now()
 
     @contextlib.asynccontextmanager
     async def all_stopped(self) -> AsyncGenerator[None]:
-        """While inside, no agent has a process; the next message starts it again."""
+        """While inside, no agent has a process. The next message starts one again."""
         async with contextlib.AsyncExitStack() as stack:
             for runner in list(self._runners.values()):
                 await stack.enter_async_context(runner.stopped())
@@ -216,7 +214,6 @@ class AgentManager:
         return [self.status(agent.agent_id) for agent in self.registry.config.agents]
 
     async def close(self) -> None:
-        """Stop every agent and the spare."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -233,7 +230,6 @@ class AgentManager:
             self.costs.restore(agent_id, calls)
 
     def _apply(self) -> None:
-        """Give every configured agent a runner with the plan in force."""
         agents = self.registry.config.agents
         for agent in agents:
             plan = RunnerPlan(agent.as_profile(self._settings), agent.port, agent.idle_timeout_minutes * 60)
@@ -242,7 +238,7 @@ class AgentManager:
                 self._runners[agent.agent_id] = self._make_runner(plan)
             else:
                 runner.replace_plan(plan)
-        # Last: an agent without its folder is in trouble, but one that is configured and has no runner is a mistake.
+        # Last, because it may fail: an agent without a folder is better than one without a runner.
         for agent in agents:
             seed_agent(self.registry.home, agent.agent_id)
 

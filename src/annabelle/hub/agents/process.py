@@ -1,4 +1,4 @@
-"""One thinker process: started bare, told who it is, watched until it ends."""
+"""One thinker process: starts without an agent, is assigned one, and is watched until it exits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINE_LIMIT = 1_000_000
 
 
 class ThinkerFailed(Unavailable):
-    """The thinker ended before it was ready, with this exit code."""
+    """The thinker exited before it was ready."""
 
     code = "agent_failed"
 
@@ -34,17 +34,17 @@ class ThinkerFailed(Unavailable):
 
     @property
     def lasting(self) -> bool:
-        """Starting it again can not help: a person has to change something."""
+        """Whether a restart cannot help, because a person has to change something."""
         return self._exit_code == OperatorMistake.exit_code
 
     @property
     def killed(self) -> bool:
-        """It was ended from outside, which says nothing about the next start."""
+        """Whether it was killed from outside, which says nothing about the next start."""
         return self._exit_code < 0
 
 
 class ThinkerProcess:
-    """A process of the hub's. It ends when its standard input does, so it can not outlive a killed hub."""
+    """A child process that exits when its standard input closes, so it cannot outlive a killed hub."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ThinkerProcess:
 
     @classmethod
     async def spawn(cls, launcher: ProcessLauncher, order: LaunchRequest, redact: Redactor) -> ThinkerProcess:
-        """Start the program. It has its libraries and waits to be told which agent it is."""
+        """Start the program. It loads its libraries and waits for its agent."""
         try:
             child, _ = await launch_with_capture(launcher, order, redact)
         except OSError as error:
@@ -83,12 +83,12 @@ class ThinkerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Negative for the signal that ended it."""
+        """Negative if a signal ended the process."""
         return _as_signal(self._child.exited.result()) if self._child.exited.done() else None
 
     async def assign_agent(self, boot: ThinkerBoot, timeout: float) -> int:
-        """Tell the process who it is, and wait until it listens; the port it chose."""
-        if not self._stdin.is_closing():  # a spare that died unseen; what it said comes below
+        """Assign an agent to the process and wait until it listens. Returns its port."""
+        if not self._stdin.is_closing():  # the spare may have died; its error is read below
             self._stdin.write(boot.model_dump_json().encode() + b"\n")
         try:
             async with asyncio.timeout(timeout):
@@ -102,7 +102,7 @@ class ThinkerProcess:
         return port
 
     async def run_unless_exited(self, agent_id: str, work: Coroutine[None, None, None]) -> None:
-        """Do the work, which needs the process; when the process ends instead, raise what it said."""
+        """Run `work`, which needs the process. If the process exits first, raise its error."""
         working, ending = asyncio.ensure_future(work), asyncio.ensure_future(self.exited())
         try:
             await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -133,7 +133,7 @@ class ThinkerProcess:
         return None
 
     async def _drain(self) -> None:
-        with contextlib.suppress(ValueError, ConnectionError):  # a line over the limit ends the reading, not the agent
+        with contextlib.suppress(ValueError, ConnectionError):  # a line over the limit must not end the agent
             while line := await self._lines.readline():
                 self._read_report(line)
 
@@ -148,12 +148,11 @@ class ThinkerProcess:
         return _as_signal(await asyncio.shield(self._child.exited))
 
     async def stop(self, grace: float) -> None:
-        """Ask it to end, and kill it when it does not within the grace."""
+        """Ask the process to exit, and kill it after `grace` seconds."""
         await self._child.end(grace)
         await self._close()
 
     async def kill(self) -> None:
-        """End the process and whatever it started."""
         await self.stop(0)
 
     async def _close(self) -> None:
@@ -165,7 +164,7 @@ class ThinkerProcess:
 
 
 def _as_signal(code: int | None) -> int:
-    """A warden tells of a signal as of 128 and more; a code nobody saw is that of one killed with its nursery."""
+    """Maps exit codes above 128 to signals. None means killed together with the fork server."""
     if code is None:
         return -signal.SIGKILL
     return 128 - code if code > 128 else code

@@ -1,4 +1,4 @@
-"""The agents' configuration in force: which agents there are, what each may call and spend. No processes."""
+"""The current configuration of the agents: which there are, what each may call and spend."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from annabelle.toolbox.catalogue import AgentPolicy
 
 
 class AgentRegistry:
-    """Reads agents.json when it is made, and again with `reload_if_changed`."""
+    """Reads agents.json when created, and again with `reload_if_changed`."""
 
     def __init__(self, file: AgentsFile) -> None:
         self._file = file
@@ -21,7 +21,7 @@ class AgentRegistry:
         return self._file.home
 
     def reload_if_changed(self) -> bool:
-        """Put a changed file in force; whether it says something new. A bad one only gives a notice."""
+        """Load a changed file. Returns whether the config differs. An invalid file only adds a notice."""
         config = self._file.load_if_changed()
         if config is None or config == self.config:
             return False
@@ -39,17 +39,17 @@ class AgentRegistry:
         return agent
 
     def policy(self, agent_id: str) -> AgentPolicy:
-        """What the agent may call, by the config in force now. One that is gone may call nothing."""
+        """What the agent may call now. A removed or disabled agent may call nothing."""
         agent = self.find(agent_id)
         if agent is None or not agent.enabled:
             return AgentPolicy(allowed=())
         return AgentPolicy(allowed=agent.allowed_tools, denied=agent.denied_tools)
 
     def policy_of(self, context: CallContext) -> AgentPolicy | None:
-        """The policy a call comes with: that of the agent that makes it, none for a person or the hub."""
+        """The policy of the calling agent, None for a person or the hub."""
         return self.policy(context.agent_id or "") if context.caller == "agent" else None
 
     def cost_controls(self, agent_id: str) -> CostControls:
-        """What bounds an agent's spending; one that is gone from the config has the usual bounds."""
+        """Spending limits of an agent, the defaults if it is not configured."""
         agent = self.find(agent_id)
         return CostControls() if agent is None else agent.cost_controls

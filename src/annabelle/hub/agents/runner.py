@@ -26,7 +26,7 @@ _CAP_SECONDS = 30.0
 
 
 class AgentRestartBackoff:
-    """Counts deaths with the monotonic clock, so that a jump of the wall clock neither hides nor makes one."""
+    """Counts process deaths by the monotonic clock, so changes of the wall clock do not matter."""
 
     def __init__(self, base_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._base, self._clock = base_seconds, clock
@@ -40,12 +40,11 @@ class AgentRestartBackoff:
         self._last_death = self._clock()
 
     def restarted(self) -> None:
-        """A process was started in place of one that died."""
         self.count += 1
         self._recent.append(self._clock())
 
     def worked(self) -> None:
-        """A turn was finished: the agent is healthy, so the next wait is short again."""
+        """A turn finished, so the agent is healthy and the next wait is short again."""
         self._in_a_row = 0
 
     @property
@@ -54,7 +53,6 @@ class AgentRestartBackoff:
 
     @property
     def wait_seconds(self) -> float:
-        """How long to wait from now before the next start."""
         if not self._in_a_row:
             return 0.0
         pause = backoff_seconds(self._in_a_row, self._base, _CAP_SECONDS)
@@ -81,7 +79,7 @@ def _ignore() -> None: ...
 
 @dataclass(frozen=True, slots=True)
 class RunnerHooks:
-    """`may_start` raises when no process may be started; `on_started` is told of every process that is ready."""
+    """`may_start` raises if no process may start; `on_started` gets the client of every ready process."""
 
     may_start: Callable[[], None] = _ignore
     on_started: Callable[[ThinkerClient], Coroutine[None, None, None]] = _ignore_client
@@ -89,19 +87,19 @@ class RunnerHooks:
 
 
 async def cancel_owed_turns(halts: Halts, agent_id: str, client: ThinkerClient) -> None:
-    """Tell a thinker that has started which of its turns were ended while it could not be told."""
+    """Cancel the turns that ended while the thinker was not running."""
     for message_id in halts.owed_cancels(agent_id):
         try:
-            with contextlib.suppress(ThinkerRefused):  # it does not know the turn, so it will not go on with it
+            with contextlib.suppress(ThinkerRefused):  # it does not know the turn, so it will not resume it
                 await client.cancel(message_id)
         except ThinkerGone:
-            return  # the next one is told
+            return  # the next process is told
         halts.remove_owed_cancel(agent_id, message_id)
         await asyncio.to_thread(halts.save)
 
 
 class ThinkerStarter(Protocol):
-    """What a runner needs to get a process."""
+    """Starts processes for a runner, like `ThinkerLauncher`."""
 
     @property
     def stop_grace_seconds(self) -> float: ...
@@ -115,7 +113,7 @@ class ThinkerStarter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunnerPlan:
-    """What the process of an agent is made from; another plan needs another process."""
+    """What an agent's process is started from. A different plan needs a new process."""
 
     profile: AgentProfile
     port: int
@@ -124,8 +122,6 @@ class RunnerPlan:
 
 @dataclass(slots=True)
 class _LiveProcess:
-    """One process, from its start to its end."""
-
     process: ThinkerProcess
     client: ThinkerClient
     secret: str
@@ -134,7 +130,7 @@ class _LiveProcess:
 
 
 class AgentRunner:
-    """Keeps at most one thinker process for one agent."""
+    """Runs at most one thinker process for one agent."""
 
     def __init__(
         self,
@@ -150,7 +146,7 @@ class AgentRunner:
         self.last_activity: datetime | None = None
         self._active_at = time.monotonic()
         self._live: _LiveProcess | None = None
-        # One at a time changes the state; who wants the agent meanwhile waits here, in order.
+        # Serializes state changes; callers that need the agent wait here in order.
         self._changing = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -169,7 +165,6 @@ class AgentRunner:
 
     @contextlib.contextmanager
     def turn(self) -> Generator[None]:
-        """While inside, the agent is not idle."""
         self.turns += 1
         self._mark_active()
         try:
@@ -179,11 +174,10 @@ class AgentRunner:
             self._mark_active()
 
     def replace_plan(self, plan: RunnerPlan) -> None:
-        """What the next process is made from."""
         self.plan = plan
 
     async def ensure(self) -> ThinkerClient:
-        """The running agent; started when it is not, after the backoff when it has just died."""
+        """Client of the running agent. Starts the process if needed, after the backoff if it has just died."""
         async with self._changing:
             life = self._live
             if life is not None and life.process.alive and not (self.outdated and self.turns <= 1):
@@ -195,7 +189,7 @@ class AgentRunner:
             return (await self._start()).client
 
     async def unanswered(self, client: ThinkerClient) -> None:
-        """Tell that this client did not answer: its process is probably dying, so wait a moment until that is seen."""
+        """Report that the client got no answer. Waits a moment for its process to die."""
         life = self._live
         if life is not None and life.client is client:
             with contextlib.suppress(TimeoutError):
@@ -206,7 +200,6 @@ class AgentRunner:
         return self._live.client if self._live is not None and self.state == "running" else None
 
     async def restart(self) -> None:
-        """Stop the process, and start it again when it was running."""
         async with self._changing:
             if self._live is not None:
                 await self._end(self._live)
@@ -227,32 +220,31 @@ class AgentRunner:
 
     @contextlib.asynccontextmanager
     async def stopped(self) -> AsyncGenerator[None]:
-        """While inside, the agent has no process; who wants it waits."""
+        """While inside, the agent has no process, and callers that need it wait."""
         async with self._changing:
             if self._live is not None:
                 await self._end(self._live)
             yield
 
     async def end_now(self) -> None:
-        """Kill the process with everything it started, whatever it does; the next work may start another."""
+        """Kill the process and its children at once. Later work may start a new one."""
         for task in self._background:
             task.cancel()
         life = self._live
         if life is not None:
-            self._live, self.state = None, "stopped"  # first, or its death would look like one to come back from
+            self._live, self.state = None, "stopped"  # first, or its death would trigger a restart
             self._launcher.dismiss(life.secret)
             life.client.close()
             await life.process.kill()
 
     async def kill(self) -> None:
-        """Stop for good and at once, with everything the process started."""
-        self._closed = True  # or its death would look like one to come back from
+        """Kill the process and its children, and do not start another."""
+        self._closed = True  # or its death would trigger a restart
         if self._live is not None:
             await self._live.process.kill()
         await self.close()
 
     async def close(self) -> None:
-        """Stop for good."""
         self._closed = True
         for task in self._background:
             task.cancel()
@@ -262,7 +254,6 @@ class AgentRunner:
 
     @property
     def outdated(self) -> bool:
-        """Whether the process was started from another plan than the one in force."""
         return self._live is not None and (self._live.plan.profile, self._live.plan.port) != (
             self.plan.profile,
             self.plan.port,
@@ -298,12 +289,11 @@ class AgentRunner:
         await life.process.exited()
         if self._live is life and self.state == "running":
             self._note_death(life)
-            # One that keeps dying comes back only when there is work for it.
+            # A flapping agent restarts only when there is work for it.
             if not self._closed and not self.restarts.flapping:
                 self._run_in_background(self._restart_after_death())
 
     def _note_death(self, life: _LiveProcess) -> None:
-        """Note a death nobody asked for."""
         _log.warning("The agent %s died with code %s", self.agent_id, life.process.exit_code)
         self._launcher.dismiss(life.secret)
         self.restarts.died()

@@ -1,7 +1,7 @@
-"""Ends turns and keeps agents stopped, also when a thinker or a server does not answer any more (TRU-06, LOOP-09).
+"""Ends turns and keeps agents stopped, even if a thinker or a server hangs (TRU-06, LOOP-09).
 
-First everybody is asked to end. Who has not within a moment is not waited for: the turn ends here, where the person
-sees it, and what does not answer is killed with all that it started.
+Turns are first asked to end. After a moment the hub ends them itself, so the person sees it, and kills the processes
+that did not answer, with their children.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from annabelle.toolbox.facade import Toolbox
 _log = logging.getLogger(__name__)
 TOPIC: Final = "stopped"
 TURN_SECONDS: Final = 0.7
-"""How long a turn has to end by itself."""
+"""Time for a turn to end by itself."""
 
 ASKED_SECONDS: Final = 1.3
-"""How long a thinker has to say that it stopped; a hung one is killed then, within two seconds of the stop."""
+"""Time for a thinker to confirm a stop. Then it is killed, within two seconds of the stop."""
 
 _HUNG_SECONDS: Final = 1.0
 _GONE_SECONDS: Final = 2.0
@@ -40,8 +40,6 @@ _WHY: Final = "You stopped it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopperDeps:
-    """What it works with."""
-
     agents: AgentManager
     turns: ActiveTurns
     toolbox: Toolbox
@@ -52,7 +50,7 @@ class StopperDeps:
 
 
 class Stopper:
-    """The one place that ends turns from outside."""
+    """Ends turns from outside. Nothing else does."""
 
     def __init__(self, parts: StopperDeps) -> None:
         self._deps = parts
@@ -67,7 +65,7 @@ class Stopper:
         return self._deps.withdrawal
 
     def start(self) -> None:
-        """Say again what an earlier hub was told to stop."""
+        """Show the notice of stops from an earlier run."""
         self._update_notice()
 
     async def close(self) -> None:
@@ -75,11 +73,11 @@ class Stopper:
             await asyncio.wait(self._ending, timeout=5)
 
     async def end_turn(self, message_id: str, agent_id: str) -> None:
-        """End one turn that runs. Others of the same agent go on, in a new process if it has to be killed."""
+        """End a running turn. Other turns of the agent continue, in a new process if it has to be killed."""
         await self._end({message_id: agent_id}, for_good=())
 
     async def stop(self, target: str, by: str) -> int:
-        """Stop an agent, or all of them; how many turns were ended. It holds until `resume`."""
+        """Stop an agent or `ALL` until `resume`. Returns how many turns were ended."""
         parts = self._deps
         if target != ALL:
             parts.agents.registry.agent(target)
@@ -98,7 +96,7 @@ class Stopper:
         return len(running)
 
     async def resume(self, target: str, by: str) -> bool:
-        """Let it go on; whether it was stopped."""
+        """Resume an agent or `ALL`. Returns whether it was stopped."""
         parts = self._deps
         if target != ALL:
             parts.agents.registry.agent(target)
@@ -111,7 +109,7 @@ class Stopper:
         return was
 
     async def _end(self, running: dict[str, str], for_good: Collection[str]) -> None:
-        """`running` has the agent of each message. The processes of the agents in `for_good` are ended anyway."""
+        """End these turns. `running` maps messages to agents. Processes of agents in `for_good` always end."""
         parts = self._deps
         servers = parts.toolbox.busy_servers(running, for_good)
         with contextlib.ExitStack() as stack:
@@ -131,14 +129,14 @@ class Stopper:
             await asyncio.wait([mute, hung], timeout=_GONE_SECONDS)
 
     async def _ask_to_cancel(self, agent_id: str, message_id: str) -> bool:
-        """Have the thinker stop a turn; whether it has, or never will have begun it."""
+        """Ask the thinker to cancel a turn. Returns whether it did, or does not know the turn."""
         client = self._deps.agents.running_client(agent_id)
         if client is None:
             return False
         try:
             await client.cancel(message_id)
         except ThinkerRefused:
-            return True  # it does not know the turn; whoever follows it has heard by now
+            return True  # it does not know the turn, and the follower will not begin it
         except ThinkerGone:
             return False
         return True
@@ -146,7 +144,7 @@ class Stopper:
     async def _end_unresponsive(
         self, late: dict[str, str], asked: dict[str, asyncio.Task[bool]], for_good: Collection[str]
     ) -> None:
-        """End the thinkers that did not stop a turn when they were asked to, and those that are to stay stopped."""
+        """End the thinkers that did not cancel their turn, and those that are to stay stopped."""
         parts = self._deps
         if late and not for_good:
             await asyncio.wait([asked[message_id] for message_id in late], timeout=ASKED_SECONDS - TURN_SECONDS)
@@ -170,11 +168,11 @@ class Stopper:
         try:
             await self._deps.withdrawal.withdraw(OpenQuestionFilter(agent_id=agent_id), _WHY)
         except AnnabelleError as error:
-            # A yes to one of them would find a stopped agent, so the stop holds all the same.
+            # Ignored: an approval could not run anything, because the agent is stopped.
             _log.error("The questions of %s could not be taken back: %s", agent_id, error.message)
 
     async def _end_hung(self, servers: Collection[str]) -> None:
-        """End the servers that have calls of these turns and do not answer: they can not have heard of the end."""
+        """End servers that hang in calls of these turns, because they cannot have received the cancellation."""
         await self._deps.toolbox.kill_hung(servers, _HUNG_SECONDS)
 
     def _update_notice(self) -> None:
@@ -202,7 +200,6 @@ def _agreed(asked: asyncio.Task[bool]) -> bool:
 
 
 async def _wait_all(events: Iterable[asyncio.Event], seconds: float) -> None:
-    """Wait until each is set, but no longer than so."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             for event in events:

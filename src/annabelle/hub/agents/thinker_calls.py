@@ -1,4 +1,4 @@
-"""Turns and questions sent to an agent's thinker, repeated until answered even if its process dies."""
+"""Sends turns and questions to a thinker, and repeats them if its process dies."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DEATHS = 20
 _REFUSALS = 3
 _DISK_PAUSE_SECONDS = 1.0
 _FACTS = frozenset({"tool_start", "tool_complete", "usage"})
-# The hub writes these itself when it delivers, in one transaction with the answer.
+# The hub writes these itself on delivery, in one transaction with the answer.
 _WRITTEN_AT_DELIVERY = frozenset({"message", "error", "done", "approval"})
 
 
 @dataclass(slots=True)
 class _FollowProgress:
-    """How far the thinker's stream was read. A new process has a new stream, and is read from its start."""
+    """How far the event stream was read. A new process has a new stream, read from its start."""
 
     after: int = 0
     stream: str | None = None
@@ -37,7 +37,7 @@ class _FollowProgress:
     facts: set[str] = field(default_factory=set[str])
 
     def note(self, event: TurnEvent) -> None:
-        """A fact that was not known yet means that the turn gets on, however often its thinker died before."""
+        """Reset the failure counts if the event is new progress of the turn."""
         fact = event.type in _FACTS or event.data.get("final") is True
         if fact and event.key not in self.facts:
             self.facts.add(event.key)
@@ -45,7 +45,7 @@ class _FollowProgress:
 
 
 class TurnEventSink(Protocol):
-    """Whoever writes down what happens in a turn; the hub's event log is one."""
+    """Stores the events of a turn, like `EventLog`."""
 
     @property
     def crowded(self) -> bool: ...
@@ -54,7 +54,7 @@ class TurnEventSink(Protocol):
 
 
 class TurnFollower:
-    """Posts a brief and reads its events into the log until the turn has a result."""
+    """Sends a brief to the thinker and logs the events of its turn until there is a result."""
 
     def __init__(
         self, brief: TurnBrief, runner: AgentRunner, log: TurnEventSink, cancelled: Callable[[], bool]
@@ -62,7 +62,7 @@ class TurnFollower:
         self._brief, self._runner, self._log, self._cancelled = brief, runner, log, cancelled
 
     async def follow(self) -> TurnResult:
-        """How the turn ended. A thinker that dies is started again and given the same brief, to go on where it was."""
+        """Result of the turn. A thinker that dies is restarted with the same brief and resumes the turn."""
         progress = _FollowProgress()
         while True:
             client: ThinkerClient | None = None
@@ -79,11 +79,11 @@ class TurnFollower:
                     self._runner.restarts.worked()
                     return state.result
             except StorageTrouble as trouble:
-                # Keys keep facts from being doubled, so reading again from the start loses and doubles nothing.
+                # Events have unique keys, so reading again from the start is safe.
                 progress.after, progress.stream = 0, None
                 await self._pause(trouble, progress)
             except (ThinkerFailed, ThinkerRefused) as refused:
-                # A process that was killed as it started says nothing about the next one.
+                # A process killed during its start says nothing about the next one.
                 progress.refusals += 0 if isinstance(refused, ThinkerFailed) and refused.killed else 1
                 if progress.refusals > _REFUSALS or (isinstance(refused, ThinkerFailed) and refused.lasting):
                     return failed_turn(self._brief.message_id, refused)
@@ -102,7 +102,7 @@ class TurnFollower:
                 )
 
     async def _cancel(self, client: ThinkerClient) -> bool:
-        """Stop the turn if the thinker has it, as after a crash of the hub; whether it does."""
+        """Cancel the turn. Returns False if the thinker does not have it."""
         try:
             await client.cancel(self._brief.message_id)
         except ThinkerRefused:
@@ -119,7 +119,7 @@ class TurnFollower:
             stored = self._log.add(self._brief.thread_id, self._brief.user_id, streamed.event)
             failpoint("hub.during_turn")
             if not unstored or unstored[-1] is not stored:
-                # A batch that failed ends the reading, also when later ones were written.
+                # A failed batch ends the reading, even if later ones were written.
                 unstored = [*await _unwritten(unstored), stored]
             if self._log.crowded:
                 await stored
@@ -129,14 +129,14 @@ class TurnFollower:
     async def _pause(self, trouble: AnnabelleError, progress: _FollowProgress) -> None:
         _log.warning("Turn %s: %s It is tried again.", self._brief.message_id, trouble.message)
         if isinstance(trouble, StorageTrouble):
-            # No fault of the agent's: the turn waits for the disk as long as its delivery would.
+            # Not the agent's fault: wait for the disk as long as the delivery would.
             await asyncio.sleep(_DISK_PAUSE_SECONDS)
         else:
             progress.deaths += 1
 
 
 async def _unwritten(batches: list[asyncio.Future[None]]) -> list[asyncio.Future[None]]:
-    """Those not written yet; raises what kept one from being written."""
+    """The batches that are not written yet. Raises the error of a failed one."""
     for batch in batches:
         if batch.done():
             await batch
@@ -144,7 +144,6 @@ async def _unwritten(batches: list[asyncio.Future[None]]) -> list[asyncio.Future
 
 
 def failed_turn(message_id: str, error: AnnabelleError) -> TurnResult:
-    """A turn that ended before it began, or could not go on."""
     return TurnResult(message_id=message_id, success=False, error=error.body())
 
 
@@ -153,7 +152,7 @@ DEATHS: Final = 5
 
 
 class ThinkerQuestions:
-    """Raises AgentPaused when the agent may not be asked, and Unavailable when it could not answer."""
+    """Questions to an agent's thinker. They raise AgentPaused, or Unavailable if it cannot answer."""
 
     def __init__(self, agents: AgentManager) -> None:
         self._agents = agents
@@ -174,7 +173,7 @@ class ThinkerQuestions:
                 try:
                     answer = await question(client)
                 except ThinkerGone as gone:
-                    # The question has an id, so the next process is asked the same without paying twice.
+                    # The question has an id, so the next process can repeat it without paying twice.
                     _log.warning("The agent %s did not answer a question: %s", agent_id, gone.message)
                     await runner.unanswered(client)
                 else:

@@ -1,4 +1,4 @@
-"""`/approvals`: the questions an agent asks before it does something, and your answers (POL-03)."""
+"""`/approvals`: the questions agents ask before a call, and the answers (POL-03)."""
 
 from __future__ import annotations
 

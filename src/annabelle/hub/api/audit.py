@@ -1,4 +1,4 @@
-"""`GET /audit`: what was done and decided, newest last."""
+"""`GET /audit`: the latest audit records, newest last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/costs` for people, and the internal ledger that thinkers and servers book with (CST-09)."""
+"""`/costs` for people, and the internal ledger for thinkers and servers (CST-09)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,6 @@ class CostStatus(CostWindow):
 
 
 async def reserve(request: Request) -> Response:
-    """Whether a model call may be made."""
     hub: HubContext = request.app.state.hub
     asked = await read_body(request, Reserve)
     reservation = await hub.services.ledger.reserve(asked.model_copy(update=_booked_for(request)))
@@ -129,7 +128,6 @@ async def reserve(request: Request) -> Response:
 
 
 async def settle(request: Request) -> Response:
-    """What a model call used."""
     hub: HubContext = request.app.state.hub
     call = await read_body(request, ModelCall)
     await hub.services.ledger.settle(call.model_copy(update=_booked_for(request)))
@@ -137,7 +135,7 @@ async def settle(request: Request) -> Response:
 
 
 async def status(request: Request) -> Response:
-    """How fast the agent spends, and whether it is paused; its thinker shows it as its own."""
+    """Spending rate and pause of an agent, for its own thinker."""
     hub: HubContext = request.app.state.hub
     agent = hub.agents.status(_agent_id(request))
     state = CostStatus(paused=agent.paused, pause_reason=agent.pause_reason, **agent.costs.model_dump())
@@ -145,22 +143,22 @@ async def status(request: Request) -> Response:
 
 
 def _booked_for(request: Request) -> dict[str, str]:
-    """Whose call it is: a subagent's is its parent's, made for the message that its parent answers (AGT-04)."""
+    """Who a call is booked for. A subagent's call belongs to its parent and the parent's message (AGT-04)."""
     caller: CallerIdentity = request.state.identity
     if caller.kind == "server":
-        return {"purpose": PURPOSE}  # it makes vectors, and can book nothing else
+        return {"purpose": PURPOSE}  # servers only book embeddings
     errand = {} if caller.subagent_scope is None else {"message_id": caller.subagent_scope.message_id}
     return {"agent_id": _agent_id(request), **errand}
 
 
 def _agent_id(request: Request) -> str:
-    # The door lets only agents come here; the book names the one that asked, not the one it claims to be.
+    # The request guard admits only agents here. Use the authenticated id, not a claimed one.
     caller: CallerIdentity = request.state.identity
     assert caller.agent_id is not None
     return caller.agent_id
 
 
-# Plain routes, outside the document: they are used several times in every turn.
+# Plain routes without OpenAPI: every turn uses them several times.
 LEDGER_ROUTES = (
     Route("/internal/ledger/reserve", reserve, methods=["POST"], include_in_schema=False),
     Route("/internal/ledger/settle", settle, methods=["POST"], include_in_schema=False),

@@ -1,4 +1,4 @@
-"""What every endpoint shares: its OpenAPI documentation, its body, its caller and the hub."""
+"""Shared by all endpoints: OpenAPI documentation, request body, caller and hub."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annabelle.hub.security.identities import CallerIdentity
 from annabelle.hub.security.request_guard import ErrorAnswer, validation_error
 
 B = TypeVar("B", bound=BaseModel)
-# What no id of ours has can not reach a query.
+# Keeps malformed ids out of queries.
 ID_SHAPE = r"^[A-Za-z0-9_-]{1,100}$"
 Responses = dict[int | str, dict[str, object]]
 
@@ -43,17 +43,16 @@ class ApiAnswer(BaseModel):
 
 
 def error_responses(*more: int) -> Responses:
-    """The errors an operation can answer with, beside those that all of them can.
+    """Error responses of an operation, in addition to the common ones.
 
-    The one shape they have is pointed at: given as a model, the framework would build a validator of it for each error
-    of each operation, which took a tenth of the hub's start.
+    They refer to one schema. With a model, FastAPI would build a validator for each error of each operation, which took
+    a tenth of the start-up time.
     """
     content = {"application/json": {"schema": {"$ref": f"{_COMPONENTS}{ErrorAnswer.__name__}"}}}
     return {status: {"content": content, "description": _MEANINGS[status]} for status in sorted({*_ALWAYS, *more})}
 
 
 def error_schemas() -> JsonObject:
-    """What `failures` points at, by name, for the document's components."""
     schema = cast(
         "JsonObject", ErrorAnswer.model_json_schema(mode="serialization", ref_template=_COMPONENTS + "{model}")
     )
@@ -62,9 +61,9 @@ def error_schemas() -> JsonObject:
 
 
 def document_body(model: type[BaseModel], *, required: bool = True) -> dict[str, object]:
-    """Documents a body that is read with `read_body`, which is faster and stricter than the framework's way."""
+    """Documents a body that is read with `read_body`, which is faster and stricter than FastAPI."""
     schema = cast("JsonObject", model.model_json_schema(by_alias=True))
-    # Parts of a model stand beside it, where nothing in the whole document can point at them.
+    # Inlined, because OpenAPI references cannot reach `$defs` inside a body's schema.
     schema = cast("JsonObject", _inlined(schema, cast("JsonObject", schema.pop("$defs", {}))))
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
@@ -82,7 +81,7 @@ def _inlined(schema: object, parts: JsonObject) -> object:
 
 
 async def read_body(request: Request, model: type[B]) -> B:
-    """The body as the model wants it; an empty one stands for an empty object."""
+    """The validated body. An empty body counts as an empty object."""
     blob = await request.body()
     try:
         return model.model_validate_json(blob or b"{}")

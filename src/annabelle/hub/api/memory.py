@@ -149,7 +149,7 @@ async def learn_facts(request: Request, hub: TheHub, caller: Caller) -> LearnAns
 async def tidy_facts(request: Request, hub: TheHub, caller: Caller) -> TidyAnswer:
     """Facts that say the same become one, and what is outdated is retired. Without `apply` it is only proposed."""
     asked = await read_body(request, Tidy)
-    # While something is being forgotten, no plan may carry its words on.
+    # A plan must not copy a text while it is being forgotten.
     async with hub.services.memory.maintenance.working():
         return await _run_tidy(hub, asked, _memory_owner(hub, caller, asked.agent_id))
 

@@ -1,4 +1,4 @@
-"""`POST /message` and `GET /messages/{id}`: say something, and get the answer."""
+"""`POST /message` and `GET /messages/{id}`: send a message and get the answer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def send_message(request: Request, hub: TheHub, caller: Caller, wait: Wait
     inbound = InboundMessage(
         channel=new.channel,
         chat_id=new.chat_id,
-        # Only the owner's own programs may speak for somebody else.
+        # Only the owner's programs may speak for somebody else.
         sender_id=(new.sender_id if caller.kind == "owner" else None) or caller.user_id,
         user_id=caller.user_id,
         text=new.text,
@@ -127,7 +127,6 @@ async def cancel_message(message_id: MessageId, hub: TheHub, caller: Caller, wai
 
 
 async def _wait_for_progress(hub: HubContext, message_id: str, user_id: str, wait: float) -> MessageProgress:
-    """What came of a message, once it is finished or the time is over."""
     with hub.conversations.reply_waiters.watch(message_id) as finished:
         progress = await _load_progress(hub, message_id, user_id)
         if wait > 0 and progress.state in _UNFINISHED:

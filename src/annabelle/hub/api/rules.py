@@ -1,4 +1,4 @@
-"""`/rules`: what an agent must ask about, must never do, or may always do; each person their own (TRU-05, POL-05)."""
+"""`/rules`: each user's standing rules for agents (TRU-05, POL-05)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def add_rule(hub: TheHub, caller: Caller, request: Request) -> RuleView:
     """It holds at once. What is not understood is said, and nothing is kept."""
     new = await read_body(request, NewRuleBody)
     if new.agent_id is not None:
-        hub.agents.registry.agent(new.agent_id)  # a rule for an agent that is misspelt would seem to hold
+        hub.agents.registry.agent(new.agent_id)  # a rule for an unknown agent would never apply
     return RuleView.from_rule(await hub.services.rules.add(caller.user_id, new.words, new.agent_id))
 
 

@@ -1,4 +1,4 @@
-"""Servers: see them, start one again, and say yes or no to those the owner did not make (EXT-06)."""
+"""Servers: list, restart, accept and reject them (EXT-06)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET /tasks`: what agents handed on, and what came of it."""
+"""`GET /tasks`: work that agents delegated, and its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: what was said, and the live stream of what happens (THR-04)."""
+"""Threads: their messages, and the live event stream (THR-04)."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ async def clear_thread(thread_id: ThreadId, hub: TheHub, caller: Caller) -> Thre
     try:
         await ThinkerQuestions(hub.agents).clear_session(thread.agent_id, thread.id)
     except AgentPaused as error:
-        # Nothing is broken, and asking again changes nothing: first somebody has to let the agent go on.
+        # Not Unavailable: a retry cannot succeed until somebody resumes the agent.
         raise Conflict(error.message, hint=error.hint) from error
-    # A turn that went on after this would bring back what is out of mind now, without what is known of it.
+    # A turn resumed after this would bring back the archived context.
     await hub.services.approvals.withdrawal.withdraw(
         OpenQuestionFilter(thread_id=thread.id), "The thread was started afresh"
     )

@@ -1,4 +1,4 @@
-"""`/tools/list` and `/tools/call`: every tool, for people and for agents."""
+"""`/tools/list` and `/tools/call`: every tool, for people and agents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SETTLE_SECONDS = 5.0
 
 
 async def run_while_connected(request: Request, work: Coroutine[object, object, T]) -> T:
-    """The result of the work. When whoever asked hangs up (Ctrl-C in the terminal), the work is cancelled."""
+    """Result of `work`. It is cancelled if the client disconnects (Ctrl-C in the terminal)."""
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_wait_disconnect(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -37,7 +37,7 @@ async def run_while_connected(request: Request, work: Coroutine[object, object, 
 
 async def _wait_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
-        pass  # what is left of a body that was read already
+        pass  # the rest of a body that was already read
 
 
 router = APIRouter(tags=["tools"])
@@ -78,7 +78,7 @@ async def call_tool(request: Request) -> Response:
     hub.storage.traces.write("tool.called", {"tool": call.name, "call_id": call.call_id, "caller": caller.kind})
     try:
         calling = hub.toolbox.call(call.name, call.arguments, context, policy)
-        # An agent that goes away comes back for the result of its call id; a person who hangs up does not want it.
+        # A disconnected agent asks again for its call id; a person who disconnects does not want the result.
         result = await (calling if caller.kind == "agent" else run_while_connected(request, calling))
     except AnnabelleError as error:
         hub.storage.traces.write("tool.failed", {"tool": call.name, "call_id": call.call_id, "code": error.code})
@@ -88,7 +88,7 @@ async def call_tool(request: Request) -> Response:
         "tool.finished",
         {"tool": call.name, "call_id": call.call_id, "is_error": result.is_error, "duration_ms": result.duration_ms},
     )
-    # With each answer comes the version of the list, so that an agent sees at once when it changes (RTR-06).
+    # Every answer carries the version of the list, so that an agent notices changes (RTR-06).
     return _json(result.model_dump_json(), access.tools_for(caller).version)
 
 

@@ -1,4 +1,4 @@
-"""A person's answer to a question: stored once, with the message that resumes the turn (POL-03, POL-05)."""
+"""Stores a person's answer to a question once, with the message that resumes the turn (POL-03, POL-05)."""
 
 from __future__ import annotations
 
@@ -33,22 +33,20 @@ from annabelle.toolbox.call_hooks import arguments_hash
 from annabelle.toolbox.facade import Toolbox
 
 _NEVER = frozenset({"execute", "control"})
-"""What such a call does depends on more than its arguments, or changes what is allowed at all."""
+"""Such calls depend on more than their arguments, or change what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowanceRule:
-    """How the rule reads, and which calls it is about."""
-
     words: str
     match: JsonObject
 
 
 def allowance_for(tool: ToolSpec, traits: ToolTraits, arguments: JsonObject, agent_id: str) -> AllowanceRule | None:
-    """The rule for calls like this one: where it goes and what it touches stay exactly so, what it says is free.
+    """The rule that allows calls like this one, None if it would not be narrow.
 
-    What was not given must not be given either: a hidden copy to somebody else is another call. Of a tool that nobody
-    reviewed everything stays exactly so.
+    Destination and target must match exactly, the payload is free. Arguments that are missing must stay missing: a
+    hidden copy to somebody else is a different call. If the tool was not reviewed, all arguments must match.
     """
     if _NEVER & set(traits.classes_of(arguments)):
         return None
@@ -65,7 +63,7 @@ def allowance_for(tool: ToolSpec, traits: ToolTraits, arguments: JsonObject, age
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a rule can hold the value: inside an object the same texts may mean something else."""
+    """Whether a rule can match the value. Objects are excluded: texts lose their meaning without the keys."""
     if isinstance(value, dict):
         return False
     if isinstance(value, list | tuple):
@@ -85,7 +83,7 @@ _STATE_WORDS: Final[dict[ApprovalState, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAnswer:
-    """What a person says to a question. Changed arguments replace the old ones; `always` makes a narrow rule too."""
+    """A person's answer. `arguments` replace the original ones; `always` also adds a narrow rule."""
 
     approve: bool
     arguments: JsonObject | None = None
@@ -95,10 +93,7 @@ class ApprovalAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalOutcome:
-    """The question as it stands now, and what goes on: the message that carries the turn on, or the task that asked.
-
-    Nothing goes on while another question of the turn waits.
-    """
+    """The answered question, and what continues: nothing while another question of the turn is open."""
 
     approval: Approval
     going_on: StoredMessage | None
@@ -108,8 +103,6 @@ class ApprovalOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswerDeps:
-    """What answers need around them."""
-
     storage: HubStorage
     thread_queue: ThreadQueue
     agents: AgentManager
@@ -119,17 +112,17 @@ class ApprovalAnswerDeps:
 
 
 class ApprovalDecider:
-    """Takes answers. Only the person who was asked gets this far; to others there is no such question."""
+    """Stores answers. The store only finds questions of the answering user."""
 
     def __init__(self, parts: ApprovalAnswerDeps, redact: Redactor, audit: AuditTrail | None = None) -> None:
         self._deps, self._redact, self._audit = parts, redact, audit
 
     def allowance(self, approval: Approval) -> AllowanceRule | None:
-        """The rule that `always` would make, to be shown before it is made; none where there is no narrow one."""
+        """The rule that `always` would add, None if there is no narrow one."""
         return self._allowance(approval, approval.arguments)
 
     async def decide(self, approval_id: str, user_id: str, answer: ApprovalAnswer) -> ApprovalOutcome:
-        """Write the answer down and go on with the turn once nothing it asked is open."""
+        """Store the answer, and resume the turn if none of its questions is open."""
         parts = self._deps
         answer = replace(answer, note=self._redact.distinctive_secrets.mask(answer.note))
         await parts.expiry.expire_due()
@@ -171,7 +164,7 @@ class ApprovalDecider:
                 field = "arguments" if answer.arguments is not None else "always"
                 raise InvalidArguments(f"{field} goes with a yes only.", field=field)
             return ApprovalVerdict("denied", user_id, answer.note)
-        # Nothing is lost: the question waits until the agent may work again, or is there again.
+        # Raises if the agent may not work now. The question stays open.
         self._deps.agents.registry.agent(asked.agent_id)
         self._deps.agents.check_paused(asked.agent_id)
         edited = answer.arguments
@@ -256,7 +249,7 @@ def _already_answered(approval: Approval) -> Conflict:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalService:
-    """A person's own questions: what waits, what was answered, and the answers themselves."""
+    """A user's own questions and their answers."""
 
     database: Database
     decider: ApprovalDecider
@@ -273,5 +266,4 @@ class ApprovalService:
         return await self.decider.decide(approval_id, user_id, answer)
 
     def allowance(self, approval: Approval) -> AllowanceRule | None:
-        """The rule that "always" would make of it."""
         return self.decider.allowance(approval)

@@ -1,4 +1,4 @@
-"""Calls and turns that wait for a person's yes, as rows of the database (I-04)."""
+"""Calls and turns that wait for an approval, stored in the database (I-04)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ from annabelle.toolbox.call_hooks import arguments_hash
 
 @dataclass(frozen=True, slots=True)
 class ApprovalStore:
-    """Questions and answers as rows of the hub's database: nothing a caller sends can stand for one.
-
-    `on_asked` is told of every new question, so that whoever waits for its expiry knows.
-    """
+    """Stores questions and answers, so that callers cannot forge approvals. `on_asked` schedules expiry."""
 
     database: Database
     redact: Redactor
@@ -47,9 +44,9 @@ class ApprovalStore:
     on_asked: Callable[[], None] = lambda: None
 
     async def granted(self, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
-        """Whether the person said yes to exactly this call; the yes is used up by this call id.
+        """Whether the person approved exactly this call. This call id uses the approval up.
 
-        A queued call is made once itself, with the arguments it was queued with: a yes to the queueing is one to it.
+        Approving the queueing of a background call also approves the call, with the arguments it was queued with.
         """
         call_id = context.call_id
         if call_id is None:
@@ -72,7 +69,7 @@ class ApprovalStore:
     async def ask(
         self, tool: ToolSpec, arguments: JsonObject, context: CallContext, decision: PolicyDecision
     ) -> ToolResult:
-        """Write the question down. The same call again, after a crash, finds the same question."""
+        """Store the question. Repeating the call after a crash finds the same question."""
         call_id, thread_id, message_id = context.call_id, context.thread_id, context.message_id
         assert call_id is not None
         assert thread_id is not None
@@ -135,13 +132,13 @@ def _root_message_id(conn: Connection, context: CallContext) -> str:
     assert context.message_id is not None
     message = messages.load_message(conn, context.message_id)
     if message.state != "running":
-        # It was stopped while the call was on its way: nobody waits for a question, and no yes holds any more.
+        # The turn was stopped during the call, so its questions and approvals are void.
         raise NotAllowed("The turn is over.")
     return message_state.root_message_id(message)
 
 
 def _was_queued_with_yes(conn: Connection, tool: ToolSpec, arguments: JsonObject, context: CallContext) -> bool:
-    """Whether the person said yes to the queueing of this call, or to an earlier attempt at it."""
+    """Whether the person approved the queueing of this call, or an earlier attempt at it."""
     queued_as, task_id = context.queued_as or "", find_background_task(context) or ""
     digest = arguments_hash(tool.name, arguments)
     return approvals.was_approval_used(conn, queued_as, context.user_id) or was_granted_before(conn, task_id, digest)
@@ -153,10 +150,7 @@ _SAID = {"approved": "Approved", "denied": "Denied"}
 
 @dataclass(frozen=True, slots=True)
 class ParkedOutcome:
-    """What a turn that waits leaves behind: the text the person reads, and the questions that are open.
-
-    One that can not go on any more does not wait, and has its end in the text.
-    """
+    """The text for the person, and the open questions. `waits` is False if the turn cannot continue."""
 
     text: str
     questions: tuple[Approval, ...]
@@ -164,19 +158,16 @@ class ParkedOutcome:
 
 
 def was_asked(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> bool:
-    """Whether the turn waits for something that was really asked in it."""
+    """Whether the turn waits for questions that were really asked in it."""
     return bool(_asked_in_turn(conn, message, turn))
 
 
 def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> ParkedOutcome:
-    """Keep the turn of a message until its questions are answered.
-
-    Those that were answered already, while the turn was still about to end, carry it on at once.
-    """
+    """Store a turn until its questions are answered. If they already are, it resumes at once."""
     threads.touch_thread(conn, message.thread_id, now())
     asked = _asked_in_turn(conn, message, turn)
     dropped = [one.id for one in approvals.list_message_approvals(conn, message.id) if one not in asked]
-    approvals.end_approvals(conn, dropped, "cancelled")  # what the turn does not wait for must not keep it waiting
+    approvals.end_approvals(conn, dropped, "cancelled")  # a question the turn does not wait for must not block it
     if any(one.state not in ("pending", "approved", "denied") for one in asked):
         approvals.end_approvals(conn, [one.id for one in asked], "cancelled")
         note_resumed(conn, message, over=True)
@@ -189,7 +180,7 @@ def park_turn(conn: Connection, message: StoredMessage, turn: ParkedTurn) -> Par
 
 
 def resume_if_answered(conn: Connection, message: StoredMessage) -> StoredMessage | None:
-    """The message that goes on with a parked turn; made once, when none of its questions waits any more."""
+    """Creates the message that resumes a parked turn, once all its questions are answered."""
     asked = approvals.list_message_approvals(conn, message.id)
     answered = [one for one in asked if one.state in _SAID and one.resumed_by is None]
     if not answered or any(one.state == "pending" for one in asked):
@@ -204,7 +195,7 @@ def resume_if_answered(conn: Connection, message: StoredMessage) -> StoredMessag
 
 
 def load_resumption(conn: Connection, message: StoredMessage) -> Resumption | None:
-    """What a thinker needs to go on for this message; None for a message that begins a turn."""
+    """What a thinker needs to resume for this message, None if the message starts a turn."""
     parked_id = message_state.resumed_message_id(message)
     if parked_id is None:
         return None
@@ -221,7 +212,7 @@ def load_resumption(conn: Connection, message: StoredMessage) -> Resumption | No
 
 
 def settle_questions(conn: Connection, message: StoredMessage) -> list[Approval]:
-    """A turn is over and does not wait: no yes of it can be used any more. The questions nobody will hear back on."""
+    """Cancel the questions and unused approvals of a turn that is over. Returns them."""
     unheard = [
         one for one in approvals.list_message_approvals(conn, message.id) if one.state in ("pending", "approved")
     ]
@@ -232,7 +223,7 @@ def settle_questions(conn: Connection, message: StoredMessage) -> list[Approval]
 
 
 def note_resumed(conn: Connection, message: StoredMessage, *, over: bool) -> None:
-    """The parked turn that this message carried on has come to its next stop, or to its end."""
+    """Settle the approvals of the parked turn that this message resumed, and remove it."""
     parked_id = message_state.resumed_message_id(message)
     if parked_id is None:
         return
@@ -241,7 +232,7 @@ def note_resumed(conn: Connection, message: StoredMessage, *, over: bool) -> Non
             continue
         call_id = tool_calls.find_same_call(conn, message.id, one.digest)
         if call_id is not None:
-            # Policy did not ask for the yes: a rule that was made along with it allows the call.
+            # Policy did not need the approval: a rule added with it allows the call.
             approvals.mark_used(conn, one.id, call_id)
         elif over:
             approvals.end_approvals(conn, [one.id], "cancelled")

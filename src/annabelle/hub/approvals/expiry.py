@@ -1,4 +1,4 @@
-"""Closes questions nobody answered: they expired, or what they asked for is no longer wanted (I-28)."""
+"""Closes unanswered questions that expired or are no longer needed (I-28)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ _WHY: Final[dict[End, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClosedQuestions:
-    """The questions that were ended, and what was said about it."""
-
     user_id: str
     questions: list[Approval]
     events: list[StoredEvent] = field(default_factory=list[StoredEvent])
@@ -53,10 +51,10 @@ class ClosedQuestions:
 
 
 def close_questions(conn: Connection, message_id: str, end: End, why: str | None = None) -> ClosedQuestions:
-    """End what the turn of a message asks and is not answered, say so in its thread, and let the turn go.
+    """Close the open questions of a message's turn, say so in its thread, and drop the turn.
 
-    One yes among several questions is not enough for the turn to go on, so it ends with the others. A turn that has
-    not been delivered yet says it with its delivery.
+    Approved questions are closed too, because the turn needs all of them. A turn that is not delivered yet announces it
+    with its delivery.
     """
     message = messages.load_message(conn, message_id)
     threads.touch_thread(conn, message.thread_id, now())
@@ -89,13 +87,13 @@ def _headlines(asked: list[Approval]) -> str:
 
 _log = logging.getLogger(__name__)
 LOOK_SECONDS: Final = 60.0
-"""The longest sleep: a clock that was set forward is noticed within it."""
+"""Longest sleep, so that a change of the clock is noticed."""
 _SHORTEST_SECONDS: Final = 0.5
 _STOP_SECONDS: Final = 5.0
 
 
 class QuestionExpiry:
-    """One task that sleeps until the next question runs out; the clock is the wall's, for hours are promised."""
+    """A task that sleeps until the next question expires. It uses the wall clock, because deadlines do."""
 
     def __init__(
         self,
@@ -110,12 +108,11 @@ class QuestionExpiry:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """End what ran out while nobody was there, then watch."""
+        """Close questions that expired while the hub was down, then watch."""
         await self._try_expire_due()
         self._task = asyncio.create_task(self._watch())
 
     def wake(self) -> None:
-        """There is a new question."""
         self._asked.set()
 
     async def stop(self) -> None:
@@ -124,7 +121,6 @@ class QuestionExpiry:
             await asyncio.wait([self._task], timeout=_STOP_SECONDS)
 
     async def expire_due(self) -> None:
-        """End every question whose time is over."""
         at = self._clock()
         for message_id in await self._database.read(lambda conn: approvals.list_expired_messages(conn, at)):
 
@@ -159,19 +155,19 @@ class QuestionExpiry:
 
 @dataclass(frozen=True, slots=True)
 class QuestionWithdrawal:
-    """Each turn that waits is ended in a transaction of its own, with a sentence in its thread."""
+    """Withdraws questions, one transaction per turn, with a message in its thread."""
 
     database: Database
     events: EventLog
     audit: AuditTrail | None = None
 
     async def withdraw(self, where: OpenQuestionFilter, why: str) -> int:
-        """End everything that waits there; how many questions that were."""
+        """Withdraw the matching questions. Returns how many."""
         waiting = await self.database.read(lambda conn: approvals.list_waiting_messages(conn, where))
         return sum([await self._end(message_id, why) for message_id in waiting])
 
     async def withdraw_for_message(self, message_id: str, why: str) -> int:
-        """End what the turn of one message waits for, also when it went on meanwhile and asked again."""
+        """Withdraw the questions of a message's turn, including later ones if it was resumed."""
         return await self.withdraw(OpenQuestionFilter(turn=message_id), why)
 
     async def _end(self, message_id: str, why: str) -> int:

@@ -19,12 +19,10 @@ from annabelle.store.tasks import StoredTask
 
 SHOWN_CHARS: Final = 600
 SHOWN_ARGUMENTS: Final = 40
-"""How much of one value, and of how many, is shown in a chat. All of it is in the question itself, over the API and in
-the terminal."""
+"""Limits for chats. The API and the terminal show the whole question."""
 
 
 def render_questions(approvals: Sequence[Approval]) -> str:
-    """The text of one or several questions of a turn."""
     return "\n\n".join(_render_question(approval) for approval in approvals)
 
 
@@ -49,7 +47,6 @@ def _render_question(approval: Approval) -> str:
 
 
 def question_event(approval: Approval) -> TurnEvent:
-    """The question as an event of the message it belongs to."""
     data: JsonObject = {
         "approval_id": approval.id,
         "tool": approval.tool,
@@ -65,7 +62,6 @@ def format_deadline(moment: datetime) -> str:
 
 
 def headline(approval: Approval) -> str:
-    """The question in a few words."""
     return f"{escape_invisible(approval.tool)} ({approval.id})"
 
 
@@ -83,24 +79,23 @@ _TASK = "task_id"
 
 
 def make_task_call_id(task_id: str, attempt: int) -> str:
-    """The id of a call that is made for a task."""
     return f"{task_id}:{attempt}"
 
 
 def find_background_task(context: CallContext) -> str | None:
-    """The task that a call in the background is made for; none of a call in a turn."""
+    """The task that a background call belongs to, None for a call in a turn."""
     if context.queued_as is None or context.call_id is None:
         return None
     return context.call_id.rpartition(":")[0]
 
 
 def find_asking_task(message: StoredMessage) -> str | None:
-    """The task whose question is told by this message, if it is one of a task."""
+    """The task whose question this message announces, if any."""
     return str(message.metadata[_TASK]) if message.source == "agent" and _TASK in message.metadata else None
 
 
 def announce_task_question(conn: Connection, task_id: str, call_id: str) -> StoredMessage:
-    """Say in the thread that the task needs a yes; the question is one of this message. Once for each call."""
+    """Adds the message in the thread that the question of a task belongs to, once per call."""
     task = tasks.load_task(conn, task_id)
     if not task.open or task.thread_id is None:
         raise NotAllowed("The task is over.")
@@ -109,7 +104,7 @@ def announce_task_question(conn: Connection, task_id: str, call_id: str) -> Stor
 
 
 def tell_task_question(conn: Connection, asked: Approval) -> StoredMessage:
-    """Say the question itself, as it is written down."""
+    """Adds a message with the text of the stored question."""
     told: JsonObject = {"approvals": [asked.id], "question_of": asked.root_id}
     return messages.add_agent_message(
         conn, asked.thread_id, render_questions([asked]), f"{asked.call_id}:question", metadata=told
@@ -117,12 +112,12 @@ def tell_task_question(conn: Connection, asked: Approval) -> StoredMessage:
 
 
 def was_granted_before(conn: Connection, task_id: str, digest: str) -> bool:
-    """Whether an earlier attempt of the same task was made with a yes to the same call, and was stopped half-way."""
+    """Whether an interrupted attempt of the task already used an approval for the same call."""
     return any(one.state == "used" and one.digest == digest for one in approvals.list_root_approvals(conn, task_id))
 
 
 def settle_task(conn: Connection, task: StoredTask) -> None:
-    """A task is over: a yes that policy did not ask for in the end is used up by its call, or taken back."""
+    """Settle unused approvals of a finished task: used if the call was made, else cancelled."""
     for one in approvals.list_root_approvals(conn, task.id):
         if one.state == "approved":
             call_id = tool_calls.find_same_call(conn, task.message_id or "", one.digest)
@@ -133,6 +128,6 @@ def settle_task(conn: Connection, task: StoredTask) -> None:
 
 
 def end_task(conn: Connection, task_id: str, why: str) -> None:
-    """The question of a task ended without an answer, and the task with it; the thread is told by whoever ended it."""
+    """Fail a task whose question ended without an answer. The caller tells the thread."""
     result = ToolResult.failure(NotAllowed(why).body()).model_copy(update={"trust": "trusted"})
     tasks.finish_task(conn, task_id, "failed", result.model_dump(mode="json"))

@@ -1,1 +1,1 @@
-"""Messages from their arrival to the delivered answer, and the events of their turns."""
+"""Messages from arrival to delivered answer, and the events of their turns."""

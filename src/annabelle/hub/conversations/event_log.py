@@ -119,7 +119,6 @@ class EventFanout:
                 listener.close()
 
     def close(self) -> None:
-        """End every stream, because the hub is stopping."""
         self._closed = True
         for listener in self._listeners:
             listener.close()
@@ -162,8 +161,7 @@ class EventLog:
         self._subscribers: list[EventSubscriber] = []
 
     def subscribe(self, subscriber: EventSubscriber) -> None:
-        """Call `subscriber` with events once they are stored. It runs under the log's lock: it must not block or raise.
-        """
+        """Call `subscriber` with stored events. It runs under the log's lock, so it must not block or raise."""
         self._subscribers.append(subscriber)
 
     def add(self, thread_id: str, user_id: str, event: TurnEvent) -> asyncio.Future[None]:

@@ -58,7 +58,6 @@ class HomeSecrets:
         self.learn_new_secrets()
 
     def learn_new_secrets(self) -> None:
-        """Learn the secrets in files that changed since the last call."""
         for file, seen in self._files.items():
             try:
                 changed = file.stat().st_mtime_ns
@@ -107,8 +106,6 @@ class MessageGateDeps:
 
 
 class MessageGate:
-    """Stores incoming messages and starts or ends their turns."""
-
     def __init__(self, settings: Settings, parts: MessageGateDeps) -> None:
         self._events, self._traces = parts.storage.events, parts.storage.traces
         self._agents, self._thread_queue, self._stopper = parts.agents, parts.thread_queue, parts.stopper
@@ -118,7 +115,6 @@ class MessageGate:
         self._closing = False
 
     def close(self) -> None:
-        """Refuse new messages, because the hub is stopping."""
         self._closing = True
 
     async def receive(self, message: InboundMessage) -> AdmittedMessage:
@@ -192,10 +188,7 @@ class MessageGate:
         await self._stopper.end_turn(message_id, thread.agent_id)
 
     async def _stop_chat(self, message: InboundMessage) -> TurnResult:
-        """Stop all turns and withdraw all questions of the chat of a `/stop`, without a model call.
-
-        A repeated `/stop` stops nothing: what runs by then was requested after it.
-        """
+        """Stop everything in the chat of a `/stop`. A repeated one stops nothing: later turns came after it."""
         chat = (message.channel, message.chat_id, message.user_id)
 
         def find_unfinished(conn: Connection) -> WriteResult[tuple[bool, list[str]]]:

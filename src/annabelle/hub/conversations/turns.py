@@ -32,8 +32,6 @@ def make_call_context(message: StoredMessage, thread: Thread) -> CallContext:
 
 
 class ActiveTurns:
-    """Running turns, by message id."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._contexts: dict[str, CallContext] = {}
@@ -54,7 +52,6 @@ class ActiveTurns:
 
     @contextlib.contextmanager
     def busy(self) -> Generator[None]:
-        """Counts a message as running while inside."""
         self._busy += 1
         try:
             yield
@@ -84,19 +81,19 @@ class ActiveTurns:
             self._contexts.pop(turn_id, None)
 
     def cancel(self, message_id: str) -> None:
-        """Note that a claimed message is not wanted any more, begun or not; whoever follows its turn looks here."""
+        """Mark a claimed message as cancelled, whether or not its turn has begun."""
         self._cancelled.add(message_id)
         for listener in self._on_cancel:
             listener(message_id)
 
     def abandon(self, message_id: str) -> None:
-        """Wait no longer for the thinker of a turn; one that is not open any more, or not yet, is left alone."""
+        """Stop waiting for the thinker of a turn. A turn that is not running is left alone."""
         event = self._abandoned.get(message_id)
         if event is not None:
             event.set()
 
     async def run_unless_abandoned(self, message_id: str, work: Coroutine[None, None, TurnResult]) -> TurnResult | None:
-        """Do the work of an open turn; None as soon as nobody wants to wait for it any more."""
+        """Run a turn. Returns None as soon as the turn is abandoned."""
         working = asyncio.create_task(work)
         leaving = asyncio.create_task(self._abandoned[message_id].wait())
         try:
@@ -105,7 +102,7 @@ class ActiveTurns:
         finally:
             leaving.cancel()
             if not working.done():
-                # Not waited for: whatever hangs below may keep it from ending.
+                # Not awaited: a hanging call may keep it from ending.
                 working.cancel()
                 self._abandoned_tasks.add(working)
                 working.add_done_callback(self._drop_task)
@@ -126,7 +123,6 @@ class ActiveTurns:
         return {context.message_id for context in lent if context.message_id and context.agent_id in agents}
 
     def on_cancel(self, listener: Callable[[str], None]) -> None:
-        """Call `listener` with the id of every cancelled message."""
         self._on_cancel.append(listener)
 
     def cancelled(self, message_id: str) -> bool:
@@ -187,16 +183,12 @@ class ReplyWaiters:
             event.set()
 
     def notify_all(self) -> None:
-        """Wake all waiters, because the hub is stopping."""
         for message_id in list(self._waiting):
             self.notify(message_id)
 
 
 class MaintenanceGate:
-    """Pauses background work that moves people's data, such as storing turns in memory.
-
-    Such work runs inside `working`. Turns are paused by the thread queue instead.
-    """
+    """Pauses background work that moves people's data. Turns are paused by the thread queue instead."""
 
     def __init__(self) -> None:
         self._working = 0
@@ -217,7 +209,6 @@ class MaintenanceGate:
             self._changed.set()
 
     def pause(self) -> None:
-        """Let no new work begin."""
         self._open.clear()
 
     def unpause(self) -> None:

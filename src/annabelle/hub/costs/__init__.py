@@ -1,1 +1,1 @@
-"""Watches what agents spend: the last hour of each, the pause when it is too much, and who is told of it."""
+"""Records what agents spend, pauses those that spend too much, and tells the owner."""

@@ -1,4 +1,4 @@
-"""The ledger of model costs for every process. Refuses calls of paused agents and over budget (CST-09, TRU-01)."""
+"""The ledger of model costs. Refuses calls of paused agents and calls over budget (CST-09, TRU-01)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from annabelle.store.threads import Thread
 
 
 class CostAnnouncer:
-    """Writes into the chat an agent names for it, else the one of the settings, else the owner's latest one."""
+    """Posts cost messages in the agent's configured chat, else the default one, else the owner's latest."""
 
     def __init__(self, log: EventLog, settings: Settings) -> None:
         self._log = log
         self._default = (settings.notify_channel, settings.notify_chat_id)
 
     async def announce(self, key: str, text: str, agent_id: str, controls: CostControls) -> None:
-        """The key makes it one message. Without any chat there is nobody to tell."""
+        """Post a message once per key. Does nothing if there is no chat."""
         own = (controls.notify_channel or "", controls.notify_chat_id or "")
         place = own if any(own) else self._default
 
@@ -68,12 +68,12 @@ def _find_thread(conn: Connection, place: tuple[str, str], agent_id: str) -> Thr
 _log = logging.getLogger(__name__)
 COST_CONTROL: Final = "cost control"
 _LOOK_SECONDS: Final = 30.0
-# Beside the model's own time: reserving and settling at a hub that may be slow or just starts.
+# Extra time to reserve and settle with a slow or starting hub.
 _SLACK_SECONDS: Final = 120.0
 
 
 class CostLedger:
-    """Writes reservations and settlements down; both may be told twice."""
+    """Records reservations and settlements. Both are idempotent."""
 
     def __init__(
         self, settings: Settings, database: Database, agents: AgentManager, announcer: CostAnnouncer, notices: Notices
@@ -86,7 +86,7 @@ class CostLedger:
         self._watch_task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Book what earlier processes left open, and say again what they may not have come to say."""
+        """Settle calls that earlier processes left open, and repeat their announcements."""
         await self._settle_abandoned()
         for agent in self._agents.statuses():
             if agent.paused and (agent.pause_reason or "").startswith(COST_CONTROL):
@@ -103,7 +103,7 @@ class CostLedger:
                 await self._watch_task
 
     async def reserve(self, request: Reserve) -> Reservation:
-        """Whether a call may be made; if so, the most it can cost is held back until it is settled."""
+        """Reserve the maximum cost of a call until it is settled, or refuse the call."""
         if request.purpose == PURPOSE:
             request = await _vectors().priced_request(request)
         try:
@@ -150,7 +150,7 @@ class CostLedger:
 
     async def _count_calls(self, calls: Sequence[SettledCall]) -> None:
         for call in calls:
-            # What a server spends has no agent to be paused; the budgets bound it.
+            # Calls of servers have no agent to pause. The budgets limit them.
             known = self._agents.registry.config.agent(call.agent_id) is not None
             reason = self._agents.costs.count(call.agent_id, call.usage) if known else None
             try:
@@ -160,7 +160,7 @@ class CostLedger:
                 for spent in call.warnings:
                     await self._warn(spent)
             except AnnabelleError as error:
-                # The call is booked, and with the next one the window is judged again.
+                # The call is recorded, and the next one checks the window again.
                 _log.error("Cost control could not act on %s: %s", call.agent_id, error.message)
 
     async def _tell_of_pause(self, agent_id: str) -> None:
@@ -188,7 +188,6 @@ class CostLedger:
             self._notices.add(topic, text, level="warning")
 
     def _clear_notices(self) -> None:
-        """Say no more of the budgets of days and months that are over."""
         current = cost_control.periods_of(now())
         for topic in [one for one in self._notified if one.startswith("budget") and not one.endswith(current)]:
             self._notified.discard(topic)
@@ -199,7 +198,7 @@ class CostLedger:
 
 
 def _vectors() -> ModuleType:
-    # The price table takes a third of a second to load, and most homes make their vectors themselves.
+    # Loading the price table takes a third of a second, and most homes use local embeddings.
     return importlib.import_module("annabelle.hub.costs.vectors")
 
 

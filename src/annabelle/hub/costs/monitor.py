@@ -1,4 +1,4 @@
-"""The last hour of every agent, fed by settlements (CST-01). It judges; whoever asks it does the pausing."""
+"""Token use of every agent in the last hour (CST-01). The caller does the pausing."""
 
 from __future__ import annotations
 
@@ -31,27 +31,25 @@ class CostWindow(BaseModel):
 
 
 def current_minute() -> int:
-    """Minutes of a clock that nobody can set, and that goes on while the machine sleeps where the system has one."""
+    """Minutes of a clock that cannot be set, and that counts sleep where the system supports it."""
     clock = cast("int | None", getattr(time, "CLOCK_BOOTTIME", None))
     return int(time.monotonic() if clock is None else time.clock_gettime(clock)) // 60
 
 
 class CostMonitor:
-    """One window per agent."""
-
     def __init__(self, controls: Callable[[str], CostControls], minute: Callable[[], int] = current_minute) -> None:
         self._controls, self._minute = controls, minute
         self._windows: defaultdict[str, TokenWindow] = defaultdict(TokenWindow)
 
     def restore(self, agent_id: str, calls: Sequence[RecentCall]) -> None:
-        """Make the window of an agent anew from what the ledger says of its last hour."""
+        """Rebuild an agent's window from the ledger's last hour."""
         window, minute = TokenWindow(), self._minute()
         for call in calls:
             window.add(minute - call.minutes_ago, call.input_tokens, call.output_tokens)
         self._windows[agent_id] = window
 
     def count(self, agent_id: str, usage: TokenUsage) -> str | None:
-        """Count a call; why the agent has to be paused, if it has to be."""
+        """Count a call. Returns the reason to pause the agent, if any."""
         window, controls, minute = self._windows[agent_id], self._controls(agent_id), self._minute()
         window.add(minute, usage.input_tokens, usage.output_tokens)
         if not controls.enabled:
@@ -60,7 +58,6 @@ class CostMonitor:
         return reason_to_pause(measure_rate(window, minute, limits), limits)
 
     def forget(self, agent_id: str) -> None:
-        """Begin the agent's hour anew."""
         self._windows[agent_id].clear()
 
     def status(self, agent_id: str) -> CostWindow:

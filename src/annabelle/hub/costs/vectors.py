@@ -1,4 +1,4 @@
-"""Puts a price on requests for vectors: whoever makes them knows the tokens, and need not load the price table."""
+"""Prices embedding requests, so that callers need not load the price table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from annabelle.core.contract import ModelCall, Reserve
 from annabelle.llm.prices import price_embeddings
 
-# Servers that run the same model may count a text differently.
+# Servers with the same model may count tokens differently.
 _MARGIN: Final = 2
 
 

@@ -1,1 +1,1 @@
-"""Forgets a text for good: rows, indexes, free pages, journals, sessions, the engine's tables, logs and copies."""
+"""Removes a text everywhere: rows, indexes, free pages, journals, sessions, workflow tables, logs and copies."""

@@ -24,7 +24,7 @@ SERVER = "The database server"
 
 @contextmanager
 def open_database(url: str, name: str, *, read_only: bool = False) -> Generator[Engine]:
-    """An engine with one connection, gone afterwards. `name` is what a person calls the database."""
+    """An engine with one connection, disposed afterwards. `name` is the database's name in error messages."""
     engine = make_engine(url, pool_size=1, read_only=read_only)
     try:
         with explain_search_failure(name):
@@ -35,7 +35,7 @@ def open_database(url: str, name: str, *, read_only: bool = False) -> Generator[
 
 @contextmanager
 def explain_search_failure(name: str) -> Generator[None]:
-    """What a driver says becomes a sentence that does not quote it: it may hold what is being forgotten."""
+    """Hides the driver's message in errors, because it may contain the text."""
     try:
         yield
     except DBAPIError as error:
@@ -50,13 +50,13 @@ _TURNS_PREFIX = "turns_"
 
 
 class WorkflowDatabases:
-    """`url` is the shared PostgreSQL; without it each engine has a file of its own."""
+    """`url` is the shared PostgreSQL. Without it, each engine has its own file."""
 
     def __init__(self, home: Home, durable: Durable, url: str | None) -> None:
         self._home, self._durable, self._url = home, durable, url
 
     async def sweep(self, sweep: TextRemoval) -> int:
-        """Rows of all engines that hold the text; with `apply`, none does any more, nor any free page."""
+        """Count the rows of all engines that hold the text. With `apply`, also mask them and vacuum."""
 
         def sweep_engine(engine: Engine, schema: str) -> int:
             count = text_removal.remove_text(engine, schema, sweep)
@@ -69,7 +69,6 @@ class WorkflowDatabases:
         return flows + await asyncio.to_thread(self._sweep_agents, sweep_engine, not sweep.apply)
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
-        """While inside, no flow of the hub runs."""
         return self._durable.suspended()
 
     def _sweep_agents(self, work: Callable[[Engine, str], int], reading: bool) -> int:
@@ -97,17 +96,15 @@ _BATCH = 500
 
 
 class DatabaseSnapshots:
-    """Without a database server there are none: backups are files then."""
+    """Snapshots on a PostgreSQL server. With SQLite, backups are files instead."""
 
     def __init__(self, url: str | None) -> None:
         self._url = url
 
     async def find_holding(self, needle: ForgetMatcher) -> list[str]:
-        """Their names."""
         return [] if self._url is None else await asyncio.to_thread(self._scan, self._url, needle, False)
 
     async def drop(self, needle: ForgetMatcher) -> int:
-        """Drop those that hold the text; how many."""
         return 0 if self._url is None else len(await asyncio.to_thread(self._scan, self._url, needle, True))
 
     @staticmethod
@@ -123,7 +120,7 @@ class DatabaseSnapshots:
 def _holds(connection: Connection, schema: str, needle: ForgetMatcher) -> bool:
     for table in sa.inspect(connection).get_table_names(schema=schema):
         query = sa.text(f'SELECT * FROM "{schema}"."{table}"')  # noqa: S608  names of ours
-        # Closed at the first hit: a table that is still being read can not be dropped.
+        # Closed at the first match, because a table that is being read cannot be dropped.
         with connection.execute(query, execution_options={"yield_per": _BATCH}) as rows:
             if any(isinstance(cell, str) and needle.found_in(cell) for row in rows for cell in row):
                 return True

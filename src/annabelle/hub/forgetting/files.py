@@ -1,4 +1,4 @@
-"""Finds a text in the files of a home: masks records, deletes copies, rewrites exports, names personal files."""
+"""Removes a text from files of a home: masks records, deletes copies, rewrites exports, lists personal files."""
 
 from __future__ import annotations
 
@@ -24,42 +24,38 @@ Treatment = Literal["lines", "copy", "export", "own"]
 _DATABASE = (".db", ".db-wal", ".db-shm", ".db-journal", ".lock")
 _COPY = (".replaced", ".damaged-", ".restored")
 _SECRETS = ("annabelle.token", "forgetting.json", "forgotten.jsonl")
-# Key, head, torn lines and files of the audit. No content ever gets in, and a masked line would break its chain.
+# The audit never holds content, and a masked line would break its chain.
 _AUDIT = "audit"
 
-# What an agent has in hand, per thread: one JSON record in each file.
+# Working memory of agents, one JSON record per thread.
 _WORKSPACES = "workspaces"
 
-# Where servers keep what was too long to show; see `servers/kit/files/layout.py`.
+# Where servers store long results; see `servers/kit/files/layout.py`.
 _RESULTS = Path("temp", "results")
 
 
 @dataclass(frozen=True, slots=True)
 class HomeFile:
-    """A file, what is done with it, and under which name a person sees it."""
-
     path: Path
     treatment: Treatment
     place: str
 
 
 class HomeFiles:
-    """The files of one home. Databases and the cache of vectors are left out: their owners see to them."""
+    """The files of one home. `files` leaves out databases and the embedding cache, handled elsewhere."""
 
     def __init__(self, home: Home, export: Path | None = None, workspace: Path | None = None) -> None:
         self._home = home
         self._export, self._workspace = export or home.memory_export, workspace or home.workspace
 
     def databases(self) -> list[Path]:
-        """The files of the databases in use, with their journals."""
         home = self._home
         files = [home.database_file, home.flows_file, home.memory_file, *home.agents.glob("*/turns.db")]
         return [path for file in files for path in (file, file.with_name(f"{file.name}-wal")) if path.is_file()]
 
     def files(self) -> Iterator[HomeFile]:
-        """Every file but the person's own."""
         yield from (HomeFile(path, "export", "exports") for path in _walk_files(self._export))
-        # What tools answered at length and what a browser remembers are copies: a file that holds the text goes whole.
+        # Long tool results and browser profiles are copies: a file that holds the text is deleted.
         yield from (HomeFile(path, "copy", "results") for path in _walk_files(self._workspace / _RESULTS))
         yield from (HomeFile(path, "copy", "browser") for path in _walk_files(self._home.browser_profiles))
         home, seen = self._home, (self._export, self._workspace, self._home.browser_profiles, *self._server_folders())
@@ -70,7 +66,7 @@ class HomeFiles:
                 yield found
 
     def personal_files(self) -> Iterator[Path]:
-        """What belongs to the person: it is named and never touched."""
+        """The person's own files. They are listed, never changed."""
         home = self._home
         results = self._workspace / _RESULTS
         for folder in (
@@ -86,7 +82,7 @@ class HomeFiles:
         yield from (path for path in (home.good_agents_file,) if path.is_file())
 
     def _server_folders(self) -> list[Path]:
-        """What servers keep for the person: scripts, mail filters, feeds. Each folder of the data is a server's."""
+        """Folders in which servers keep data of the person: scripts, mail filters, feeds."""
         home = self._home
         folders = (path for path in sorted(home.data.glob("*/")) if path.is_dir())
         return [path for path in folders if path not in (home.embedding_cache, home.browser_profiles)]
@@ -109,7 +105,7 @@ class HomeFiles:
 
 
 def _walk_files(root: Path, skipped: set[Path] | None = None) -> Iterator[Path]:
-    """Plain files below a folder; links are not followed, because what they lead to is not ours."""
+    """Regular files below a folder. Links are not followed, because they may lead outside the home."""
     for folder, folders, names in os.walk(root):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if here / name not in (skipped or set()))
@@ -120,11 +116,11 @@ def _walk_files(root: Path, skipped: set[Path] | None = None) -> Iterator[Path]:
 
 
 FileLine = tuple[int, bytes]
-"""Where a line begins in its file, and its bytes without the end of line."""
+"""Offset of a line in its file, and its bytes without the line ending."""
 
 
 def mask_lines(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
-    """Overwrite the lines that hold the text; how many did."""
+    """Overwrite the lines that hold the text. Returns how many there were."""
     descriptor = os.open(path, os.O_RDWR if apply else os.O_RDONLY)
     try:
         blob = b"".join(iter(lambda: os.read(descriptor, 4_000_000), b""))
@@ -139,7 +135,6 @@ def mask_lines(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
 
 
 def find_replacements(blob: bytes, needle: ForgetMatcher) -> Iterator[FileLine]:
-    """The lines that must change, each with what to write over it."""
     if not needle.found_in_bytes(blob):
         return
     plain: list[FileLine] = []
@@ -153,7 +148,7 @@ def find_replacements(blob: bytes, needle: ForgetMatcher) -> Iterator[FileLine]:
                 yield at, new
     for at, line in _lines_holding(plain, needle):
         new = FORGOTTEN_MASK.encode()[: len(line)].ljust(len(line))
-        if new != line:  # the mask itself may read like the text
+        if new != line:  # the mask itself may match the text
             yield at, new
 
 
@@ -175,7 +170,7 @@ def _parse_record(line: bytes) -> dict[str, object] | list[object] | None:
 
 
 def _mask_record(line: bytes, record: dict[str, object] | list[object], needle: ForgetMatcher) -> bytes | None:
-    """The record without the text, filled up with blanks; None when only what holds it together reads like the text."""
+    """The masked record padded with blanks, None if the text matches only across its JSON syntax."""
     for mask in (FORGOTTEN_MASK, ""):
         new = mask_value(needle, record, mask)
         if new == record:
@@ -187,7 +182,7 @@ def _mask_record(line: bytes, record: dict[str, object] | list[object], needle: 
 
 
 def _lines_holding(lines: list[FileLine], needle: ForgetMatcher) -> Iterator[FileLine]:
-    """Lines that hold the text, or a part of it when it goes on in the next line."""
+    """Lines that hold the text, or a part of it that continues on the next line."""
     texts = [line.decode(errors="replace") for _at, line in lines]
     hit = {number for number, text in enumerate(texts) if needle.found_in(text)}
     spellings = [fold_unescaped(text) for text in texts]
@@ -203,7 +198,7 @@ def _lines_holding(lines: list[FileLine], needle: ForgetMatcher) -> Iterator[Fil
 
 
 def prune_export(path: Path, needle: ForgetMatcher, *, apply: bool) -> int:
-    """Rewrite an export without what holds the text; how many lines or files did."""
+    """Rewrite an export without the text. Returns how many lines or files held it."""
     blob = path.read_bytes()
     if not needle.found_in_bytes(blob):
         return 0
@@ -221,7 +216,7 @@ def _prune_json(blob: bytes, needle: ForgetMatcher) -> str:
     try:
         value: object = json.loads(blob)
     except (ValueError, RecursionError):
-        return ""  # half a document is no use to anybody
+        return ""  # a broken document is of no use
     return json.dumps(prune_value(needle, value), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -236,7 +231,7 @@ def _drop_lines(blob: bytes, gone: set[int]) -> str:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """A new file in the old one's place, of which nothing is left to be read."""
+    """Replace a file, and overwrite the old content with zeros."""
     descriptor = os.open(path, os.O_RDWR)
     try:
         write_atomically(path, text, mode=os.fstat(descriptor).st_mode & 0o777)
@@ -252,13 +247,13 @@ _NAMED = 50
 
 
 def sweep_files(places: HomeFiles, needle: ForgetMatcher, *, apply: bool) -> dict[str, int]:
-    """Lines, files and copies that held the text, by place; with `apply` none does any more."""
+    """Counts the lines, files and copies that hold the text, by place. With `apply`, removes them."""
     counts: Counter[str] = Counter()
     for found in places.files():
         try:
             counts[found.place] += _sweep_file(found, needle, apply=apply)
         except FileNotFoundError:
-            continue  # a log that was rotated away, or a backup that a newer one replaced
+            continue  # a rotated log or a replaced backup
         except OSError as error:
             raise StorageTrouble(
                 f"{found.path.name} can not be looked through or changed: {error.strerror}.",
@@ -268,12 +263,12 @@ def sweep_files(places: HomeFiles, needle: ForgetMatcher, *, apply: bool) -> dic
 
 
 def count_database_remains(places: HomeFiles, needle: ForgetMatcher) -> int:
-    """Database files that hold the text in their bytes, be it in rows or in what is left of deleted ones."""
+    """Number of database files that hold the text in their bytes, including free pages."""
     return sum(bytes_contain(path, needle) for path in places.databases())
 
 
 def find_personal_files(places: HomeFiles, needle: ForgetMatcher) -> list[str]:
-    """The person's own files that hold the text; those that are very large, or too many, are not looked through."""
+    """The person's own files that hold the text. Large files are skipped, and the search is bounded."""
     return [str(path) for path in _walk_personal_files(places, needle)]
 
 

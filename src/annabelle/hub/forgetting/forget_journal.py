@@ -1,4 +1,4 @@
-"""What is being forgotten now, on disk until it is done, and a keyed hash of what was forgotten."""
+"""The pending forget request, on disk until it is done, and keyed hashes of what was forgotten."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from annabelle.store.audit.records import get_or_create_key, keyed_hash
 
 
 class ForgetRequest(BaseModel):
-    """What was asked, by whom, for whose rows."""
-
     model_config = ConfigDict(frozen=True)
 
     texts: tuple[str, ...] = Field(repr=False)
@@ -29,13 +27,13 @@ class ForgetRequest(BaseModel):
 
 
 class PendingForgetFile:
-    """The file. It holds the text in the clear, for its owner alone, and is overwritten before it goes."""
+    """Holds the text in the clear, readable by the owner only. It is overwritten before removal."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self) -> ForgetRequest | None:
-        """What was begun and not finished. A marker that was never finished itself says that nothing was begun."""
+        """The unfinished request. An incomplete file means that nothing was begun."""
         try:
             return ForgetRequest.model_validate_json(self._path.read_bytes())
         except FileNotFoundError:
@@ -65,7 +63,6 @@ class PendingForgetFile:
 
 
 def shred_file(path: Path) -> None:
-    """Overwrite a file and delete it; one that is gone already is no trouble."""
     try:
         with path.open("r+b") as file:
             overwrite_with_zeros(file.fileno())
@@ -77,7 +74,6 @@ def shred_file(path: Path) -> None:
 
 
 def overwrite_with_zeros(descriptor: int) -> None:
-    """Zeros over everything a file holds, on disk when this returns."""
     size, zeros = os.fstat(descriptor).st_size, bytes(1_000_000)
     for start in range(0, size, len(zeros)):
         os.pwrite(descriptor, zeros[: size - start], start)
@@ -85,7 +81,7 @@ def overwrite_with_zeros(descriptor: int) -> None:
 
 
 def record_forgotten(home: Home, pending: ForgetRequest, counts: Mapping[str, int]) -> list[str]:
-    """One line. Whoever knows the text and has the key can tell that it was this one; nobody else can."""
+    """Log one line with keyed hashes. Only somebody with the text and the key can recognize it."""
     key = get_or_create_key(home.audit_key_file)
     hashes = [keyed_hash(key, fold_spelling(text).encode()) for text in pending.texts]
     entry: dict[str, object] = {

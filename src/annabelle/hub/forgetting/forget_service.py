@@ -1,4 +1,4 @@
-"""Forgets a text everywhere, in an order that can be repeated: a killed run is finished at the next start."""
+"""Forgets a text everywhere, in a repeatable order. The next start finishes an interrupted run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from annabelle.toolbox.facade import Toolbox
 
 Fate = Literal["deleted", "masked", "rewritten"]
 
-# The tables of the hub and the memory, by the names people have for what is in them.
+# Tables of the hub and the memory, by names that people understand.
 _NAMES = {
     "changes": "tidying up",
     "events": "events",
@@ -51,8 +51,6 @@ _REWRITTEN = ("profile", "profile history", "exports", "remains of deleted rows"
 
 @dataclass(frozen=True, slots=True)
 class ForgetReportLine:
-    """Rows, lines or files of one kind."""
-
     name: str
     count: int
     fate: Fate
@@ -60,7 +58,7 @@ class ForgetReportLine:
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    """Everything that was found. `own` are files of the person, which are never touched."""
+    """Everything that was found. `own` lists the person's files, which are never changed."""
 
     places: tuple[ForgetReportLine, ...]
     facts: tuple[MemoryFactMatch, ...] = ()
@@ -72,7 +70,7 @@ class ForgetReport:
 
 
 def report_lines(*counts: Mapping[str, int]) -> tuple[ForgetReportLine, ...]:
-    """All counts under the names people know, those that vanish first."""
+    """All counts under names that people understand, deleted items first."""
     summed: dict[str, int] = {}
     for found in counts:
         for table, count in found.items():
@@ -99,13 +97,11 @@ _WEB_SERVER = "web"
 
 @dataclass(frozen=True, slots=True)
 class BrowserServer:
-    """The server that runs the browsers."""
-
     home: Home
     toolbox: Toolbox
 
     async def close_browsers(self) -> None:
-        """Restart the server, which ends its browsers; nothing to do where none was ever used."""
+        """Restart the server to end its browsers, if any was used."""
         running = any(server.name == _WEB_SERVER and server.available for server in self.toolbox.servers())
         if running and self.home.browser_profiles.is_dir():
             await self.toolbox.restart(_WEB_SERVER)
@@ -113,8 +109,6 @@ class BrowserServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetTargets:
-    """Everything that may hold the text."""
-
     home: Home
     files: HomeFiles
     database: Database
@@ -125,7 +119,7 @@ class ForgetTargets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningWork:
-    """What has to be paused, because it carries people's words from one place to another."""
+    """Work to pause, because it moves people's data."""
 
     thread_queue: ThreadQueue
     turns: ActiveTurns
@@ -135,8 +129,6 @@ class RunningWork:
 
 
 class ForgetService:
-    """One at a time."""
-
     def __init__(
         self,
         targets: ForgetTargets,
@@ -152,11 +144,10 @@ class ForgetService:
 
     @property
     def has_pending(self) -> bool:
-        """Whether an earlier process had begun something and not finished it."""
         return self._marker.read() is not None
 
     async def preview(self, asked: ForgetRequest) -> ForgetReport:
-        """Where the text stands. Nothing is changed, and nothing of it is written down."""
+        """Where the text is found. Nothing is changed or recorded."""
         found = await self._find_everywhere(asked)
         if found.places:
             return found
@@ -176,21 +167,21 @@ class ForgetService:
         return ForgetReport(places, remembered.facts, tuple(own))
 
     async def find_near_facts(self, asked: ForgetRequest) -> tuple[MemoryFactMatch, ...]:
-        """Facts that mean something like it, for when it stands nowhere as it was typed."""
+        """Facts with a similar meaning, for when the text is not found literally."""
         return await self._targets.memory.find_near_facts(asked.texts[0], asked.user_id, asked.agent_id)
 
     async def find_fact_texts(self, fact_id: int, with_source: bool, user_id: str, agent_id: str) -> tuple[str, ...]:
-        """What has to be forgotten for a fact to be gone."""
+        """The texts to forget so that a fact is gone."""
         return await self._targets.memory.find_fact_texts(fact_id, with_source, user_id, agent_id)
 
     async def forget(self, asked: ForgetRequest) -> ForgetReport:
-        """Forget for good. What fails half-way is finished at the next start, or when it is asked for again."""
+        """Forget for good. A failed run is finished at the next start or request."""
         if self._lock.locked():
             raise Conflict("Something is being forgotten this moment.", hint="Try again when it is done.")
         async with self._lock, self._everything_paused():
             begun = self._marker.read()
             if begun is not None:
-                # What an earlier try did not finish is finished along with this.
+                # Also finish an earlier, unfinished request.
                 asked = asked.model_copy(update={"texts": (*begun.texts, *asked.texts)})
             self._marker.write(asked)
             try:
@@ -204,7 +195,7 @@ class ForgetService:
                 raise
 
     async def resume(self) -> None:
-        """At the start, before anything else runs: finish what a killed process had begun."""
+        """Finish the request of a killed process. Call it at start, before anything else runs."""
         pending = self._marker.read()
         if pending is None:
             return
@@ -219,7 +210,7 @@ class ForgetService:
 
     @contextlib.asynccontextmanager
     async def _everything_paused(self) -> AsyncGenerator[None]:
-        """Nothing that carries people's words runs while inside."""
+        """While inside, no work that moves people's data runs."""
         work = self._work
         work.thread_queue.pause()
         work.maintenance.pause()
@@ -238,7 +229,7 @@ class ForgetService:
             await work.thread_queue.unpause()
 
     async def _forget_everywhere(self, asked: ForgetRequest) -> ForgetReport:
-        """Again until it stands nowhere: a log may be rotated, or a tool still answer, while others are looked at."""
+        """Repeat until the text is gone: a log may rotate or a tool may answer during a pass."""
         failpoint("hub.forget_begun")
         counts, remembered = await self._run_pass(asked)
         facts, left = remembered.facts, await self._find_everywhere(asked)
@@ -279,7 +270,7 @@ class ForgetService:
 
 
 def _mask_rows(conn: Connection, sweep: TextRemoval) -> dict[str, int]:
-    """Mask the rows, and take back what was asked about them: nobody can say yes to what is masked."""
+    """Mask the rows and close the questions about them, because masked calls cannot be approved."""
     counts = text_removal.remove_text(conn, sweep)
     for message_id in approvals.list_forgotten_messages(conn, text_removal.FORGOTTEN_DIGEST):
         close_questions(conn, message_id, "cancelled", "What it was about was forgotten")

@@ -1,4 +1,4 @@
-"""The memory server's tools for forgetting."""
+"""Calls the memory server's tools for forgetting."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ class _NearFacts(BaseModel):
 
 
 class ForgetMemoryClient:
-    """Calls in the name of one person, whichever of their agents remembers."""
-
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
 
@@ -68,7 +66,7 @@ class ForgetMemoryClient:
         return (await self._ask(_FactTexts, "forget_fact_texts", asked, user_id, agent_id)).texts
 
     async def find_near_facts(self, text: str, user_id: str, agent_id: str) -> tuple[MemoryFactMatch, ...]:
-        """Facts that mean something like it; none when search does not work just now."""
+        """Facts with a similar meaning. Empty if the search fails."""
         asked: JsonObject = {"query": text, "limit": _CLOSE, "include_conversations": False}
         try:
             return (await self._ask(_NearFacts, "retrieve_memories", asked, user_id, agent_id)).facts[:_CLOSE]

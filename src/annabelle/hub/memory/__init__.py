@@ -1,1 +1,1 @@
-"""What the hub does for the memory: it hands delivered turns over, has facts learnt and tidied, and says who asks."""
+"""The hub's part of the memory: stores delivered turns, extracts and tidies facts."""

@@ -38,15 +38,12 @@ FEWEST_CHARACTERS: Final = 50
 TRIES: Final = 10
 FIRST_WAIT_SECONDS: Final = 1.0
 LONGEST_WAIT_SECONDS: Final = 300.0
-# Nothing here has a second effect when it is done again, so an unknown outcome is tried again too.
+# Every step is idempotent, so an unknown outcome is retried too.
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
 
 
 class ExtractionRequest(BaseModel):
-    """What one run is about: the last turns that were never read, of a thread, or without one of all of them.
-
-    When somebody waits for it, one try has to do.
-    """
+    """Extract facts from the last unread turns, of one thread or of all. `tries` is 1 if a caller waits."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -82,8 +79,6 @@ class ExtractionOutcome(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactExtractionDeps:
-    """What the flow works with."""
-
     durable: Durable
     memory: MemoryClient
     thinker: ThinkerQuestions
@@ -93,18 +88,16 @@ class FactExtractionDeps:
 
 
 class FactExtractionWorkflow:
-    """Starts runs, and is the workflow they execute."""
-
     def __init__(self, services: FactExtractionDeps) -> None:
         self._deps = services
         services.durable.workflow(LEARN_FACTS)(self._run)
 
     async def begin(self, wanted: ExtractionRequest) -> None:
-        """Begin a run; it is on disk when this returns. The same id again changes nothing."""
+        """Start a run. It is on disk when this returns; the same id again changes nothing."""
         await self._deps.durable.start(LEARN_FACTS, wanted.learn_id, wanted.model_dump(mode="json"))
 
     async def result(self, learn_id: str, timeout: float) -> ExtractionOutcome:
-        """What a run came to; Unavailable when it takes longer."""
+        """Outcome of a run. Raises Unavailable on timeout."""
         return ExtractionOutcome.model_validate(await self._deps.durable.result(learn_id, timeout))
 
     async def _run(self, argument: JsonObject) -> JsonObject:
@@ -125,13 +118,13 @@ class FactExtractionWorkflow:
         turns, known = await self._gather(wanted, min(limit, TURNS_AT_ONCE))
         if not _is_worth_reading(turns):
             if turns and wanted.thread_id is None:
-                # Asked for by a person: what says nothing must not stand in the way of what was said before it.
+                # Requested by a person: mark these turns, or they would hide the earlier ones.
                 await self._retry_step(wanted, "mark", lambda: self._mark(wanted, turns))
             return ExtractionOutcome(turns=len(turns) if wanted.thread_id is None else 0)
         try:
             found = await self._ask(wanted, batch, turns, known)
         except AgentPaused as paused:
-            # Nothing is marked: the next rest of the thread finds these turns again.
+            # Nothing is marked, so the next idle period of the thread finds these turns again.
             self._deps.traces.write("facts.put_off", {"id": wanted.learn_id, "reason": paused.message})
             return ExtractionOutcome(refused=paused.message)
         if found.unfit:
@@ -160,7 +153,7 @@ class FactExtractionWorkflow:
     async def _ask(
         self, wanted: ExtractionRequest, batch: int, turns: Sequence[PastTurn], known: tuple[str, ...]
     ) -> ExtractResult:
-        """The model's answer; one that is no use is asked for once more, and then it stays at that."""
+        """The model's answer. An unusable one is requested once more."""
         thinking, settings = self._deps.thinker, self._deps.settings
         found = ExtractResult()
         for attempt in (1, 2):
@@ -187,7 +180,7 @@ class FactExtractionWorkflow:
     ) -> ExtractedFactRecord | None:
         source = next((turn for turn in turns if turn.conversation_id == learnt.conversation_id), None)
         if source is None:
-            return None  # the model may only quote what it was shown
+            return None  # the model may only quote turns it was shown
         memory = self._deps.memory
 
         async def store() -> JsonObject:
@@ -202,7 +195,7 @@ class FactExtractionWorkflow:
         except _PASSING:
             raise
         except AnnabelleError as refusal:
-            # The memory says no to what looks like a secret, and says which kind it is, never the words.
+            # The memory refuses secrets. Its message names the kind, never the words.
             self._deps.traces.write("facts.refused", {"id": wanted.learn_id, "reason": refusal.message})
             return None
 
@@ -210,7 +203,7 @@ class FactExtractionWorkflow:
         await self._deps.memory.mark_read(wanted.owner, [turn.conversation_id for turn in turns])
 
     async def _retry_step(self, wanted: ExtractionRequest, name: str, work: Callable[[], Awaitable[object]]) -> object:
-        """A step that is tried again, longer and longer, while a part is away; over a crash too."""
+        """A durable step, retried with growing delays while a service is unavailable."""
         wait = FIRST_WAIT_SECONDS
         for _ in range(wanted.tries - 1):
             try:
@@ -225,7 +218,7 @@ class FactExtractionWorkflow:
 
 
 def request_for_thread(thread_id: str, user_id: str, agent_id: str, last_message_id: str) -> ExtractionRequest:
-    """The run for a thread that has rested; there is one per last message."""
+    """The run for an idle thread, one per last message."""
     return ExtractionRequest(
         learn_id=f"learn:{last_message_id}",
         user_id=user_id,
@@ -257,7 +250,7 @@ _SCHEMA: JsonObject = {
 
 
 def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> NativeTool:
-    """The tool under its old name; a call id makes a repeat find the same run."""
+    """The same call id finds the same run."""
 
     async def backfill(arguments: JsonObject, context: CallContext) -> ToolResult:
         try:
@@ -274,7 +267,7 @@ def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> Nativ
             learnt = await learn.result(wanted.learn_id, _TOOL_SECONDS - 10)
         except AnnabelleError as error:
             return ToolResult.failure(error.body(context.trace_id))
-        # What was learnt comes back in it, and may be somebody else's words.
+        # The result contains the facts, which may be somebody else's words.
         trust: Trust = "untrusted" if any(fact.trust == "untrusted" for fact in learnt.facts) else "trusted"
         structured: JsonObject = {**learnt.model_dump(mode="json"), "trust": trust}
         return ToolResult(text=describe_outcome(learnt), structured=structured, trust=trust)
@@ -293,7 +286,6 @@ def backfill_tool(learn: FactExtractionWorkflow, agents: AgentRegistry) -> Nativ
 
 
 def describe_outcome(learnt: ExtractionOutcome) -> str:
-    """What a run came to, in words."""
     if learnt.refused is not None and not learnt.turns:
         return f"Nothing was learnt: {learnt.refused}"
     if not learnt.turns:

@@ -32,7 +32,7 @@ NEXT: Final = "Undo it with memory_undo_change."
 
 @dataclass(frozen=True, slots=True)
 class FactTidyPlan:
-    """What would be done, by whom it was planned, and why not by the model where it was not."""
+    """Proposed actions, who planned them, and why the model did not if rules did."""
 
     facts: tuple[KnownFact, ...]
     actions: tuple[TidyAction, ...]
@@ -40,19 +40,18 @@ class FactTidyPlan:
     refused: str | None = None
 
     def lines(self) -> list[str]:
-        """Each action as a line a person can read."""
         texts = {fact.fact_id: fact.fact for fact in self.facts}
         return [describe_action(action, texts) for action in self.actions]
 
 
 class FactTidier:
-    """Nothing is changed by planning; what is done can be undone in one piece."""
+    """Plans changes without making them. An applied plan can be undone as a whole."""
 
     def __init__(self, memory: MemoryClient, thinking: ThinkerQuestions) -> None:
         self._memory, self._thinking = memory, thinking
 
     async def plan(self, owned: MemoryOwner, category: FactCategory | None, most: int) -> FactTidyPlan:
-        """Ask the model, category by category; where it can not or will not, the rules decide."""
+        """Ask the model for each category. Where it fails or refuses, rules decide."""
         found = await self._memory.plan_tidy(owned, category, min(most, MOST_FACTS))
         actions: list[TidyAction] = []
         planners: set[str] = set()
@@ -86,7 +85,6 @@ class FactTidier:
 
 
 def describe_action(action: TidyAction, texts: dict[int, str]) -> str:
-    """One action in a sentence."""
     old = ", ".join(f"“{texts.get(fact_id, f'fact {fact_id}')}”" for fact_id in action.fact_ids)
     why = f" ({action.reason})" if action.reason else ""
     if action.kind == "delete":
@@ -95,7 +93,7 @@ def describe_action(action: TidyAction, texts: dict[int, str]) -> str:
 
 
 def _actions_within(actions: Sequence[TidyAction], facts: Sequence[KnownFact]) -> list[TidyAction]:
-    """Only what concerns these facts; a model may name others by mistake."""
+    """The actions on these facts only. A model may name others by mistake."""
     known = {fact.fact_id for fact in facts}
     return [action for action in actions if set(action.fact_ids) <= known]
 
@@ -130,8 +128,6 @@ _SCHEMA: JsonObject = {
 
 
 def synthesize_tool(tidying: FactTidier, agents: AgentRegistry) -> NativeTool:
-    """The tool under its old name."""
-
     async def synthesize(arguments: JsonObject, context: CallContext) -> ToolResult:
         try:
             owned = resolve_memory_owner(context, cast("str | None", arguments.get("agent_id")), agents)
@@ -163,7 +159,7 @@ def _tidy_result(plan: FactTidyPlan, done: TidyOutcome | None) -> ToolResult:
         "refused": plan.refused,
         "applied": done is not None and bool(plan.actions),
         "change_id": done.change_id if done is not None else None,
-        # Remembered words come back in it, and those may be somebody else's.
+        # The result contains facts, which may be somebody else's words.
         "trust": "untrusted" if any(fact.trust == "untrusted" for fact in plan.facts) else "trusted",
     }
     if not plan.actions:

@@ -23,13 +23,13 @@ Learn = Callable[[IdleThread], Awaitable[None]]
 
 
 def idle_seconds(settings: Settings) -> float | None:
-    """How long a thread has to be idle before facts are extracted from it; None where that is switched off."""
+    """How long a thread must be idle before facts are extracted, None if extraction is off."""
     enabled = settings.fact_extraction_enabled and settings.thinker_enabled
     return settings.fact_extraction_idle_seconds if enabled else None
 
 
 class IdleThreads:
-    """One timer per thread; something said starts it again."""
+    """One timer per thread, restarted by every delivery."""
 
     def __init__(self, database: Database, agents: AgentManager, seconds: float, learn: Learn) -> None:
         self._database, self._agents, self._seconds, self._learn = database, agents, seconds, learn
@@ -38,13 +38,12 @@ class IdleThreads:
         self._closed = False
 
     async def start(self) -> None:
-        """Go on waiting for what rested when the last process ended."""
+        """Restore the timers of the last process."""
         for idle in await self._database.read(memory_queue.list_idle_threads):
             left = (idle.due_at - now()).total_seconds()
             self._set_timer(idle.thread_id, min(max(left, 0.0), self._seconds))
 
     def on_events(self, events: Sequence[StoredEvent]) -> None:
-        """Restart the timers of the threads in which something was delivered."""
         for event in events:
             if event.type == "done" and event.data.get("success"):
                 self.restart_timer(event.thread_id)
@@ -77,7 +76,7 @@ class IdleThreads:
         task.add_done_callback(self._tasks.discard)
 
     async def _learn_if_idle(self, thread_id: str) -> None:
-        """Have facts learnt, unless the thread is at work or its agent may not be asked: then after another rest."""
+        """Start an extraction. If the thread is busy or its agent paused, wait for another idle period."""
 
         def load_idle(conn: Connection) -> tuple[IdleThread | None, bool]:
             return memory_queue.get_idle_thread(conn, thread_id), memory_queue.is_thread_busy(conn, thread_id)
@@ -95,7 +94,7 @@ class IdleThreads:
         except AnnabelleError as error:
             _log.warning("Learning from %s is put off: %s", thread_id, error.message)
             self._retry_later(thread_id)
-        except Exception:  # noqa: BLE001  the edge of a task nobody waits for
+        except Exception:  # noqa: BLE001  the edge of a task that is not awaited
             _log.exception("Learning from %s failed", thread_id)
             self._retry_later(thread_id)
 

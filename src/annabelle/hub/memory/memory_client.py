@@ -1,4 +1,4 @@
-"""The memory server's tools as the hub calls them, and whose memory a call means (I-30)."""
+"""Calls the memory server's tools, and resolves whose memory a call means (I-30)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,11 @@ LEARNT = "learnt from a conversation"
 
 
 class MemoryToolCaller(Protocol):
-    """The part of the toolbox that is needed."""
-
     async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult: ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryOwner:
-    """Whose memory is meant, and for which message."""
-
     user_id: str
     agent_id: str
     thread_id: str | None = None
@@ -54,8 +50,6 @@ class MemoryOwner:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredTurn:
-    """What was said and answered, as the memory keeps it."""
-
     said: str
     answered: str
     speaker: str
@@ -102,13 +96,13 @@ class TidyOutcome(_MemoryAnswer):
 
 
 class MemoryClient:
-    """Every call raises what went wrong; Unavailable and StorageTrouble pass, the others do not."""
+    """Calls raise on failure. Only Unavailable and StorageTrouble are worth a retry."""
 
     def __init__(self, tools: MemoryToolCaller) -> None:
         self._tools = tools
 
     async def store_turn(self, owned: MemoryOwner, turn: DeliveredTurn) -> None:
-        """Keep a delivered turn; the same message again changes nothing."""
+        """Store a delivered turn. The same message again changes nothing."""
         await self._call(
             "store_conversation",
             {
@@ -123,19 +117,19 @@ class MemoryClient:
         )
 
     async def list_unread(self, owned: MemoryOwner, limit: int, *, everywhere: bool = False) -> tuple[PastTurn, ...]:
-        """The last turns nobody has looked for facts in, oldest first; of the thread, or of all of them."""
+        """The last turns without extracted facts, oldest first, of the thread or `everywhere`."""
         asked: JsonObject = {"limit": limit}
         if not everywhere:
             asked["session_id"] = owned.thread_id
         return _parse_answer(_TurnsAnswer, await self._call("list_unextracted", asked, owned.context())).turns
 
     async def list_known_facts(self, owned: MemoryOwner, limit: int) -> tuple[str, ...]:
-        """What is known already, the newest first."""
+        """Known facts, newest first."""
         found = _parse_answer(_FactsAnswer, await self._call("list_facts", {"limit": limit}, owned.context()))
         return tuple(one.fact for one in found.facts)
 
     async def store_fact(self, owned: MemoryOwner, learnt: LearntFact, message_id: str | None) -> StoreFactAnswer:
-        """Keep a fact with the words it was read from. It is as trustworthy as they are, whoever calls."""
+        """Store a fact with the quote it came from. The quote decides its trust, not the caller."""
         origin: JsonObject = {
             "kind": "conversation",
             "conversation_id": learnt.conversation_id,
@@ -154,18 +148,17 @@ class MemoryClient:
         return _parse_answer(StoreFactAnswer, answer)
 
     async def mark_read(self, owned: MemoryOwner, conversation_ids: Sequence[int]) -> None:
-        """Note that facts were looked for in these turns, so that it is not done again."""
         await self._call("mark_extracted", {"conversation_ids": list(conversation_ids)}, owned.context())
 
     async def plan_tidy(self, owned: MemoryOwner, category: FactCategory | None, most: int) -> TidyPlanAnswer:
-        """The current facts, at most so many of each category, and what the rules propose for them."""
+        """The current facts, at most `most` per category, and the actions that rules propose."""
         asked: JsonObject = {"max_facts_per_category": most}
         if category is not None:
             asked["category"] = category
         return _parse_answer(TidyPlanAnswer, await self._call("tidy_plan", asked, owned.context()))
 
     async def apply_tidy(self, owned: MemoryOwner, actions: Sequence[TidyAction], planned_by: str) -> TidyOutcome:
-        """Do these changes in one piece, so that one undo brings everything back."""
+        """Apply actions as one change, so that one undo reverts all of them."""
         asked: JsonObject = {
             "actions": [action.model_dump(mode="json", exclude_none=True) for action in actions],
             "planned_by": planned_by,
@@ -193,11 +186,11 @@ def _parse_answer(model: type[M], answer: JsonObject) -> M:
         raise AnnabelleError(f"The memory's answer can not be read as {model.__name__}.") from error
 
 
-_LEGACY_AGENT_NAME = "main"  # what skills of older systems call the agent they run in
+_LEGACY_AGENT_NAME = "main"  # the name that skills of older systems use for their agent
 
 
 def resolve_memory_owner(context: CallContext, asked: str | None, agents: AgentRegistry) -> MemoryOwner:
-    """The memory that is meant. The user is who calls, and never an argument."""
+    """The memory a call means. The user is always the caller, never an argument."""
     own = context.agent_id or agents.config.default.agent_id
     agent_id = own if asked in (None, "", _LEGACY_AGENT_NAME, own) else str(asked)
     if agent_id != own:
@@ -205,7 +198,7 @@ def resolve_memory_owner(context: CallContext, asked: str | None, agents: AgentR
             raise NotAllowed(
                 f"{own} may not touch the memory of {agent_id}.", hint="Leave agent_id out.", field="agent_id"
             )
-        agents.agent(agent_id)  # says which agents there are
+        agents.agent(agent_id)  # raises NotFound for an unknown agent
     return MemoryOwner(
         user_id=context.user_id,
         agent_id=agent_id,

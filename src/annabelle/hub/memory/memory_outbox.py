@@ -41,12 +41,12 @@ LONGEST_WAIT_SECONDS: Final = 60.0
 REFUSALS: Final = 3
 STOP_SECONDS: Final = 5.0
 _Turn = tuple[MemoryOwner, DeliveredTurn]
-# Storing a turn again changes nothing, so an unknown outcome is as good as none.
+# Storing a turn is idempotent, so an unknown outcome is retried too.
 _PASSING = (Unavailable, StorageTrouble, ToolTimeout, OutcomeUnknown, ScannerDown)
 
 
 class MemoryOutbox:
-    """One task, woken by a delivery and at the start; it waits longer and longer while the memory is away."""
+    """One task, woken at start and by deliveries. Its delays grow while the memory is unavailable."""
 
     def __init__(
         self,
@@ -63,28 +63,27 @@ class MemoryOutbox:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin with what the last process left."""
+        """Begin with the turns left by the last process."""
         self._woken.set()
         self._task = asyncio.create_task(self._run())
 
     def on_events(self, events: Sequence[StoredEvent]) -> None:
-        """A turn was delivered, or ended because its question was closed."""
+        """Wake up when a turn was delivered, or ended because its question was closed."""
         if any(event.type == "done" or (event.type, event.key) == ("message", "ended") for event in events):
             self.wake()
 
     def wake(self) -> None:
-        """There may be a turn to store."""
         self._idle.clear()
         self._woken.set()
 
     async def stop(self) -> None:
-        """Leave the rest to the next start."""
+        """Stop. The next start stores the rest."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task], timeout=STOP_SECONDS)
 
     async def all_stored(self, timeout: float) -> bool:
-        """Wait until nothing waits to be stored; False when something still does."""
+        """Wait until every turn is stored. Returns False on timeout."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._idle.wait(), timeout)
         return self._idle.is_set()
@@ -106,20 +105,20 @@ class MemoryOutbox:
                 _log.warning("The memory does not take what was said yet: %s", trouble.message)
                 await asyncio.sleep(wait)
                 wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
-            except Exception:  # noqa: BLE001  the edge of a task nobody waits for: the table keeps it for the next try
+            except Exception:  # noqa: BLE001  the edge of a task: the table keeps the turns
                 _log.exception("What was said could not be handed to the memory")
                 await asyncio.sleep(wait)
                 wait = min(LONGEST_WAIT_SECONDS, 2 * wait)
 
     async def _store_batch(self) -> bool:
-        """Store what waits, in order; whether there may be more."""
+        """Store waiting turns in order. Returns whether there may be more."""
 
         def load_waiting(conn: Connection) -> list[tuple[UnstoredTurn, _Turn | None]]:
             return [
                 (row, _load_turn(conn, row, self._owner_name)) for row in memory_queue.list_unstored_turns(conn, BATCH)
             ]
 
-        # From reading to storing: what is being forgotten must not be carried past it.
+        # Covers reading and storing, so that a text is not stored again while it is forgotten.
         async with self._maintenance.working():
             waiting = await self._database.read(load_waiting)
             for row, turn in waiting:
@@ -138,7 +137,7 @@ class MemoryOutbox:
         except _PASSING:
             raise
         except AnnabelleError as refusal:
-            # What the guardian found in it is found again: it is not kept, and what comes after it need not wait.
+            # The guardian would block the turn again: drop it, so that later turns need not wait.
             if row.attempts + 1 < REFUSALS and not isinstance(refusal, SecurityBlocked):
                 await self._database.write(lambda conn: memory_queue.count_failed_try(conn, row.message_id))
                 raise Unavailable(refusal.message) from refusal
@@ -147,14 +146,14 @@ class MemoryOutbox:
 
 
 def _load_turn(conn: Connection, row: UnstoredTurn, owner_name: str) -> _Turn | None:
-    """The turn as it was delivered; None when it is not there any more."""
+    """The delivered turn, None if it no longer exists."""
     try:
         last = messages.load_message(conn, row.message_id)
-        message = message_state.load_root_message(conn, last)  # a turn that waited is what its first message asked for
+        message = message_state.load_root_message(conn, last)  # a resumed turn belongs to its first message
     except NotFound:
         return None
     replies = [reply for reply in messages.list_replies(conn, last) if _is_answer(reply)]
-    # An answer about a text that was handed over is no more trustworthy than that text.
+    # An answer about a pasted text is only as trustworthy as that text.
     pasted = ("message",) if holds_others(message.content) else ()
     origins = [*tool_calls.list_untrusted_tools(conn, last.id), *pasted]
     owned = MemoryOwner(
@@ -180,11 +179,11 @@ def _load_turn(conn: Connection, row: UnstoredTurn, owner_name: str) -> _Turn | 
 
 
 def _is_answer(reply: StoredMessage) -> bool:
-    """A question to the person is nothing that was said about their message."""
+    """Whether it is not a question to the person."""
     return reply.source == "agent" and "approvals" not in reply.metadata
 
 
 def _message_chain(conn: Connection, last: StoredMessage) -> list[str]:
-    """The messages whose turns are one turn that waited in between, the first one first."""
+    """The messages of a turn that was parked and resumed, first one first."""
     parked = message_state.resumed_message_id(last)
     return [last.id] if parked is None else [*_message_chain(conn, messages.load_message(conn, parked)), last.id]

@@ -1,4 +1,4 @@
-"""Everything the hub does for the memory, made and run together."""
+"""Creates and runs the hub's memory components."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ _OPEN_AFTER_SECONDS = 1.0
 
 
 class HubMemory:
-    """The outbox of turns, the idle threads, and what extracts and tidies facts."""
-
     def __init__(
         self,
         *,
@@ -71,7 +69,6 @@ class HubMemory:
         return [backfill_tool(self.extraction, self._registry), synthesize_tool(self.tidier, self._registry)]
 
     async def start(self) -> None:
-        """Go on with what the last process left."""
         self.outbox.start()
         if self._idle_threads is not None:
             await self._idle_threads.start()
@@ -79,9 +76,9 @@ class HubMemory:
             self._opening = asyncio.create_task(self._warm_up())
 
     async def _warm_up(self) -> None:
-        """Let the memory open its database now, like the spare thinker: the first message would wait for it."""
+        """Make the memory open its database now, so that the first message need not wait for it."""
         await asyncio.sleep(_OPEN_AFTER_SECONDS)
-        with contextlib.suppress(AnnabelleError):  # whoever needs it next is told
+        with contextlib.suppress(AnnabelleError):  # the next caller gets the error
             await self.tools.list_known_facts(MemoryOwner(OWNER, self._registry.config.default.agent_id), 1)
 
     async def stop(self) -> None:

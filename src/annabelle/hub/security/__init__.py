@@ -1,1 +1,1 @@
-"""Who may come in: the checks every request passes before any resource sees it."""
+"""Authentication and the checks every request passes."""

@@ -1,4 +1,4 @@
-"""The audit of a running hub: opened and closed with it, told of logins and of changed configuration."""
+"""The audit of a running hub, including logins and configuration changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPIC: Final = "audit"
 
 
 def open_audit(base: HubBase) -> AuditWriter:
-    """The audit, begun with what this hub was started from: a file that changed meanwhile has another fingerprint."""
+    """Opens the audit with fingerprints of the files this hub started from."""
     loop, notices, settings = asyncio.get_running_loop(), base.notices, base.settings
 
     def tell(text: str | None) -> None:
@@ -47,7 +47,7 @@ def open_audit(base: HubBase) -> AuditWriter:
 
 
 def close_audit(audit: AuditWriter) -> None:
-    """The last record of a hub that ends in good order; one without it was killed."""
+    """Write the last record of a clean stop. It is missing if the hub was killed."""
     audit.note("server", {"event": "stop", "server": "hub"})
     audit.stop()
 
@@ -64,7 +64,7 @@ def _fingerprints(home: Home, settings: Settings) -> dict[str, object]:
         try:
             found[f"{name}_hash"] = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError:
-            continue  # most homes have only some of them
+            continue  # most homes have only some of these files
     return found
 
 
@@ -74,7 +74,7 @@ _MOST_KNOWN: Final = 10_000
 
 
 class LoginAudit:
-    """What the door tells. Somebody known is noted with their first request by each kind of client."""
+    """Records logins: one record per user and kind of client."""
 
     def __init__(self, audit: AuditTrail, clock: Callable[[], float] = time.monotonic) -> None:
         self._audit, self._clock = audit, clock
@@ -83,7 +83,7 @@ class LoginAudit:
         self._since = -_WINDOW_SECONDS
 
     def accepted(self, identity: CallerIdentity, client: str) -> None:
-        """A person's token was good. Programs of ours are noted when they are admitted."""
+        """Record a valid token of a person. Processes of the hub are recorded by `admitted`."""
         if identity.kind not in ("owner", "user"):
             return
         who = (identity.kind, identity.user_id, client[:40])
@@ -92,7 +92,7 @@ class LoginAudit:
             self._audit.note("login", {"event": "accepted", "who": who[0], "user_id": who[1], "client": who[2]})
 
     def refused(self, address: str, path: str) -> None:
-        """A token was wrong or missing: the first few of a minute are noted one by one, the rest as a number."""
+        """Record a missing or wrong token: the first few per minute one by one, the rest as a number."""
         now = self._clock()
         if now >= self._since + _WINDOW_SECONDS:
             self.flush_refused()
@@ -104,13 +104,11 @@ class LoginAudit:
             self._audit.note("login", {"event": "refused", "from": address, "path": path[:80]})
 
     def flush_refused(self) -> None:
-        """How many were refused and not noted one by one."""
         if self._unsaid:
             self._audit.note("login", {"event": "refused", "more": self._unsaid})
             self._unsaid = 0
 
     def admitted(self, identity: CallerIdentity) -> None:
-        """A process of ours was given a secret of its own."""
         errand = identity.subagent_scope.turn_id if identity.subagent_scope is not None else None
         self._audit.note(
             "login", {"event": "admitted", "who": identity.kind, "agent_id": identity.agent_id, "errand": errand}
@@ -118,7 +116,7 @@ class LoginAudit:
 
 
 def audit_server_changes(toolbox: Toolbox, audit: AuditTrail) -> None:
-    """What the toolbox tells a person about its servers is noted, without the sentence."""
+    """Record the toolbox's notices about servers, without their text."""
 
     def record_change(notice: ToolboxNotice) -> None:
         kind = "config" if notice.kind in ("servers_changed", "external_config") else "server"
@@ -128,8 +126,6 @@ def audit_server_changes(toolbox: Toolbox, audit: AuditTrail) -> None:
 
 
 def audit_user_changes(users: HomeUsers, audit: AuditTrail) -> None:
-    """Note who beside the owner may come in, whenever that changes."""
-
     def record_users(users: UserList) -> None:
         audit.note("config", {"event": "changed", "what": "users", "users": [user.id for user in users.users]})
 

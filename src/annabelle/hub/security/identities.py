@@ -1,4 +1,4 @@
-"""Tokens and who they belong to: the owner, other people, agents and servers."""
+"""Tokens and whom they identify: the owner, other users, agents and servers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from annabelle.toolbox.catalogue import NATIVE, AgentPolicy
 
 _AGENT_PATHS = ("/tools/", "/internal/")
 _SERVER_PATHS = ("/internal/ledger/reserve", "/internal/ledger/settle")
-# Everything behind these asks for the caller's own rows; whatever is added elsewhere is the owner's until it is named.
+# Resources that return only the caller's own rows. All other paths are for the owner.
 _PEOPLES_PATHS = ("/messages/", "/threads/", "/tools/", "/approvals/", "/rules/")
 _PEOPLES_PLACES = frozenset(
     {"/message", "/threads", "/approvals", "/rules", "/events", "/memory/tidy", "/memory/learn", "/openapi.json"}
@@ -34,7 +34,7 @@ _PEOPLES_PLACES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SubagentScope:
-    """What a subagent was sent for: its one turn, the message that turn is for, and what it may use at most."""
+    """Limits of a subagent: its turn, the message that turn works for, and the tools it may use."""
 
     turn_id: str
     message_id: str
@@ -44,7 +44,7 @@ class SubagentScope:
 
 @dataclass(frozen=True, slots=True)
 class CallerIdentity:
-    """An authenticated caller. A subagent has the id of the agent it works for, and an errand."""
+    """An authenticated caller. A subagent has the id of its parent agent, and a scope."""
 
     kind: Literal["owner", "user", "agent", "server"]
     user_id: str = OWNER
@@ -53,7 +53,7 @@ class CallerIdentity:
 
 
 class Identities:
-    """The tokens in force. A thinker's secret is made for one process and dies with it."""
+    """The valid tokens. A thinker's secret belongs to one process and is revoked with it."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Identities:
         on_revoked: Callable[[str], None] | None = None,
         on_admitted: Callable[[CallerIdentity], None] | None = None,
     ) -> None:
-        """`on_revoked` is told whose token is no longer valid, `on_admitted` of every process that gets a secret."""
+        """`on_revoked` gets the user of a revoked token, `on_admitted` every process that gets a secret."""
         self._owner = (owner_token.encode(), CallerIdentity("owner"))
         self._agents: dict[bytes, CallerIdentity] = {}
         self._people: dict[bytes, CallerIdentity] = {}
@@ -72,7 +72,7 @@ class Identities:
             users.subscribe(self.set_users)
 
     def set_users(self, users: UserList) -> None:
-        """The people beside the owner, from now on. Whose token is gone is reported, so that their streams end."""
+        """Replace the users beside the owner, and report revoked tokens so that their streams end."""
         before = self._people
         self._people = {user.token_sha256.encode(): CallerIdentity("user", user.id) for user in users.users}
         for token in before.keys() - self._people.keys():
@@ -80,7 +80,6 @@ class Identities:
                 self._on_revoked(before[token].user_id)
 
     def admit(self, agent_id: str, errand: SubagentScope | None = None) -> str:
-        """A fresh secret for a thinker process that is about to start."""
         secret = secrets.token_urlsafe(32)
         identity = self._agents[secret.encode()] = CallerIdentity("agent", agent_id=agent_id, subagent_scope=errand)
         if self._on_admitted is not None:
@@ -88,7 +87,7 @@ class Identities:
         return secret
 
     def admit_servers(self) -> str:
-        """A fresh secret for servers that book what they spend; it opens the ledger and nothing else."""
+        """A new secret for servers. It gives access to the ledger only."""
         secret = secrets.token_urlsafe(32)
         self._agents[secret.encode()] = CallerIdentity("server")
         return secret
@@ -97,7 +96,7 @@ class Identities:
         self._agents.pop(secret.encode(), None)
 
     def identify(self, token: bytes) -> CallerIdentity:
-        """Whose token this is. Every known token is compared, so the time taken tells nothing."""
+        """Identity of a token. Compares every known token, so timing reveals nothing."""
         found = self._find(token)
         if found is None and token and self._users is not None and self._users.reload_if_changed():
             found = self._find(token)
@@ -121,7 +120,6 @@ class Identities:
 
 
 def authorize_path(identity: CallerIdentity, path: str) -> None:
-    """Thinkers reach tools and the ledger, people beside the owner what is theirs, and nobody else what is internal."""
     if identity.kind == "agent" and not path.startswith(_AGENT_PATHS):
         raise NotAllowed("An agent may only use tools and the ledger.")
     if identity.kind == "server":
@@ -138,7 +136,7 @@ _GOOD = re.compile(r"[!-~]{16,512}")
 
 
 def owner_token(home: Home, settings: Settings) -> str:
-    """The token in force; a missing, damaged or exposed file is repaired, and the log says so."""
+    """The owner's token. Repairs a missing, damaged or exposed file and logs it."""
     if settings.annabelle_token is not None:
         configured = settings.annabelle_token.get_secret_value()
         if not _GOOD.fullmatch(configured):
@@ -196,7 +194,7 @@ def _restrict_mode(path: Path) -> None:
 LOOK_SECONDS: Final = 1.0
 TOPIC: Final = "users_config"
 MEMORY: Final = "memory"
-# These read or replace files of the home, in which other people's memory may stand.
+# These access files that may hold other users' memory.
 _OWNERS: Final = frozenset({"memory_import_memory", "memory_list_backups", "memory_restore_backup"})
 _IN_TURNS: Final = frozenset(
     {"send_message", "send_telegram", "get_tool_catalog", "search_tools", "store_fact", "search_memories"}
@@ -206,7 +204,7 @@ Stamp = tuple[int, int, int]
 
 
 class HomeUsers:
-    """Reads users.json at the start and whenever it changes; a bad edit leaves the last good one in force."""
+    """Reads users.json at start and when it changes. An invalid edit keeps the last valid version."""
 
     def __init__(self, path: Path, notices: Notices) -> None:
         self._path, self._notices = path, notices
@@ -217,13 +215,13 @@ class HomeUsers:
         self._loaded = self.reload_if_changed()
 
     def subscribe(self, subscriber: Callable[[UserList], None]) -> None:
-        """Be told who there is, now if a file was read, and whenever it changes."""
+        """Call `subscriber` with the users now, if loaded, and on every change."""
         self._subscribers.append(subscriber)
         if self._loaded:
             subscriber(self._users)
 
     def reload_if_changed(self) -> bool:
-        """Read the file if it changed since the last look; whether it did."""
+        """Returns whether the file had changed."""
         stamp = _stamp(self._path)
         if stamp == self._stamp:
             return False
@@ -248,7 +246,7 @@ class HomeUsers:
             await asyncio.wait([self._task], timeout=LOOK_SECONDS)
 
     def policy(self, user_id: str, tools: tuple[ToolSpec, ...], *, in_turn: bool) -> AgentPolicy:
-        """What a person may call, by the exact names of what there is; `in_turn`: what an agent may for them."""
+        """What a user may call, as exact tool names. `in_turn`: what an agent may call for them."""
         user = self._users.get(user_id)
         more = AgentPolicy(allowed=user.allowed_tools if user is not None else ())
         names = [spec.name for spec in tools if _is_theirs(spec, in_turn) or more.permits(spec.name)]

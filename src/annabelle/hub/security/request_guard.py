@@ -63,11 +63,11 @@ class AllowedAddresses:
             )
 
     def check_origin(self, origin: bytes, host: bytes | None) -> bool:
-        """Refuse a foreign origin; True when the page is foreign and was let in by a setting (CORS)."""
+        """Refuses a foreign origin. Returns True if the origin is foreign and allowed by a setting (CORS)."""
         name = origin.decode("latin-1").lower().rstrip("/")
         if name in self.origins:
             return True
-        # The hub's own pages: the host was checked before, so it can be trusted here.
+        # The hub's own pages. The host was checked before.
         if host is not None and name == f"http://{host.decode('latin-1').lower()}":
             return False
         raise NotAllowed(
@@ -87,7 +87,7 @@ def check_content_length(length: bytes | None, limit: int) -> None:
 
 
 def limit_body(receive: Receive, limit: int) -> Receive:
-    """The same body, cut off with an error as soon as it grows over the limit."""
+    """Wraps `receive` to raise an error when the body exceeds the limit."""
     seen = 0
 
     async def receive_counted() -> Message:
@@ -109,7 +109,7 @@ class _RateBucket:
 
 
 class RateLimit:
-    """Counts requests by caller. The clock is the monotonic one: a jump of the wall clock changes nothing."""
+    """Counts requests by caller, with the monotonic clock."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity, self._per_second = float(per_minute), per_minute / 60
@@ -145,7 +145,7 @@ class ErrorAnswer(BaseModel):
 
 
 def error_response(error: Exception, trace_id: str | None) -> Response:
-    """The response for an error; an unknown one tells nothing of the inside but its trace id."""
+    """Response for an error. An unknown error reveals only its trace id."""
     headers: dict[str, str] = {}
     if isinstance(error, AnnabelleError):
         status, body = error.http_status, error.body(trace_id)
@@ -168,7 +168,7 @@ def error_response(error: Exception, trace_id: str | None) -> Response:
 
 
 def validation_error(error: ValidationError | Sequence[object]) -> InvalidArguments:
-    """The first fault of a request that does not fit its schema, with the field's name and never its value."""
+    """The first error of an invalid request, with the field's name and never its value."""
     faults = error.errors(include_url=False, include_input=False) if isinstance(error, ValidationError) else error
     first = cast("dict[str, object]", faults[0])
     place = [str(part) for part in cast("Sequence[object]", first["loc"]) if part not in ("body", "query", "path")]
@@ -203,8 +203,6 @@ _CORS = {
 
 @dataclass(frozen=True, slots=True)
 class RequestGuardConfig:
-    """What the door enforces."""
-
     identities: Identities
     addresses: AllowedAddresses
     rate: RateLimit
@@ -228,14 +226,14 @@ _POLICY_VIOLATION: Final = 1008
 
 
 class RequestGuard:
-    """Wraps the application; nothing inside it runs for a request that is not allowed in."""
+    """Wraps the application. Refused requests never reach it."""
 
     def __init__(self, app: ASGIApp, rules: RequestGuardConfig) -> None:
         self._app, self._rules = app, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            # No resource uses them, and what is checked here is checked of HTTP requests.
+            # No resource uses websockets, and the checks below are for HTTP.
             await send(
                 {"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": "There are no websockets here."}
             )
@@ -255,7 +253,7 @@ class RequestGuard:
                     await self._app(scope, limit_body(receive, self._rules.max_body_bytes), exchange.send)
             except AnnabelleError as error:
                 await exchange.fail(error, scope, receive)
-            except Exception as error:  # noqa: BLE001  the edge of the process: logged, and answered in the one shape
+            except Exception as error:  # noqa: BLE001  the edge of the process: log it and answer
                 _log.exception("A request failed: %s %s", scope["method"], scope["path"])
                 await exchange.fail(error, scope, receive)
 
@@ -300,7 +298,7 @@ def _token_from_headers(headers: dict[bytes, bytes]) -> bytes:
 
 
 class _Exchange:
-    """One answer on its way out: it gets the trace id, and an error only while nothing was sent yet."""
+    """One response. Adds the trace id, and sends an error only if nothing was sent yet."""
 
     def __init__(self, send: Send, trace_id: str) -> None:
         self._send, self._trace_id = send, trace_id
@@ -324,6 +322,6 @@ class _Exchange:
         known = error if isinstance(error, AnnabelleError) else None
         if known is not None and not isinstance(known, CallerMistake):
             _log.warning("%s %s: %s", scope["method"], scope["path"], known.message)
-        # A client that has gone away needs no answer.
+        # A client that disconnected needs no answer.
         with contextlib.suppress(OSError):
             await error_response(error, self._trace_id)(scope, receive, self.send)

@@ -1,4 +1,4 @@
-"""Which tools a caller may see and call, and on whose behalf it calls them (POL-01, I-30)."""
+"""Which tools a caller may see and call, and for which user (POL-01, I-30)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RETRIEVE, _PROFILE = "memory_retrieve_memories", "memory_get_profile"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAccess:
-    """Decides from the caller's token, the configuration in force and the stored turn."""
+    """Decides by the caller's token, the current configuration and the stored turn."""
 
     registry: AgentRegistry
     users: HomeUsers
@@ -28,7 +28,7 @@ class ToolAccess:
     toolbox: Toolbox
 
     def tools_for(self, caller: CallerIdentity) -> ToolList:
-        """All for the owner, what is theirs for other people, what its policy allows for an agent."""
+        """All tools for the owner, their own for other users, those of its policy for an agent."""
         policy = self._agent_policy(caller)
         if policy is not None:
             return self.toolbox.tools(policy)
@@ -40,7 +40,7 @@ class ToolAccess:
         return next((spec for spec in self.tools_for(caller).tools if spec.name == name), None)
 
     def authorize(self, caller: CallerIdentity, context: CallContext, call: ToolCall) -> AgentPolicy | None:
-        """What an agent's policy allows; refuses what the person it is done for may not have done."""
+        """The policy of a calling agent. Raises NotAllowed if the user may not make this call."""
         implied = _implied_tools(call)
         there = {spec.name for spec in self.toolbox.tools().tools}
         for name in sorted({call.name, *implied} & there):
@@ -52,7 +52,7 @@ class ToolAccess:
         return policy
 
     def check_user(self, context: CallContext, tool: str) -> None:
-        """Raise when the person a call is made for may not use the tool."""
+        """Raises NotAllowed if the user of a call may not use the tool."""
         policy = self.user_policy(context)
         if policy is not None and not policy.permits(tool):
             raise NotAllowed(
@@ -61,20 +61,20 @@ class ToolAccess:
             )
 
     def user_policy(self, context: CallContext) -> AgentPolicy | None:
-        """What the person a call is made for may use; None for the owner, who may use everything."""
+        """What the user of a call may use, None for the owner, who may use everything."""
         if context.user_id == OWNER:
             return None
         return self._user_policy(context.user_id, in_turn=context.caller == "agent")
 
     async def make_context(self, caller: CallerIdentity, call: ToolCall, client: str | None) -> CallContext:
-        """On whose behalf a call is made: facts of the token and the stored turn, nothing the caller says."""
+        """Context of a call, from the token and the stored turn only: nothing the caller says."""
         if caller.agent_id is None:
             if call.call_id is not None or call.message_id is not None:
                 raise NotAllowed("call_id and message_id are for agents only.", field="call_id")
             return CallContext(
-                # The terminal may do no more than any other client: its name is kept to tell where something was said.
+                # The terminal has the rights of any client. Its name only records where something was said.
                 caller="cli" if client == TERMINAL else "api",
-                # Whoever is no agent works on the memory of the agent that answers them (catalogue 14.1).
+                # People use the memory of the default agent (catalogue 14.1).
                 agent_id=self.registry.config.default.agent_id,
                 user_id=caller.user_id,
                 trace_id=current_trace(),
@@ -83,17 +83,17 @@ class ToolAccess:
             raise InvalidArguments("message_id is missing: an agent calls tools for a message.", field="message_id")
         if caller.subagent_scope is not None and call.message_id != caller.subagent_scope.turn_id:
             raise NotAllowed("A subagent acts for its own task only.", field="message_id")
-        # An agent's call ids belong to its own turns, so that it cannot ask for the result of another's call.
+        # Call ids belong to the agent's own turns, so it cannot read the results of others.
         if call.call_id is not None and not call.call_id.startswith(f"{call.message_id}:"):
             raise InvalidArguments("call_id does not belong to this message.", field="call_id")
         turn = await self.turns.context(call.message_id, caller.agent_id)
-        # Nobody talks with a subagent, so it cannot be the one to ask.
+        # A subagent has no chat in which to ask.
         askable = caller.subagent_scope is None and call.call_id is not None
         own = {"call_id": call.call_id, "trace_id": current_trace(), "askable": askable, "judged": False}
         return turn.model_copy(update=own)
 
     def _agent_policy(self, caller: CallerIdentity) -> AgentPolicy | None:
-        """An agent's own policy, by the config in force; a subagent's lies inside that of the agent it works for."""
+        """An agent's current policy. A subagent's is narrower than that of its parent agent."""
         if caller.agent_id is None:
             return None
         policy, scope = self.registry.policy(caller.agent_id), caller.subagent_scope
@@ -104,6 +104,6 @@ class ToolAccess:
 
 
 def _implied_tools(call: ToolCall) -> tuple[str, ...]:
-    """Tools whose result a call brings along: a search in memory can bring the profile."""
+    """Tools whose results a call includes: a memory search can include the profile."""
     wanted = call.name == _RETRIEVE and call.arguments.get("include_profile")
     return (_PROFILE,) if wanted else ()

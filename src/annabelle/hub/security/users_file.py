@@ -1,6 +1,6 @@
-"""config/users.json: the people beside the owner who may talk to Annabelle, each with a token of their own (I-30).
+"""config/users.json: the users beside the owner, each with a token of their own (I-30).
 
-Only the hash of a token is kept, so the file gives nobody away. `annabelle users` writes it; it may be edited by hand.
+The file holds only hashes of tokens. `annabelle users` writes it; it may be edited by hand.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class UserList(_UsersEntry):
 
 
 def hash_token(token: bytes) -> str:
-    """What is kept of a token. Tokens are long and random, so one round is enough."""
+    """Hash of a token. Tokens are long and random, so one round is enough."""
     return hashlib.sha256(token).hexdigest()
 
 
 def read_users(path: Path) -> UserList:
-    """The people in the file, none when there is no file; a fault is named with its field."""
+    """The users in the file, none if it is missing. A ConfigMistake names the field."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def read_users(path: Path) -> UserList:
 
 
 def add_user(path: Path, user_id: str) -> str:
-    """Let a new person in. The token is given back here and kept nowhere."""
+    """Add a user. Returns the token, which is stored nowhere."""
     users = read_users(path)
     if users.get(user_id) is not None:
         raise Conflict(f"There is a user {user_id} already.", hint="Remove them first to make a new token.")
@@ -103,7 +103,7 @@ def add_user(path: Path, user_id: str) -> str:
 
 
 def remove_user(path: Path, user_id: str) -> None:
-    """Let a person in no longer. What they have said and what is remembered of them stays."""
+    """Remove a user. Their messages and memories stay."""
     users = read_users(path)
     if users.get(user_id) is None:
         raise NotFound(f"There is no user {user_id}.", hint="annabelle users list shows who there is.")

@@ -1,1 +1,1 @@
-"""Work an agent hands on: a subagent with a task of its own, or one tool call in the background."""
+"""Work an agent delegates: to a subagent, or as a tool call in the background."""

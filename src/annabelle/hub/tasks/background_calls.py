@@ -1,4 +1,4 @@
-"""Tool calls in the background: judged when queued, made later under the policy then in force (POL-03, RTR-05)."""
+"""Background tool calls: judged when queued, and again when made (POL-03, RTR-05)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ _MOST_STOPS: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundCallDeps:
-    """What a call needs."""
-
     database: Database
     toolbox: Toolbox
     agents: AgentManager
@@ -38,7 +36,7 @@ class BackgroundCallDeps:
 
 
 class BackgroundCalls:
-    """Goes through the same doors as every other call, by the rules in force when it is made."""
+    """Makes queued calls with all checks, under the policy in force at that time."""
 
     def __init__(self, parts: BackgroundCallDeps) -> None:
         self._deps = parts
@@ -47,7 +45,7 @@ class BackgroundCalls:
         return self._deps.agents.registry.policy_of(context)
 
     async def run(self, task: StoredTask) -> ToolResult:
-        """The call has an id, so one that a crash interrupted is not made twice: its outcome may be unknown then."""
+        """Make the call. It has an id, so after a crash it is not repeated; its outcome may be unknown."""
         context = CallContext.model_validate(task.request["context"])
         queued_as = task.request.get("queued_as")
         context = context.model_copy(update={"queued_as": queued_as, "askable": queued_as is not None})
@@ -60,7 +58,7 @@ class BackgroundCalls:
                 made_as = context.model_copy(update={"call_id": make_task_call_id(task.id, attempt)})
                 return await self._call(task, made_as, asked[-1] if asked else None)
             except TurnCancelled:
-                # A hub that stopped politely cancelled it, which is only said of calls that can be made again.
+                # A clean stop cancelled it, which is only reported for calls that can be repeated.
                 continue
             except AnnabelleError as error:
                 return ToolResult.failure(error.body(context.trace_id)).model_copy(update={"trust": "trusted"})
@@ -68,7 +66,7 @@ class BackgroundCalls:
         return ToolResult.failure(stopped.body(context.trace_id)).model_copy(update={"trust": "trusted"})
 
     async def _call(self, task: StoredTask, context: CallContext, answer: Approval | None) -> ToolResult:
-        """`answer` is what the person said when the task asked, if it did: their changes are what is called with."""
+        """`answer`: the person's answer to the task's question, whose edited arguments are used."""
         parts = self._deps
         name, arguments = str(task.request["tool"]), cast("JsonObject", task.request["arguments"])
         if answer is not None and answer.state == "denied":
@@ -88,7 +86,7 @@ _TYPES: Final = ("tool_call", "workflow")  # a workflow of one step is a call
 
 
 def parse_queued_call(arguments: JsonObject) -> tuple[str, JsonObject]:
-    """The tool and the arguments that are to be queued; RetryByModel says why there are none."""
+    """The tool and arguments to queue. Raises RetryByModel if they are invalid."""
     action = cast("JsonObject", arguments["action"])
     if action["type"] not in _TYPES:
         raise RetryByModel(
@@ -106,10 +104,10 @@ def parse_queued_call(arguments: JsonObject) -> tuple[str, JsonObject]:
 
 @dataclass(frozen=True, slots=True)
 class QueuedCallJudge:
-    """The question is asked before the call is queued, while the person is there; a yes to that is one to the call.
+    """Asks before a call is queued, while the person is there. That approval covers the call.
 
-    Of what was allowed then and needs a yes by the time it is made, the task asks itself (`approvals.queued`).
-    Nobody is asked about a call that could not be made.
+    If a call needs approval only by the time it is made, the task asks itself (`approvals.questions`). Calls that could
+    not be made are never asked about.
     """
 
     inner: Judge
@@ -122,12 +120,12 @@ class QueuedCallJudge:
         try:
             name, handed = parse_queued_call(arguments)
         except RetryByModel:
-            return PolicyDecision()  # the queue says so itself
+            return PolicyDecision()  # `queue_task` reports the error
         policy = self.registry.policy_of(context)
         usable = self.servers.catalogue.list_tools(policy, "api" if policy is None else "agent").tools
         spec = next((one for one in usable if one.name == name), None)
         if spec is None:
-            return PolicyDecision()  # likewise
+            return PolicyDecision()  # `queue_task` reports this too
         decision = await self.inner.judge(spec, handed, context)
         if decision.verdict != "ask":
             return decision.model_copy(update={"labels": ()})

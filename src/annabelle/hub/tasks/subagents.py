@@ -1,4 +1,4 @@
-"""Subagents: what each is asked, what it may use, and the process that does its one task (AGT-04)."""
+"""Subagents: their brief, their tools, and the process that does the one task (AGT-04)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ MAX_STEPS: Final = 20
 TOKEN_BUDGET: Final = 60_000
 MARK: Final = ".sub-"
 _NAME_CHARS: Final = 20
-# It reports to whoever sent it, and to nobody else; and it sends nobody itself. find_contact asks other servers with
-# the rights of the agent, which may be wider than those of its errand.
+# A subagent reports only to its parent, and has no subagents. find_contact queries servers with the parent's rights,
+# which may be wider than its own.
 FORBIDDEN_TOOLS: Final = (
     "spawn_subagent",
     "queue_task",
@@ -48,7 +48,7 @@ FORBIDDEN_TOOLS: Final = (
     "send_telegram",
     "find_contact",
 )
-# Its own clock runs out a little sooner, so that it can still say how far it came.
+# Its own limit is shorter, so that it can still report its progress.
 _OWN_CLOCK: Final = 0.9
 _PERSONA: Final = (
     "You are a helper of {parent}, who gave you one task. Do it with your tools, then answer with the result alone: "
@@ -78,12 +78,12 @@ class SubagentRequest(BaseModel):
 
 
 def subagent_id(parent_id: str, task_id: str) -> str:
-    """Its name; no agent of agents.json can have one with a dot in it."""
+    """Id of a subagent. Ids in agents.json cannot contain a dot."""
     return f"{parent_id[:_NAME_CHARS]}{MARK}{task_id[-12:]}"
 
 
 def make_profile(parent: AgentProfile, ask: SubagentRequest, task_id: str) -> AgentProfile:
-    """The parent's way of thinking, with another model if one was named, as `provider:model` or as a name alone."""
+    """The parent's profile, with another model if requested, as `provider:model` or a name."""
     provider, model = parent.provider, parent.model
     if ask.model:
         prefix, colon, rest = ask.model.partition(":")
@@ -107,7 +107,7 @@ def make_scope(ask: SubagentRequest, task_id: str, message_id: str) -> SubagentS
 def make_brief(
     ask: SubagentRequest, task_id: str, context: CallContext, limits: TurnLimits, tools_version: str
 ) -> TurnBrief:
-    """One turn in a conversation of its own, within the limits of the agent it works for."""
+    """One turn in its own thread, within the limits of the parent."""
     own: dict[str, object] = {"max_steps": MAX_STEPS, "wall_clock_seconds": ask.seconds * _OWN_CLOCK}
     return TurnBrief(
         message_id=task_id,
@@ -131,8 +131,6 @@ _FOREVER = float("inf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubagentDeps:
-    """What subagents are made of."""
-
     base: HubBase
     database: Database
     agents: AgentManager
@@ -150,15 +148,13 @@ class _SubagentRun:
 
 
 class Subagents:
-    """The subagents at work, by task."""
-
     def __init__(self, parts: SubagentDeps) -> None:
         self._deps = parts
         self._runs: dict[str, _SubagentRun] = {}
         parts.turns.on_cancel(self._cancel)
 
     async def run(self, task: StoredTask) -> ToolResult:
-        """Do one task to its end. Begun again after a crash, it goes on in the same folder and the same turn."""
+        """Run one task. After a crash it continues in the same folder and turn."""
         parts = self._deps
         ask = SubagentRequest.model_validate(task.request["ask"])
         context = CallContext.model_validate(task.request["context"])
@@ -197,19 +193,17 @@ class Subagents:
         return await self._to_tool_result(task, result)
 
     def statuses(self) -> list[AgentStatus]:
-        """Those at work now, as agents."""
         config = self._deps.agents.registry.config
         return [self._status(run) for run in self._runs.values() if config.agent(run.parent_id) is not None]
 
     def tidy(self, unfinished: Iterable[StoredTask]) -> None:
-        """Remove the folders of subagents whose task is over, also those a killed hub left behind."""
+        """Remove folders of subagents whose task is over, including those a killed hub left."""
         kept = {subagent_id(task.agent_id or "", task.id) for task in unfinished if task.kind == "subagent"}
         for folder in self._deps.base.home.agents.glob(f"*{MARK}*"):
             if folder.name not in kept:
                 self.remove(folder.name)
 
     def remove(self, agent_id: str) -> None:
-        """Leave nothing of a subagent behind: neither its session nor its log."""
         home = self._deps.base.home
         with contextlib.suppress(OSError):
             shutil.rmtree(home.agent(agent_id), ignore_errors=True)
@@ -222,7 +216,7 @@ class Subagents:
                 run.unwanted.set()
 
     async def _to_tool_result(self, task: StoredTask, result: TurnResult) -> ToolResult:
-        """The result as its parent reads it: what came of foreign content is untrusted (TRU-03)."""
+        """The result for the parent. It is untrusted if foreign content was seen (TRU-03)."""
         if not result.success:
             return _failed_result(task, result.error or TurnCancelled("It ended without a word.").body())
         message_id = task.message_id or ""
@@ -266,7 +260,7 @@ class Subagents:
 
 
 class _DiscardEvents:
-    """A subagent's events are its own: who follows the conversation sees the call that sent it, and its result."""
+    """Drops events of a subagent. The conversation shows only the call and its result."""
 
     crowded = False
 
@@ -277,7 +271,7 @@ class _DiscardEvents:
 
 
 async def _follow_with_deadline(follower: TurnFollower, unwanted: asyncio.Event, seconds: float) -> TurnResult:
-    """How the turn ended; an error when it took too long or nobody wants it any more."""
+    """Result of the turn, or an error if it took too long or was cancelled."""
     following, stopping = asyncio.ensure_future(follower.follow()), asyncio.ensure_future(unwanted.wait())
     try:
         await asyncio.wait({following, stopping}, timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Tells in the thread of a task how it ended, once (I-26)."""
+"""Tells a task's thread how the task ended, once (I-26)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDED: Final = {"done": "is done", "unknown": "was interrupted, and whether it 
 
 
 def tell_end(conn: Connection, task: StoredTask) -> list[StoredEvent]:
-    """Say it in the task's thread, if it has one."""
+    """Post the result in the task's thread, if it has one."""
     if task.thread_id is None:
         return []
     result = ToolResult.model_validate(task.result)
@@ -35,7 +35,6 @@ def tell_end(conn: Connection, task: StoredTask) -> list[StoredEvent]:
 
 
 def tell_question(conn: Connection, asked: Approval) -> list[StoredEvent]:
-    """Of a task that waits: the question, and what was said of it in the thread."""
     said = [messages.load_message(conn, asked.message_id), questions.tell_task_question(conn, asked)]
     told = [
         TurnEvent(message_id=one.id, key="task", type="message", data={"message_id": one.id, "text": one.content})
@@ -45,10 +44,7 @@ def tell_question(conn: Connection, asked: Approval) -> list[StoredEvent]:
 
 
 def tell_unheard(conn: Connection, message: StoredMessage) -> list[StoredEvent]:
-    """Of a turn that is being delivered: tell what its subagents found and it did not come to hear.
-
-    A subagent that ends while its turn runs leaves its result to that turn, which may have been stopped just then.
-    """
+    """On delivery, post results of subagents that the turn did not receive before it was stopped."""
     ended = [task for task in tasks.list_message_tasks(conn, message.id) if task.kind == "subagent" and not task.open]
     if not ended:
         return []

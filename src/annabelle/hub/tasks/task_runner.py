@@ -1,4 +1,4 @@
-"""The durable workflow of a task: started once, finished over any crash, and told once (I-26)."""
+"""The durable workflow of a task: started once, finished despite crashes, reported once (I-26)."""
 
 from __future__ import annotations
 
@@ -36,22 +36,17 @@ TaskWork = Callable[[StoredTask], Awaitable[ToolResult]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDeps:
-    """What the workflow works with."""
-
     storage: HubStorage
     agents: AgentManager
     lifecycle: HubLifecycle
 
 
 class TaskInterrupted(Exception):
-    """The hub stops while somebody waits for a task. No answer is written down, so the same call finds the task again.
-
-    Not one of the errors of `core.errors`, because those are kept as the call's result.
-    """
+    """The hub stops while a call waits. Not an `AnnabelleError`: those are stored as the call's result."""
 
 
 def make_task_id(context: CallContext) -> str:
-    """The same call has the same task, however often it is made."""
+    """Id of the task for a call. The same call id gives the same task."""
     if context.call_id is None:
         return new_id("task")
     digest = hashlib.sha256(f"{context.user_id}:{context.call_id}".encode()).hexdigest()
@@ -59,8 +54,6 @@ def make_task_id(context: CallContext) -> str:
 
 
 class TaskRunner:
-    """Takes tasks on and sees them through. `subagents` is there for who shows what is at work."""
-
     def __init__(self, parts: TaskDeps, subagents: Subagents, call_tool: TaskWork) -> None:
         self._deps, self.subagents = parts, subagents
         self._work: dict[TaskKind, TaskWork] = {"subagent": subagents.run, "tool_call": call_tool}
@@ -69,21 +62,21 @@ class TaskRunner:
         parts.storage.durable.workflow(RUN_TASK)(self._run)
 
     async def begin(self, new: NewTask, at_once: int | None = None) -> StoredTask:
-        """Take a task on; it is on disk when this returns. The same id again finds the same task."""
-        async with self._taking_on:  # two at once would both count the same ones at work
+        """Create and start a task. It is on disk when this returns; the same id finds the same task."""
+        async with self._taking_on:  # or two calls would both pass the limit
             task = await self._deps.storage.database.write(lambda conn: tasks.create_task(conn, new, at_once))
         if task.open:
             await self._start(task)
         return task
 
     async def result(self, task: StoredTask, timeout: float) -> ToolResult:
-        """What came of a task, when it is over; Unavailable when it takes longer, Interrupted when the hub stops."""
+        """Waits for the result. Raises Unavailable on timeout, TaskInterrupted if the hub stops."""
         try:
             await self._deps.storage.durable.result(task.id, timeout)
         except Unavailable as error:
             if not self._deps.lifecycle.stopping:
                 raise
-            await self._stopped.wait()  # whoever asked is stopped first, and must not be told of a failure
+            await self._stopped.wait()  # the waiting agent is stopped first, so it sees no failure
             raise TaskInterrupted from error
         ended = await self._deps.storage.database.read(lambda conn: tasks.load_task(conn, task.id))
         return ToolResult.model_validate(ended.result)
@@ -92,22 +85,21 @@ class TaskRunner:
         return await self._deps.storage.database.read(lambda conn: tasks.get_task(conn, task_id, user_id))
 
     async def stop(self) -> None:
-        """Let go of those who wait; after the agents are stopped."""
+        """Release the waiters. Call it after the agents are stopped."""
         self._stopped.set()
 
     async def tidy(self) -> None:
-        """Before anything runs: remove what subagents of an earlier life left behind."""
+        """Remove what subagents of an earlier process left. Call it before anything runs."""
         unfinished = await self._deps.storage.database.read(tasks.list_unfinished_tasks)
         await asyncio.to_thread(self.subagents.tidy, unfinished)
 
     async def continue_task(self, task_id: str) -> None:
-        """A question of the task was answered: do the rest of it."""
         task = await self._deps.storage.database.read(lambda conn: tasks.load_task(conn, task_id))
         if task.open:
             await self._start(task)
 
     async def resume(self) -> None:
-        """After a start: begin what was written down and not begun, and end what can not go on."""
+        """After a start, begin tasks that were not begun, and end those that cannot continue."""
         for task in await self._deps.storage.database.read(tasks.list_unfinished_tasks):
             if await self.is_waiting(task):
                 continue
@@ -125,11 +117,10 @@ class TaskRunner:
         )
 
     async def is_waiting(self, task: StoredTask) -> bool:
-        """Whether it waits for a person's yes."""
         return any(one.state == "pending" for one in await self._load_approvals(task))
 
     async def _flow_id(self, task: StoredTask) -> str:
-        """Of the flow that does the next part: one up to the first question, and one after each answer."""
+        """Id of the workflow for the next part: one until the first question, and one after each answer."""
         answered = sum(one.state != "pending" for one in await self._load_approvals(task))
         return f"{task.id}:{answered}" if answered else task.id
 
@@ -159,22 +150,19 @@ class TaskRunner:
             return {"state": state}
 
     async def _while_paused(self, task: StoredTask) -> None:
-        """A paused agent's calls wait; its subagents are told at once, because somebody waits for them."""
+        """Wait while the agent is paused. Subagents do not wait, because a turn waits for them."""
         while task.kind == "tool_call" and task.agent_id is not None:
             try:
                 self._deps.agents.check_paused(task.agent_id)
             except AgentStopped:
-                return  # it ends with that sentence: what was stopped must not begin on its own, long after
+                return  # the call then fails: stopped work must not start on its own much later
             except AgentPaused:
                 await asyncio.sleep(_PAUSE_SECONDS)
             else:
                 return
 
     async def _show_question(self, task: StoredTask) -> None:
-        """Show the question to whoever follows the thread. It is the same event again after a crash.
-
-        A stop that came while it was being asked took back what it saw; this one it may not have seen.
-        """
+        """Show the task's questions in its thread. Closes them if the agent was stopped meanwhile. Idempotent."""
         stopped = self._stopped_agent(task)
 
         def write(conn: Connection) -> WriteResult[None]:
@@ -202,14 +190,14 @@ class TaskRunner:
             try:
                 return await self._end(task, result)
             except (StorageTrouble, Unavailable) as trouble:
-                # A result is never given up: a full disk is waited for, and a restart begins here again.
+                # Never give up on a result: wait for a full disk; a restart begins here again.
                 _log.error("The end of %s could not be written yet: %s", task.id, trouble.message)
                 await asyncio.sleep(_DISK_SECONDS)
 
     async def _end(self, task: StoredTask, result: ToolResult) -> TaskState:
-        """Keep the result and, when nobody waits for it, say it in the thread: one transaction, once."""
+        """Store the result, and post it if no turn waits for it, in one transaction."""
         state = _end_state(result)
-        kept: JsonObject = result.model_dump(mode="json")  # whole: a trust that is left out would be read as ours
+        kept: JsonObject = result.model_dump(mode="json")  # whole, because a missing trust reads as trusted
 
         def write(conn: Connection) -> WriteResult[None]:
             first = tasks.finish_task(conn, task.id, state, kept)
@@ -223,10 +211,7 @@ class TaskRunner:
 
 
 def _awaited(conn: Connection, task: StoredTask) -> bool:
-    """Whether the turn that sent a subagent still waits for it. A queued call is awaited by nobody.
-
-    A turn that ends without having heard of it tells it with its delivery (`hub.flows.deliver`).
-    """
+    """Whether the turn of a subagent still runs. If it ends without the result, its delivery posts it."""
     if task.kind != "subagent" or task.message_id is None:
         return False
     try:

@@ -1,4 +1,4 @@
-"""`send_message`, `propose_rule` and `get_status`: what an agent can say or ask during its turn."""
+"""`send_message`, `propose_rule` and `get_status`: tools for an agent during its turn."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ _CHATS_SHOWN = 20
 
 
 def send_message_tools(log: EventLog) -> list[NativeTool]:
-    """The tool, and the name it has had before."""
     sender = _MessageSender(log)
-    # A call id is stored with the message, so a repeated call finds it and says nothing twice.
+    # The call id is stored with the message, so a repeated call sends nothing.
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
 
     def tool(name: str, description: str) -> NativeTool:
@@ -58,7 +57,7 @@ class _MessageSender:
 
         def write(conn: Connection) -> WriteResult[StoredMessage]:
             thread = _resolve_thread(conn, arguments, context)
-            # `reply_to` of the row is the message of the turn: that is how its delivery finds what was said.
+            # `reply_to` is the message of the turn, so that its delivery finds what was sent.
             answers = _resolve_answered(conn, arguments, thread)
             said = messages.add_agent_message(
                 conn,
@@ -86,7 +85,7 @@ class _MessageSender:
 
 
 def _resolve_thread(conn: Connection, arguments: JsonObject, context: CallContext) -> Thread:
-    """The chat that is meant. Only chats the user has already used: a model can not open a way out."""
+    """The target chat. Only chats the user has used: a model cannot open new ones."""
     chat_id = arguments.get("chat_id", context.chat_id)
     channel = arguments.get("channel", context.channel)
     known = threads.list_threads(conn, context.user_id, limit=1000)
@@ -101,7 +100,7 @@ def _resolve_thread(conn: Connection, arguments: JsonObject, context: CallContex
 
 
 def _resolve_answered(conn: Connection, arguments: JsonObject, thread: Thread) -> JsonObject:
-    """The message that is answered, by our id or by the channel's; nothing where none is named."""
+    """The message that is answered, by its own or its channel's id."""
     named = arguments.get("reply_to")
     if named is None:
         return {}

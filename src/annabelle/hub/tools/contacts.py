@@ -1,4 +1,4 @@
-"""`find_contact`: finds people in memory, Telegram and mail, and merges what is the same person."""
+"""`find_contact`: finds people in memory, Telegram and mail, and merges duplicates."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _MIN_DIGITS = 7
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One person in one server."""
-
     source: str
     name: str = ""
     emails: tuple[str, ...] = ()
@@ -37,17 +35,16 @@ class Sighting:
     notes: str | None = None
     contact_id: int | None = None
     kept: bool = False
-    """Whether it stands in a book the person keeps. In a search or on a mail people call themselves what they like."""
+    """Whether it is in the person's own contacts. Names in search results and mails can be forged."""
 
     def matches_words(self, words: list[str]) -> bool:
-        """Whether every word of a search is in what is known."""
         known = (self.name, *self.emails, self.username, self.company, self.role, self.notes)
         text = fold(" ".join(filter(None, known)))
         digits = " ".join(map(digits_of, self.phones))
         return all(word in text or (digits_of(word) and digits_of(word) in digits) for word in words)
 
     def marks(self) -> set[str]:
-        """What only one person has."""
+        """Identifiers that belong to one person only."""
         phones = {f"phone:{number}" for phone in self.phones if len(number := digits_of(phone)) >= _MIN_DIGITS}
         emails = {f"email:{email.casefold()}" for email in self.emails}
         return phones | emails | ({f"user:{self.username.casefold()}"} if self.username else set())
@@ -55,15 +52,13 @@ class Sighting:
 
 @dataclass(slots=True)
 class KnownPerson:
-    """What all servers together know of somebody."""
-
     sightings: list[Sighting] = field(default_factory=list[Sighting])
 
     def marks(self) -> set[str]:
         return {mark for sighting in self.sightings for mark in sighting.marks()}
 
     def names(self) -> set[str]:
-        """Full names only: many people are called Anna."""
+        """Full names only, because first names are shared."""
         return {name for sighting in self.sightings if " " in (name := fold(sighting.name))}
 
     @property
@@ -71,8 +66,10 @@ class KnownPerson:
         return any(sighting.kept for sighting in self.sightings)
 
     def is_same_as(self, other: Sighting) -> bool:
-        """The same address, number or username, or the same full name where none of these speaks against it. A stranger
-        does not become somebody the person keeps by a name alone."""
+        """Whether an identifier matches, or the full name without a conflicting identifier.
+
+        A name alone never merges a stranger with a saved contact.
+        """
         mine, others = self.marks(), other.marks()
         if mine & others:
             return True
@@ -82,12 +79,12 @@ class KnownPerson:
         return not kinds and bool(self.names() & KnownPerson([other]).names())
 
     def trust(self) -> Trust:
-        """Trusted when a book of the person's has every way to reach them."""
+        """Trusted if the person's own contacts hold every identifier."""
         known = {mark for sighting in self.sightings if sighting.kept for mark in sighting.marks()}
         return "trusted" if self.kept and self.marks() <= known else "untrusted"
 
     def describe(self) -> JsonObject:
-        """As the tool gives it back; what nobody knows is left out."""
+        """The tool's output for this person, without unknown fields."""
         seen = sorted(self.sightings, key=lambda one: not one.kept)
 
         def first(values: list[str | None]) -> str | None:
@@ -110,9 +107,9 @@ class KnownPerson:
 
 
 def merge_sightings(sightings: list[Sighting]) -> list[KnownPerson]:
-    """One person for everything that belongs together, also when two belong together only through a third."""
+    """Groups sightings by person, also those that match only through a third."""
     people: list[KnownPerson] = []
-    # By what is unique first: a full name joins only what is left over.
+    # Identifiers first: full names only match the rest.
     for sighting in sorted(sightings, key=lambda one: not one.marks()):
         same = [person for person in people if person.is_same_as(sighting)]
         joined = KnownPerson([*(one for person in same for one in person.sightings), sighting])
@@ -121,19 +118,18 @@ def merge_sightings(sightings: list[Sighting]) -> list[KnownPerson]:
 
 
 def parse_addresses(header: str) -> list[tuple[str, str]]:
-    """Names and addresses of a mail's header."""
     found = getaddresses([header[:5000]])
     return [(name.strip(), email.strip()) for name, email in found if "@" in email]
 
 
 def fold(text: str) -> str:
-    """Without case and accents, so that Zoë is found as zoe."""
+    """Removes case and accents, so that Zoë is found as zoe."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     return " ".join("".join(char for char in plain if not unicodedata.combining(char)).split())
 
 
 def digits_of(text: str) -> str:
-    """A phone number without what people write between its digits; empty when it is none."""
+    """Digits of a phone number, empty if the text is not one."""
     number = re.sub(r"[\s().+/-]", "", text)
     return number.removeprefix("00") if number.isascii() and number.isdecimal() else ""
 
@@ -157,8 +153,6 @@ _SCHEMA: JsonObject = {
 
 @dataclass(frozen=True, slots=True)
 class _ContactQuery:
-    """One tool to ask, and how to read its answer."""
-
     tool: str
     arguments: JsonObject
     read: Callable[[JsonObject], Iterator[Sighting]]
@@ -177,8 +171,7 @@ class _ContactAnswer:
 
 
 def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistry, access: ToolAccess) -> NativeTool:
-    """Every source is asked as the caller and with its policy: what an agent, or the person it works for, may not use
-    is not asked for them."""
+    """Asks every source with the policies of the caller and of its user."""
 
     def usable(context: CallContext) -> set[str]:
         there = toolbox.tools(agents.policy_of(context), context.caller).tools
@@ -186,7 +179,7 @@ def find_contact_tool(plain: PlainMemory, toolbox: Toolbox, agents: AgentRegistr
         return {tool.name for tool in there if theirs is None or theirs.permits(tool.name)}
 
     async def ask(question: _ContactQuery, context: CallContext) -> _ContactAnswer:
-        # Without an id of its own: it only reads, and the whole search is recorded as one call.
+        # No call id: it only reads, and the whole search is recorded as one call.
         inner = context.model_copy(update={"call_id": None})
         try:
             async with asyncio.timeout(_SECONDS_PER_SOURCE):
@@ -284,7 +277,7 @@ def _text_field(row: JsonObject, name: str) -> str | None:
 
 
 def _rank(person: KnownPerson, query: str) -> tuple[bool, int, str]:
-    """Whoever is called exactly so first, then who is known in more places."""
+    """Sort key: exact matches first, then people known to more sources."""
     names = [fold(one.name) for one in person.sightings]
     exact = query in names or any(query in map(fold, one.emails) for one in person.sightings)
     return not exact, -len({one.source for one in person.sightings}), min(filter(None, names), default="~")
@@ -293,7 +286,7 @@ def _rank(person: KnownPerson, query: str) -> tuple[bool, int, str]:
 def _result(people: list[KnownPerson], limit: int, heard: list[_ContactAnswer], trust: Trust) -> ToolResult:
     contacts = [person.describe() for person in people[:limit]]
     asked = {one.question.server for one in heard if one.trouble is None}
-    # A server that answered one of two questions was asked, if not fully.
+    # A server that answered one of two queries appears in both lists.
     silent = {one.question.server: one.trouble for one in heard if one.trouble is not None}
     not_asked = [{"server": server, "why": why} for server, why in sorted(silent.items())]
     lines = [_line(contact) for contact in contacts] or ["Nobody was found."]

@@ -19,13 +19,11 @@ _SERVER = "memory"
 
 
 class PlainMemory:
-    """Calls a tool of the memory for whoever called the plain one."""
-
     def __init__(self, toolbox: Toolbox, agents: AgentRegistry, database: Database) -> None:
         self._toolbox, self._agents, self._database = toolbox, agents, database
 
     async def call(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult:
-        """As the caller, with its policy; the call has an id of its own, so that a repeat is found there too."""
+        """Call a tool with the caller's policy. It gets its own call id, so that a repeat is recognized."""
         policy = self._agents.policy_of(context)
         own = None if context.call_id is None else f"{context.call_id}:{name}"
         inner = context.model_copy(update={"call_id": own})
@@ -36,12 +34,11 @@ class PlainMemory:
             result = await self._toolbox.call(name, arguments, inner, policy)
         except AnnabelleError as error:
             return ToolResult.failure(error.body(context.trace_id))
-        # Said outright: what a tool of the hub leaves unsaid is taken for the hub's own words.
+        # Set explicitly, because results of the hub's own tools count as trusted by default.
         return result.model_copy(update={"trust": result.trust})
 
 
 def register_with_memory(toolbox: Toolbox, plain: Sequence[NativeTool]) -> None:
-    """Offer the plain tools as soon as there is a memory behind them, and not before."""
     offered = False
 
     def register_once() -> None:
@@ -51,7 +48,7 @@ def register_with_memory(toolbox: Toolbox, plain: Sequence[NativeTool]) -> None:
             toolbox.add_native(plain)
 
     def register_soon(_version: str) -> None:
-        # After the change was told to all: what they are told next is newer.
+        # Later, so that all listeners get this change before the next one.
         asyncio.get_running_loop().call_soon(register_once)
 
     toolbox.on_change(register_soon)

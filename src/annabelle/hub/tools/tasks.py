@@ -1,4 +1,4 @@
-"""`spawn_subagent`, `queue_task` and `get_job_status`: work an agent hands on (AGT-04, RTR-05)."""
+"""`spawn_subagent`, `queue_task` and `get_job_status`: work an agent delegates (AGT-04, RTR-05)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from annabelle.toolbox.catalogue import OWN_WORDS, NativeTool
 from annabelle.toolbox.facade import Toolbox
 
 _LONGEST_MINUTES = 30
-# Beside the time the task may take: a start, a stop, a full disk.
+# Extra time for a start, a stop or a full disk.
 _SLACK_SECONDS = 60.0
 _NAME_CHARS = 80
 _GLOBS: JsonObject = {"type": "array", "maxItems": 50, "items": {"type": "string", "minLength": 1, "maxLength": 200}}
@@ -47,7 +47,7 @@ _SPAWN_SCHEMA: JsonObject = {
 
 
 def spawn_subagent_tool(tasks: TaskRunner) -> NativeTool:
-    """The tool. The same call id finds the same subagent, or its result."""
+    """The same call id finds the same subagent, or its result."""
 
     async def spawn(arguments: JsonObject, context: CallContext) -> ToolResult:
         ask = SubagentRequest.model_validate(arguments)
@@ -57,7 +57,7 @@ def spawn_subagent_tool(tasks: TaskRunner) -> NativeTool:
         except AnnabelleError as error:
             return ToolResult.failure(error.body(context.trace_id))
 
-    # Whatever it does passes the doors itself, one call after the other.
+    # Its own calls are each checked by policy.
     annotations = ToolAnnotations(read_only=False, destructive=False, idempotent=True, open_world=True)
     return NativeTool(
         "spawn_subagent",
@@ -108,7 +108,7 @@ _QUEUE_SCHEMA: JsonObject = {
 
 
 def queue_task_tool(tasks: TaskRunner, calls: BackgroundCalls, toolbox: Toolbox) -> NativeTool:
-    """The tool. The same call id finds the same task."""
+    """The same call id finds the same task."""
 
     async def queue(arguments: JsonObject, context: CallContext) -> ToolResult:
         try:
@@ -166,7 +166,7 @@ _JOB_SCHEMA: JsonObject = {
 
 
 def get_job_status_tool(tasks: TaskRunner) -> NativeTool:
-    """The tool: each person sees their own tasks."""
+    """Users see only their own tasks."""
 
     async def get_job_status(arguments: JsonObject, context: CallContext) -> ToolResult:
         try:

@@ -1,4 +1,4 @@
-"""`search_tools` and `get_tool_catalog`: which tools there are, and which one fits (RTR-05)."""
+"""`search_tools` and `get_tool_catalog`: which tools there are, and which one fits a request (RTR-05)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ _DESCRIPTION_CHARS: Final = 160
 
 
 def first_line(description: str) -> str:
-    """The first line of a description, cut when it is long."""
     first = description.strip().split("\n", 1)[0]
     return first if len(first) <= _DESCRIPTION_CHARS else first[: _DESCRIPTION_CHARS - 1] + "…"
 
@@ -41,7 +40,7 @@ _SEARCH_SCHEMA: JsonObject = {
 
 
 class ToolSearch:
-    """Ranks what an agent may use. The index is made at the first search: most homes never need it in the hub."""
+    """Ranks the tools an agent may use. The index is built at the first search."""
 
     def __init__(
         self, toolbox: Toolbox, agents: AgentRegistry, settings: Settings, home: Home, books: EmbeddingMeter
@@ -62,7 +61,7 @@ class ToolSearch:
         )
 
     async def search(self, arguments: JsonObject, context: CallContext) -> ToolResult:
-        """The listing is the caller's own: what its policy forbids is not found."""
+        """Finds only tools that the caller's policy allows."""
         usable = self._toolbox.tools(self._agents.policy_of(context))
         specs = {tool.name: tool for tool in usable.tools if tool.name != SEARCH_TOOLS}
         ranking = await self._load_ranker().rank(usable, str(arguments["query"]))
@@ -76,7 +75,7 @@ class ToolSearch:
 
     def _load_ranker(self) -> ToolRanker:
         if self._ranker is None:
-            # Numbers and vocabulary are not loaded before somebody searches: the hub starts without them.
+            # Imported at the first search, to keep the hub's start fast.
             ranking = importlib.import_module("annabelle.toolbox.ranking")
             config = EmbeddingConfig.from_settings(self._settings)
             embedder = make_embedder(config, self._home.embedding_cache, self._books)
@@ -92,7 +91,7 @@ _CATALOG_SCHEMA: JsonObject = {
 
 
 def get_tool_catalog_tool(toolbox: Toolbox, agents: AgentRegistry) -> NativeTool:
-    """The listing an agent sees is the one it may use."""
+    """Lists only tools that the caller's policy allows."""
 
     async def list_tools(arguments: JsonObject, context: CallContext) -> ToolResult:
         by_server: dict[str, list[JsonObject]] = {}

@@ -1,1 +1,1 @@
-"""Who may do what: loads what policy decides from, and asks it before every call of an agent."""
+"""Loads the facts that policy decides from, and asks policy before every call of an agent."""

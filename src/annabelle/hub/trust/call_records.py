@@ -1,4 +1,4 @@
-"""What the hub records of tool calls: one effect per call id (DUR-03), and where content came from (TRU-03)."""
+"""Records tool calls, so each call id has one effect (DUR-03), and where content came from (TRU-03)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ _UNKNOWN = ToolResult.failure(
 
 
 class StoredCallJournal:
-    """Keeps calls in the hub's database."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def begin(self, call: JournalledCall) -> JournalState:
-        """Write the call down as started, or say what became of it."""
+        """Record the call as started, or return the recorded state."""
         failpoint("hub.before_call")
         context = call.context
         new = NewToolCall(
@@ -46,7 +44,7 @@ class StoredCallJournal:
         return JournalState(begun.state, result)
 
     async def known(self, call_id: str) -> bool:
-        """Whether a call of this id was begun, by this process or one before it."""
+        """Whether this process or an earlier one started a call with this id."""
         return await self._database.read(lambda conn: tool_calls.is_known_call(conn, call_id))
 
     async def finish(self, call_id: str, result: ToolResult) -> None:
@@ -57,7 +55,7 @@ class StoredCallJournal:
         failpoint("hub.after_call")
 
     async def mark_unknown(self, call_id: str) -> None:
-        """Keep that the outcome is not known; whoever asks again is told so."""
+        """Record that the outcome is unknown. A repeat of the call gets this answer."""
         kept = _UNKNOWN.model_dump(mode="json", exclude_defaults=True)
         await self._database.write(lambda conn: tool_calls.mark_call_unknown(conn, call_id, kept))
 
@@ -65,12 +63,12 @@ class StoredCallJournal:
 async def label_provenance(
     database: Database, context: CallContext, tool: ToolSpec | None, arguments: JsonObject
 ) -> CallContext:
-    """The context of an agent's call with what is known of its content; people speak for themselves."""
+    """Adds the provenance of an agent's arguments to its context. Other callers have none."""
     message_id = context.message_id
     if context.caller != "agent" or message_id is None:
         return context.model_copy(update={"provenance": Provenance()})
     if tool is not None and tool.annotations.read_only:
-        return context  # nothing is written down, and every turn begins with two of these
+        return context  # it changes nothing, and every turn begins with two such calls
 
     def load_provenance(conn: Connection) -> Provenance:
         origins = tool_calls.list_untrusted_tools(conn, message_id)
@@ -83,7 +81,7 @@ async def label_provenance(
 
 
 async def note_foreign_content(database: Database, context: CallContext, tool: str, result: ToolResult) -> None:
-    """Remember foreign content that was seen by a call without an id: the journal knows of the others."""
+    """Record foreign content seen by a call without an id. The journal records the others."""
     if context.caller != "agent" or context.call_id is not None or context.message_id is None:
         return
     if result.trust == "trusted" or result.is_error:

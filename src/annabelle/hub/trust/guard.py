@@ -1,4 +1,4 @@
-"""Which guardian rules hold for a call, and which messages may start a turn (GRD-03, GRD-05, GRD-11)."""
+"""The guardian rules for a call, and which messages may start a turn (GRD-03, GRD-05, GRD-11)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from annabelle.toolbox.manifest import is_enabled, variable_name
 GUARDIAN: Final = "guardian"
 TOLD_AGAIN_AFTER: Final = timedelta(hours=1)
 _ASKED_AND_ANSWERED: Final = frozenset({"api", TERMINAL})
-"""Where whoever sends a message waits for what comes of it. Elsewhere an answer is sent into a chat."""
+"""Channels where the sender waits for the response. In others the answer is sent into a chat."""
 
 
 def make_guarding(
     settings: Settings, environment: Mapping[str, str], find_agent: Callable[[str], Agent | None], notices: Notices
 ) -> GuardConfig:
-    """Rules by the config in force at each call. Switched off is said where a person looks."""
+    """Guardian rules from the current config. A notice tells if the guardian is switched off."""
     switch = _switched_off_by(settings, environment)
     if switch is not None:
         notices.add("guardian", f"Nothing is scanned, because {switch} is false.", level="warning")
@@ -65,13 +65,13 @@ def _switched_off_by(settings: Settings, environment: Mapping[str, str]) -> str 
 
 
 class MessageGuard:
-    """Has what people send read before a turn starts. What it says is kept, never what was read."""
+    """Scans people's messages before a turn starts. Only the outcome is stored."""
 
     def __init__(self, guard: ContentGuard, database: Database) -> None:
         self._guard, self._database = guard, database
 
     async def admit(self, message: StoredMessage, agent_id: str) -> None:
-        """Return when the message may start a turn; a risk is kept with it. Raises SecurityBlocked when not."""
+        """Scan a message and store its risk. Raises SecurityBlocked if it may not start a turn."""
         rules = self._guard.rules(agent_id)
         if not rules.enabled or not rules.messages or message.source != "user":
             return
@@ -115,7 +115,7 @@ class MessageGuard:
 
 
 def was_sender_told(conn: Connection, message: StoredMessage) -> bool:
-    """Whether its sender knows by now that their messages are blocked: a chat is not answered once for each of many."""
+    """Whether the sender was told of a block recently, so that a chat is not answered for each message."""
     if message.channel in _ASKED_AND_ANSWERED:
         return False
     return message_state.was_told_since(conn, message, now() - TOLD_AGAIN_AFTER)

@@ -1,4 +1,4 @@
-"""Judges every call of an agent: loads what is known of its turn and asks policy (POL-04)."""
+"""Judges every call of an agent by policy, from the stored facts of its turn (POL-04)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WARNINGS = frozenset({"suspicious", "unscanned"})
 def load_turn_facts(
     conn: Connection, message_id: str, own: frozenset[str], people: tuple[SeenResult, ...] = ()
 ) -> TurnFacts:
-    """What the person said, and what the agent has seen in the whole thread; `people` are those known anyway."""
+    """What the person said and the agent saw in the whole thread. `people` are known contacts."""
     record = tool_calls.read_turn_provenance(conn, message_id)
     return TurnFacts(
         words=record.words,
@@ -72,26 +72,24 @@ _NAMES: Final = 3
 
 
 class CallTool(Protocol):
-    """The part of the toolbox that is needed."""
-
     async def __call__(self, name: str, arguments: JsonObject, context: CallContext) -> ToolResult: ...
 
 
 class AddressBook:
-    """Looks people up for policy, as if the agent had: that it did not is no reason to ask who Bob is."""
+    """Looks people up for policy, so that it need not ask about a contact the agent did not look up."""
 
     def __init__(self, call: CallTool) -> None:
         self._call = call
 
     async def people(self, context: CallContext) -> tuple[SeenResult, ...]:
-        """The contacts of whom the agent works for; none where there is no memory, or none that answers."""
+        """The user's contacts. Empty if there is no memory server, or it does not answer."""
         found = await self._ask(_LIST, {"limit": _MOST}, context, _SECONDS)
         if found is None:
             return ()
         return (SeenResult(_LIST, "memory", trusted=True, structured=found, this_turn=False),)
 
     async def writers(self, names: frozenset[str], context: CallContext) -> dict[str, frozenset[str]]:
-        """The addresses of all who write under these names: one who only says to be Carla is seen beside her."""
+        """All sender addresses seen with each name, so that an impostor shows up beside the real person."""
         found: dict[str, frozenset[str]] = {}
         for name in sorted(names)[:_NAMES]:
             asked: JsonObject = {"query": f"from:{name}", "max_results": _MAILS}
@@ -117,7 +115,7 @@ _READING: Final = frozenset({"read_private", "read_untrusted"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeDeps:
-    """What the judge looks things up in. `reviewed` is what people wrote of a tool."""
+    """`reviewed` returns the traits that people wrote for a tool."""
 
     database: Database
     rules: RuleSource
@@ -127,7 +125,7 @@ class JudgeDeps:
 
 
 class TrustJudge:
-    """Decides from stored facts alone: nothing a model, a thinker or a server says of itself has a part in it."""
+    """Decides from stored facts only, never from what a model, a thinker or a server claims."""
 
     def __init__(self, parts: JudgeDeps) -> None:
         self._deps = parts
@@ -141,8 +139,8 @@ class TrustJudge:
         message_id = context.message_id
         if message_id is None:
             return decide(call, TurnFacts(), rules)
-        # Before foreign content was seen, reading depends on nothing: the rest of the facts is not loaded. But an item
-        # of the vault must be named even then.
+        # Until foreign content was seen, reading is allowed without further facts, except for items of the vault, which
+        # must be named.
         reads = set(call.classes) <= _READING and not call.traits.of
         if not rules and reads and not await self._tainted(message_id):
             return decide(call, TurnFacts())
@@ -151,7 +149,7 @@ class TrustJudge:
         people = await book.people(context) if book is not None else ()
 
         def decide_from_turn(conn: Connection) -> tuple[PolicyDecision, TurnFacts]:
-            # Decided where it is loaded, off the loop: a long conversation takes a while to read.
+            # Decide here, off the event loop: a long conversation takes a while to read.
             turn = load_turn_facts(conn, message_id, own | parts.own_addresses(), people)
             return decide(call, turn, rules), turn
 
@@ -162,7 +160,7 @@ class TrustJudge:
         names = find_sender_names((*call.values(call.traits.to), *reached), turn)
         if not names:
             return decision
-        # Somebody known from their mail alone: worth a look into the mailbox before the person is asked.
+        # The recipient may be known from mail only: search the mailbox before asking the person.
         return decide(call, replace(turn, senders_by_name=await book.writers(names, context)), rules)
 
     async def _tainted(self, message_id: str) -> bool:
@@ -172,7 +170,7 @@ class TrustJudge:
         traits = self._deps.reviewed(tool) or guess_traits(tool)
         call = CallFacts(tool.name, arguments, traits, traits.classes_of(arguments))
         if tool.server == HUB and traits.to and all(one.casefold() in own for one in call.values(traits.to)):
-            return CallFacts(tool.name, arguments, traits, traits.classes)  # said to whom the agent talks with anyway
+            return CallFacts(tool.name, arguments, traits, traits.classes)  # sent to the agent's own chat
         return call
 
 
@@ -188,7 +186,7 @@ _KINDS = (("google", "email"), ("mail", "address"))
 
 
 def make_own_addresses_reader(home: Home) -> Callable[[], frozenset[str]]:
-    """Tells them as they are now. Nothing else is taken from the files; one that can not be read says nothing."""
+    """Returns a function that reads the user's own addresses. Unreadable files are ignored."""
 
     def read_own_addresses() -> frozenset[str]:
         found = (_read_field(connection_file(home, kind), field) for kind, field in _KINDS)

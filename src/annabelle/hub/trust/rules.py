@@ -1,4 +1,4 @@
-"""Standing rules of a person: stated, proposed, confirmed, revoked, and read before every call (TRU-05, I-13)."""
+"""A person's standing rules: stated, proposed, confirmed, revoked, and read before every call (TRU-05, I-13)."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from annabelle.store.rules import NewRule, StoredRule
 
 _SENTENCE: Final = re.compile(SENTENCE.pattern, re.IGNORECASE)
 _MOST: Final = 3
-"""In one message; whoever pastes a page of rules need not hear of each."""
+"""Per message, so that a pasted page of rules does not flood the chat."""
 _LONGEST: Final = 300
 _AT_A_COMPUTER: Final[tuple[RuleAction, ...]] = ("delete", "send", "download")
-"""Deeds that are hardly ever spoken of otherwise. Ovens are opened too, and miles are run."""
+"""Verbs that nearly always mean computer work. "Open" and "run" do not."""
 
 
 class _MissedRulePatterns:
-    """Words of rules that are not in a form that is read (language/*/rules.toml)."""
+    """Patterns of rules in a form that is not understood (language/*/rules.toml)."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         please, always_ask = lexicon.alternation("please"), lexicon.alternation("always_ask")
@@ -64,14 +64,14 @@ def _patterns() -> _MissedRulePatterns:
 
 @dataclass(frozen=True, slots=True)
 class MissedRule:
-    """The sentence, and what about it cannot be held."""
+    """A sentence that looks like a rule, and why it was not understood."""
 
     words: str
     why: str
 
 
 def find_missed_rules(message: str) -> list[MissedRule]:
-    """What a message states as a rule for good, about something that Annabelle does, and was not understood."""
+    """Sentences that state a lasting rule for Annabelle but were not understood."""
     found: list[MissedRule] = []
     for missed in _scan_sentences(own_words(message)):
         found.append(missed)
@@ -99,14 +99,14 @@ def _scan_sentences(text: str) -> Iterator[MissedRule]:
 
 
 def _strip_rules(sentence: str) -> str:
-    """What is left of it beside the rules it states: “from 2024. Never …” is one sentence, for a date may stand so."""
+    """The sentence without the rules it states. A full stop after a number does not end a sentence."""
     for rule in find_stated_rules(sentence):
         sentence = sentence.replace(rule.words, "")
     return sentence.strip()
 
 
 def _is_order(words: str, phrase: RulePhrase) -> bool:
-    """Whether it is an order about something Annabelle could do: who never eats meat gives none."""
+    """Whether it is an order Annabelle could follow. "I never eat meat" is not."""
     if phrase.kind == "ask":
         return bool(_deeds(words) or _patterns().for_good.search(words))
     before = _patterns().before_the_verb.match(phrase.rest)
@@ -122,7 +122,7 @@ def _deeds(words: str) -> list[RuleAction]:
 
 
 def _about_something(words: str) -> bool:
-    """Whether it names a kind of thing Annabelle works with, or people a rule could not know."""
+    """Whether it names something Annabelle works with, or people that a rule cannot identify."""
     if any(pattern.search(words) for pattern in rule_words().objects.values()):
         return True
     return any(word in rule_words().not_a_name for word in re.findall(r"\w+", words.lower()))
@@ -133,15 +133,13 @@ _EXAMPLES = 'Say it like "always ask before deleting mail" or "never send anythi
 
 @dataclass(frozen=True, slots=True)
 class RuleOrigin:
-    """Where something was said: the conversation and its message."""
-
     user_id: str
     thread_id: str
     message_id: str
 
 
 class StandingRules:
-    """All access to the rules of this home. Every change is noted, without the words."""
+    """All access to the rules of this home. Every change is audited, without the words."""
 
     def __init__(self, database: Database, log: EventLog, audit: AuditTrail) -> None:
         self._database, self._log, self._audit = database, log, audit
@@ -150,7 +148,7 @@ class StandingRules:
         return await self._database.read(lambda conn: rules.list_rules(conn, user_id, revoked=revoked))
 
     async def add(self, user_id: str, words: str, agent_id: str | None = None) -> StoredRule:
-        """A rule the person states as one: it needs no second yes. InvalidArguments says what is not understood."""
+        """Add a rule that needs no confirmation. Raises InvalidArguments if it is not understood."""
         new = _new_rule(parse_rule(words), user_id, agent_id)
         rule = await self._database.write(lambda conn: rules.add_rule(conn, new, "active"))
         self._note("added", rule, user_id)
@@ -167,7 +165,7 @@ class StandingRules:
         return rule
 
     async def propose(self, words: str, place: RuleOrigin) -> StoredRule:
-        """An agent's idea: it holds nothing until the person has confirmed it, and the person is told of it."""
+        """Add an agent's proposal and tell the person. It takes effect when confirmed."""
         compiled = parse_rule(words)
 
         def write(conn: Connection) -> WriteResult[StoredRule]:
@@ -179,10 +177,9 @@ class StandingRules:
         return rule
 
     def add_stated_rules(self, conn: Connection, message: InboundMessage, place: RuleOrigin) -> list[StoredEvent]:
-        """The rules a person states in a message: they hold from this moment, whatever becomes of the conversation.
+        """Add the rules a person states in a message. They hold at once, and no model reads them.
 
-        No model reads them here. One that was meant otherwise is taken back with a word, and restricts until then. One
-        that is not understood is not held, and the person is told.
+        The person is told of each and can revoke it. Rules that are not understood are reported and do not hold.
         """
         told: list[StoredEvent] = []
         for compiled in find_stated_rules(message.text):
@@ -207,7 +204,7 @@ def parse_rule(words: str) -> CompiledRule:
 
 
 def describe_rule(rule: StoredRule) -> str:
-    """The rule in plain words, as it is held; an allowance reads as it was made."""
+    """The rule in plain words. Allowances keep their own words."""
     try:
         return rule.words if rule.kind == "allow" else compile_rule(rule.words).reading
     except RuleNotUnderstood:
@@ -243,8 +240,7 @@ _ACTING: tuple[ToolClass, ...] = ("write_inside", "send_outside", "destroy", "ex
 
 
 class StoredRules:
-    """The rules of a person for one of their agents, read again for each call: one that was revoked a moment ago is
-    revoked, and one that was stated a moment ago holds."""
+    """The rules of a user for one agent, read for each call so that changes take effect at once."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -257,8 +253,8 @@ class StoredRules:
 def to_policy_rule(stored: StoredRule) -> StandingRule | None:
     """The rule as policy reads it.
 
-    What was forgotten out of a rule is masked in it. A restriction then reads wider, never narrower: without the word
-    that is gone. An allowance that lost a word is none any more.
+    Forgotten words are masked in rules. A restriction is then widened by dropping the masked words. An allowance with a
+    masked word is void.
     """
     whole = FORGOTTEN_MASK not in str(stored.match)
     if stored.kind == "allow" and not whole:
@@ -290,5 +286,5 @@ def _drop_masked(value: object) -> object:
             name: globs for name, globs in entries if FORGOTTEN_MASK not in str(globs) and FORGOTTEN_MASK not in name
         }
     if isinstance(value, list) and FORGOTTEN_MASK in str(cast("object", value)):
-        return []  # of several words one is enough, so without one of them the condition says too little
+        return []  # the words are alternatives, so without one the condition would match too little
     return cast("object", value)
