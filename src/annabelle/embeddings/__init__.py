@@ -1,7 +1,6 @@
-"""Text to vectors: embedded and offline by default, other providers by setting, cached on disk.
+"""Text embeddings: embedded and offline by default, other providers by setting, cached on disk.
 
-What stands here is cheap to import: numpy, the vocabulary and the network client come in with the provider that
-needs them, when `make_embedder` makes it. `Matrix`, for searching vectors in memory, is in `embeddings.matrix`.
+Cheap to import: numpy, the vocabulary and the network client are loaded with the provider, by `make_embedder`.
 """
 
 from annabelle.embeddings.config import EmbeddingConfig
