@@ -168,7 +168,7 @@ class Home:
 
     @property
     def pins_file(self) -> Path:
-        """Fingerprints of the external servers the user accepted."""
+        """State of the external servers when the user accepted them."""
         return self.data / "pinned-servers.json"
 
     @property

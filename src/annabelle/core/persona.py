@@ -25,10 +25,8 @@ def display_name(agent_id: str) -> str:
 
 
 def default_persona(agent_id: str, name: str = "") -> str:
-    """Default persona for this agent, with its own name or `name`."""
     return _DEFAULT_PERSONA.replace("{name}", name or display_name(agent_id))
 
 
 def is_default_persona(text: str, agent_id: str) -> bool:
-    """Whether a persona file still has its default text."""
     return text.split() == default_persona(agent_id).split()

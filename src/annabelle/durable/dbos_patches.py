@@ -65,7 +65,6 @@ class WorkflowExecution:
 
 
 def current_execution() -> WorkflowExecution:
-    """Returns the execution of the calling workflow body."""
     context = get_local_dbos_context()
     assert context is not None, "a workflow body runs in the engine's context"
     assert context.owner_xid is not None, "the engine gives every execution a token"

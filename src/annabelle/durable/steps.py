@@ -40,7 +40,6 @@ def unwrap_outcome(outcome: JsonObject) -> object:
 
 
 def rebuild_error(body: ErrorBody) -> AnnabelleError:
-    """Returns the error a body was made from."""
     kind = _error_classes().get(body.code, AnnabelleError)
     if issubclass(kind, TooManyRequests):
         return kind(body.message, hint=body.hint)
@@ -72,8 +71,6 @@ FIRST_NUMBER: Final = 1_000_000
 
 
 class StepWriter(Protocol):
-    """Stores finished steps."""
-
     async def __call__(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None: ...
 
 

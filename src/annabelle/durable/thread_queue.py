@@ -43,7 +43,6 @@ class ThreadQueue:
         self._held = True
 
     async def unpause(self) -> None:
-        """Starts waiting messages."""
         self._held = False
         await self._advance()
 

@@ -31,8 +31,6 @@ class ModelName:
 
 
 class Embedder(Protocol):
-    """A model that makes vectors."""
-
     @property
     def model(self) -> ModelName:
         """The model in use. Read it after `embed`, which looks up the model of a local server if none is set."""
@@ -79,8 +77,6 @@ def is_blank(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ModelPrefixes:
-    """Prefixes for queries and for documents."""
-
     query: str = ""
     document: str = ""
 
@@ -106,6 +102,5 @@ _KNOWN = {
 
 
 def find_prefixes(model: ModelName) -> ModelPrefixes:
-    """Returns the prefixes of a model, empty if unknown."""
     name = model.name.lower().replace("_", "-")
     return next((prefixes for part, prefixes in _KNOWN.items() if part in name), ModelPrefixes())

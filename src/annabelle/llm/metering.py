@@ -65,7 +65,6 @@ class CallMeter:
         await asyncio.shield(task)  # even a cancelled turn must pay for what it used
 
     async def drain(self) -> None:
-        """Waits for running settlements."""
         if self._settling:
             await asyncio.wait(self._settling, timeout=_LEDGER_SECONDS)
 
@@ -104,8 +103,6 @@ class CallEffort:
 
 
 class MeteredCall:
-    """One call, from reservation to record."""
-
     def __init__(self, agent_id: str, request: ModelRequest, place: Endpoint, model: str) -> None:
         self._agent_id, self._request, self._place, self._model = agent_id, request, place, model
         self._began = time.perf_counter()

@@ -71,7 +71,6 @@ BETTER_MODEL_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSelection:
-
     choice: ModelChoice
     endpoint: Endpoint
     weights: GgufWeights | None = None

@@ -104,7 +104,6 @@ class HighestPrices:
 
 @cache
 def highest_known_prices() -> HighestPrices:
-    """The highest text prices in the whole table."""
     prices = [price for provider in data_snapshot.get_snapshot().providers for price in _list_prices(provider.models)]
     return HighestPrices(
         max(_highest_tier(price.input_mtok) for price in prices),

@@ -53,8 +53,6 @@ PROVIDERS: dict[ProviderName, ModelProvider] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A provider with its address and key."""
-
     provider: ModelProvider
     base_url: str
     key: SecretStr | None = None

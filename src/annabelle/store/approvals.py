@@ -132,7 +132,6 @@ def get_approval(connection: Connection, approval_id: str, user_id: str) -> Appr
 
 
 def list_message_approvals(connection: Connection, message_id: str) -> list[Approval]:
-    """Lists the approvals asked for in the turn of a message, in order."""
     return [_approval_from_row(row) for row in connection.execute(_of_message, {"message_id": message_id}).mappings()]
 
 
@@ -178,7 +177,6 @@ def use_approval(connection: Connection, yes: ApprovalBinding, call_id: str) -> 
 
 
 def was_approval_used(connection: Connection, call_id: str, user_id: str) -> bool:
-    """Whether a call used this person's approval."""
     yes = select(approvals.c.id).where(
         approvals.c.used_by == call_id, approvals.c.state == "used", approvals.c.user_id == user_id
     )
@@ -265,13 +263,11 @@ def list_waiting_messages(connection: Connection, where: OpenQuestionFilter) -> 
 
 
 def list_expired_messages(connection: Connection, at: datetime) -> list[str]:
-    """Lists the messages with an expired question."""
     query = select(approvals.c.message_id).where(approvals.c.state == "pending", approvals.c.expires_at <= at)
     return list(dict.fromkeys(connection.execute(query.order_by(approvals.c.expires_at)).scalars()))
 
 
 def next_expiry(connection: Connection) -> datetime | None:
-    """When the next question expires."""
     query = select(approvals.c.expires_at).where(approvals.c.state == "pending").order_by(approvals.c.expires_at)
     return cast("datetime | None", connection.execute(query.limit(1)).scalar())
 
@@ -298,7 +294,6 @@ def store_parked_turn(connection: Connection, message: StoredMessage, root_id: s
 
 
 def get_parked_turn(connection: Connection, message_id: str) -> JsonObject | None:
-    """Returns the parked turn of a message, if any."""
     query = select(parked_turns.c.turn).where(parked_turns.c.message_id == message_id)
     return cast("JsonObject | None", connection.execute(query).scalar())
 

@@ -125,7 +125,6 @@ def book_amount(
 
 
 def read_spending(connection: Connection, at: datetime) -> tuple[PeriodSpending, PeriodSpending]:
-    """Returns the spending of the day and month of a moment."""
     names = periods_of(at)
     rows = connection.execute(_select_periods, {"periods": list(names)}).mappings().all()
     found = {spent.period: spent for spent in map(_spending_from_row, rows)}

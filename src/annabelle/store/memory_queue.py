@@ -58,7 +58,6 @@ def list_unstored_turns(connection: Connection, limit: int) -> list[UnstoredTurn
 
 
 def has_unstored_turn(connection: Connection, thread_id: str) -> bool:
-    """Whether a turn of this thread is not stored yet."""
     return connection.execute(_select_of_thread, {"thread_id": thread_id}).first() is not None
 
 
@@ -67,7 +66,6 @@ def remove_unstored_turn(connection: Connection, message_id: str) -> None:
 
 
 def count_failed_try(connection: Connection, message_id: str) -> None:
-    """Counts an attempt that the memory refused."""
     connection.execute(_update_attempts, {"message": message_id})
 
 

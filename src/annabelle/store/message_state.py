@@ -23,7 +23,6 @@ _insert_continuation = InsertNew(table, whole_rows=True)
 
 
 def add_continuation(connection: Connection, parked: StoredMessage, content: str, decided_by: str) -> StoredMessage:
-    """Queues the continuation of a message's turn in its thread."""
     values: JsonObject = {
         "id": new_id("msg"),
         "thread_id": parked.thread_id,
@@ -57,7 +56,6 @@ def resumed_message_id(message: StoredMessage) -> str | None:
 
 
 def load_root_message(connection: Connection, message: StoredMessage) -> StoredMessage:
-    """Loads the person's message that began the chain of turns."""
     return message if message.source != "decision" else messages.load_message(connection, root_message_id(message))
 
 

@@ -89,8 +89,6 @@ _listing = (
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """Most messages that may wait."""
-
     per_thread: int = 50
     total: int = 1000
 
@@ -335,8 +333,6 @@ _select_claimed = (
 
 @dataclass(frozen=True, slots=True)
 class ClaimedMessage:
-    """A message claimed by this owner."""
-
     thread_id: str
     message_id: str
     message: StoredMessage

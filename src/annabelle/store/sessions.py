@@ -45,7 +45,6 @@ def load_session(connection: Connection, agent_id: str, thread_id: str) -> list[
 
 
 def move_records(connection: Connection, positions: Sequence[int], thread_id: str) -> None:
-    """Moves records to another thread name."""
     connection.execute(update(sessions).where(sessions.c.position.in_(positions)).values(thread_id=thread_id))
 
 

@@ -118,7 +118,6 @@ def load_task(connection: Connection, task_id: str) -> StoredTask:
 
 
 def list_unfinished_tasks(connection: Connection) -> list[StoredTask]:
-    """Lists open tasks, oldest first."""
     rows = connection.execute(
         select(tasks).where(tasks.c.state.in_(_OPEN)).order_by(tasks.c.created_at, tasks.c.id)
     ).mappings()
@@ -126,7 +125,6 @@ def list_unfinished_tasks(connection: Connection) -> list[StoredTask]:
 
 
 def list_message_tasks(connection: Connection, message_id: str) -> list[StoredTask]:
-    """Lists tasks delegated in the turn of a message, oldest first."""
     rows = connection.execute(_of_message, {"message_id": message_id}).mappings()
     return [_task_from_row(row) for row in rows]
 

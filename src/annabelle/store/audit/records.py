@@ -43,7 +43,6 @@ def has_started_audit(path: Path) -> bool:
 
 
 def get_or_create_key(path: Path) -> bytes:
-    """Returns the key of this home, making it on the first call."""
     return read_key(path) or write_key(path, new_key())
 
 

@@ -65,7 +65,6 @@ class AuditWriter:
         self._something.set()
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Writes queued notes and closes the files."""
         self._over.set()
         self._something.set()
         if self._thread is not None:

@@ -124,7 +124,6 @@ def add_change(
 
 
 def get_change(connection: Connection, owner: Owner, change_id: int) -> FactChange | None:
-    """Returns a change of this owner, or None."""
     row = (
         connection.execute(select(changes).where(owner.row_filter(changes), _columns.id == change_id))
         .mappings()

@@ -47,8 +47,6 @@ _lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:owner, 20))")
 
 @dataclass(frozen=True, slots=True)
 class FactVector:
-    """The vector of a fact's text, and its model."""
-
     model: str
     dimension: int
     data: bytes
@@ -151,7 +149,6 @@ def get_wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> 
 
 
 def find_same_fact(connection: Connection, owner: Owner, fact: str) -> Fact | None:
-    """Finds the current fact with this wording."""
     row = connection.execute(_same, {**owner.columns(), "fact_hash": fact_hash(fact)}).mappings().first()
     return None if row is None else _fact_from_row(row)
 
@@ -247,7 +244,6 @@ def restore_facts(
 
 
 def touch_facts(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
-    """Records that facts were read."""
     if ids:
         connection.execute(_touch, {**row_parameters(owner, ids), "seen_at": now()})
 

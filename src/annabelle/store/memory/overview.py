@@ -145,8 +145,6 @@ class TimelineQuery:
 
 @dataclass(frozen=True, slots=True)
 class _TimelineSource:
-    """Columns that one kind of event is read from."""
-
     number: int
     category: TimelineCategory
     table: Table

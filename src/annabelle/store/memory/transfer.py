@@ -56,7 +56,6 @@ def use_one_snapshot(connection: Connection) -> None:
 
 
 def export_rows(connection: Connection, owner: Owner, table: Table) -> Iterator[JsonObject]:
-    """Yields every row of a table as JSON, by id."""
     after = 0
     while True:
         query = select(table).where(owner.row_filter(table), table.c.id > after).order_by(table.c.id).limit(_PAGE)
@@ -171,7 +170,6 @@ def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequenc
 
 
 def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]:
-    """Yields the staged rows in order."""
     after = -1
     while True:
         query = select(import_rows.c.number, import_rows.c.row).where(
@@ -241,7 +239,6 @@ def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[R
 
 
 def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, int]) -> None:
-    """Records which fact replaced which."""
     if successors:
         link = (
             update(facts)

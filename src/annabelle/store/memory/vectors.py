@@ -124,7 +124,6 @@ def count_missing(connection: Connection, model: str, kind: SearchKind, owner: O
 def count_vectors(
     connection: Connection, model: str, kind: SearchKind | None = None, owner: Owner | None = None
 ) -> int:
-    """Counts rows with vectors of a model."""
     query = select(func.count()).select_from(vectors).where(vectors.c.model == model)
     if kind is not None:
         query = query.where(vectors.c.kind == kind)
