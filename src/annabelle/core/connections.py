@@ -20,7 +20,7 @@ _KEPT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class GoogleAccount(BaseModel):
-    """Mail and calendar at Google: the right to ask for access, which the user may take back there."""
+    """Mail and calendar at Google, by a refresh token that the user can revoke there."""
 
     model_config = _KEPT
 
@@ -32,7 +32,7 @@ class GoogleAccount(BaseModel):
 
 
 class MailServerAddress(BaseModel):
-    """Where a mail server listens. `tls` from the first byte, or `starttls` after the greeting."""
+    """Address of a mail server. `tls` encrypts from the first byte, `starttls` after the greeting."""
 
     model_config = _KEPT
 
@@ -42,7 +42,7 @@ class MailServerAddress(BaseModel):
 
 
 class MailAccount(BaseModel):
-    """A mailbox anywhere: IMAP to read, SMTP to send, CalDAV for the calendar if there is one."""
+    """A mailbox: IMAP to read, SMTP to send, and optionally CalDAV for the calendar."""
 
     model_config = _KEPT
 
@@ -57,7 +57,7 @@ class MailAccount(BaseModel):
 
 
 class TelegramAccount(BaseModel):
-    """A signed-in Telegram account. The session is as good as the account itself."""
+    """A signed-in Telegram account. The session gives full access to the account."""
 
     model_config = _KEPT
 

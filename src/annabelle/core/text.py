@@ -23,7 +23,6 @@ def escape_invisible(text: str) -> str:
 
 
 def escape_invisible_json(value: object) -> str:
-    """Dumps a value as one line of JSON without invisible characters."""
     return escape_invisible(json.dumps(value, ensure_ascii=False))
 
 

@@ -60,7 +60,7 @@ class EmbeddingHttpClient:
         parts = urlsplit(config.base_url)
         self.address = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
         self._client = httpx.AsyncClient(
-            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts nobody.
+            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts no server.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if parts.scheme == "http" else True,
             trust_env=parts.hostname not in ("127.0.0.1", "localhost", "::1"),
             timeout=httpx.Timeout(config.timeout, connect=min(_CONNECT_SECONDS, config.timeout)),

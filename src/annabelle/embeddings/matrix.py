@@ -219,7 +219,6 @@ class VectorMatrix:
         return self._index.get(key) is not None
 
     def get(self, key: int) -> Vector | None:
-        """Returns a copy of a row, or None."""
         row = self._index.get(key)
         return None if row is None else self._blocks.read(row)
 

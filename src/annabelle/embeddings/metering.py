@@ -22,7 +22,7 @@ _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingMeter:
-    """The ledger, and the name to book under."""
+    """The ledger, and the name that calls are recorded under."""
 
     ledger: Ledger
     name: str

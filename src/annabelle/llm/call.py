@@ -149,7 +149,6 @@ class ModelCaller:
         return selection
 
     async def wait_to_start(self, selection: ModelSelection) -> None:
-        """Waits until the agent's last call started long enough ago."""
         await self._spacing.wait(spacing_seconds(self._settings, selection.endpoint))
 
     async def call(self, request: ModelRequest, selection: ModelSelection) -> AsyncGenerator[CallEvent]:

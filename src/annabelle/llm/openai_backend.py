@@ -46,7 +46,7 @@ class OpenAiBackend:
         self._unwanted: dict[str, set[str]] = {}
         plain = place.base_url.startswith("http://")
         self._client = httpx.AsyncClient(
-            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts nobody.
+            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts no server.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
             trust_env=not is_loopback(place.base_url),
             limits=httpx.Limits(max_keepalive_connections=20 if keep_alive else 0, keepalive_expiry=30),

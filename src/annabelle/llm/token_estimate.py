@@ -78,7 +78,6 @@ def estimate_text_tokens(text: str, model: str = "") -> int:
 
 
 def estimate_tokens(messages: Sequence[ModelMessage], tools: Sequence[ToolSpec] = (), model: str = "") -> int:
-    """Estimates the tokens of messages and tools, with their overhead."""
     rates = _RATES[family_of(model)]
     tokens = sum(_estimate_text(f"{tool.name}{tool.description}{tool.input_schema}", rates) for tool in tools)
     extra = 0

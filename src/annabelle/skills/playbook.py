@@ -28,8 +28,6 @@ class Playbook:
 
 
 class Playbooks(Protocol):
-    """Finds the playbooks for a message."""
-
     def matching(self, text: str, tools: Collection[str]) -> tuple[Playbook, ...]:
         """Returns playbooks whose keywords are in the message and whose tools suffice, most important first."""
         ...
@@ -55,7 +53,6 @@ class FrontMatterDocument:
 
 
 def parse_front_matter(text: str) -> FrontMatterDocument:
-    """Splits a file into front matter and body."""
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].rstrip() != _FENCE:
         raise FrontMatterMistake(f"line 1: the file does not begin with {_FENCE}")

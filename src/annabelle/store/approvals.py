@@ -196,7 +196,6 @@ def end_approvals(connection: Connection, ids: list[str], state: Literal["expire
 
 
 def mark_resumed(connection: Connection, message_id: str, by: str) -> None:
-    """Records which message continues the turn that asked."""
     connection.execute(update(approvals).where(approvals.c.message_id == message_id).values(resumed_by=by))
 
 
@@ -282,7 +281,6 @@ _insert_parked_turn = InsertNew(parked_turns, ["message_id"])
 
 
 def store_parked_turn(connection: Connection, message: StoredMessage, root_id: str, turn: JsonObject) -> None:
-    """Stores a turn at the point where it began to wait."""
     values: JsonObject = {
         "message_id": message.id,
         "user_id": message.user_id,

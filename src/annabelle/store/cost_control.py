@@ -22,7 +22,7 @@ from annabelle.store.tables import agent_states, model_calls, spending
 NANO: Final = 1_000_000_000
 _MOST_USD: Final = 1_000_000_000.0
 _DAY_LENGTH: Final = len("2026-07-03")
-# Shared by all ledgers of a database, so that only one books at a time.
+# Shared by all ledgers of a database, so that only one writes at a time.
 _lock_statement = text("SELECT pg_advisory_xact_lock(7239055017)")
 
 

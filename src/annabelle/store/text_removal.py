@@ -215,7 +215,7 @@ def bytes_contain(path: Path, needle: ForgetMatcher) -> bool:
 
 
 def file_contains(path: Path, needle: ForgetMatcher) -> bool:
-    """Like `bytes_contain`, for a file nobody writes; also reads the rows of a database."""
+    """Like `bytes_contain`, for a file that is not being written; also reads the rows of a database."""
     return bytes_contain(path, needle) or (_is_database(path) and _rows_contain(path, needle))
 
 

@@ -134,7 +134,6 @@ def append_events(connection: Connection, thread_id: str, new: Sequence[TurnEven
 def list_events_after(
     connection: Connection, thread_id: str | None, user_id: str, seq: int = 0, limit: int = 500
 ) -> list[StoredEvent]:
-    """Lists a person's events after `seq`, of one thread or all."""
     parameters: dict[str, object] = {"user_id": user_id, "seq": seq, "limit": limit}
     if thread_id is None:
         return [_event_from_row(row) for row in connection.execute(_select_after, parameters).mappings()]

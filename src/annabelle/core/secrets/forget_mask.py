@@ -69,7 +69,6 @@ class ForgetMatcher:
         return bool(self._folded)
 
     def found_in(self, text: str) -> bool:
-        """Whether the text contains one of them, in any spelling."""
         if text.isascii() and "\\" not in text and "%" not in text:
             # Fast path: most text is plain.
             plain = text.lower()

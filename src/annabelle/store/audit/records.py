@@ -230,7 +230,6 @@ def read_first_number(path: Path) -> int | None:
 
 
 def read_last_head(newest_first: Iterable[Path]) -> AuditHead | None:
-    """Returns the last readable record in these files."""
     for path in newest_first:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))

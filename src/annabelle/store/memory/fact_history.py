@@ -87,8 +87,6 @@ class FactChangePart:
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A bulk change, and whether it was undone."""
-
     id: int
     kind: str
     summary: str
@@ -108,7 +106,6 @@ class FactChange:
 def add_change(
     connection: Connection, owner: Owner, kind: str, summary: str, done: Sequence[FactChangePart]
 ) -> FactChange:
-    """Records a change, in the transaction that makes it."""
     actions = [
         {"kind": part.kind, "retired": list(part.retired), "made": part.made, "reason": part.reason} for part in done
     ]

@@ -34,8 +34,6 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileVersion:
-    """One version of a profile, and why it was made."""
-
     version: int
     content: JsonObject
     reason: str

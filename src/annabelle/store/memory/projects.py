@@ -203,7 +203,6 @@ def link_source(
 
 
 def unlink_source(connection: Connection, owner: Owner, project_id: int, mcp_name: str) -> ProjectSource:
-    """Removes the link of a project to a server and returns it."""
     get_project(connection, owner, project_id)
     gone = _find_source(connection, owner, project_id, mcp_name)
     connection.execute(

@@ -184,7 +184,6 @@ def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]
 
 
 def finish_import(connection: Connection, import_id: int) -> None:
-    """Deletes the staged rows and marks the import as finished."""
     connection.execute(delete(import_rows).where(import_rows.c.import_id == import_id))
     connection.execute(update(imports).where(imports.c.id == import_id).values(finished=True))
 
@@ -259,7 +258,6 @@ def find_existing_turn(connection: Connection, owner: Owner, values: RowValues) 
 
 
 def import_turn(connection: Connection, owner: Owner, values: RowValues) -> int:
-    """Imports a turn as it was said, and indexes it."""
     said = "\n".join(str(values[name]) for name in ("session_id", "said_at", "user_message", "agent_response"))
     row = {"created_at": now(), **values, **owner.columns()}
     row["import_key"] = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]

@@ -39,7 +39,6 @@ class VectorBlock:
 def store_vector(
     connection: Connection, kind: SearchKind, owner: Owner, row_id: int, model: str, vector: bytes, dimension: int
 ) -> None:
-    """Stores the vectors of a row, replacing earlier ones."""
     store_vectors(connection, kind, model, dimension, [(owner, row_id, vector)])
 
 
