@@ -6,7 +6,7 @@ hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or wit
                 GET  /turns/{message_id}/events     → NDJSON of StreamedEvent until the turn is over (?after=N&stream=S)
                 POST /turns/{message_id}/cancel     → TurnState
                 POST /extract-facts (ExtractBrief) → ExtractResult        facts in a conversation; stores nothing
-                POST /tidy-facts (TidyBrief)        → TidyResult           proposed merges; changes nothing
+                POST /tidy-facts (TidyBrief)        → TidyFactsResult      proposed merges; changes nothing
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult

@@ -3,7 +3,7 @@
 AnnabelleError
 ├── OperatorMistake            the person who runs Annabelle: settings, files, ports            exit 2 · HTTP 500
 │   └── ConfigMistake            a file or setting is wrong; names file, field and reason
-├── CallerMistake              the sender of the request                                          HTTP 400
+├── CallerMistake              the sender of the request                                         HTTP 400
 │   ├── InvalidArguments         names the field                                                 HTTP 422
 │   ├── Unauthorized             no or wrong token                                               HTTP 401
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403

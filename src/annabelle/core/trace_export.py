@@ -1,7 +1,4 @@
-"""Converts one trace to spans, for the terminal's waterfall and for OpenTelemetry (TRC-02).
-
-Events with a duration are recorded when they end; all others are points in time.
-"""
+"""Converts a trace to spans (TRC-02). Events with a duration are recorded when they end."""
 
 from __future__ import annotations
 

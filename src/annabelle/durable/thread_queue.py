@@ -23,10 +23,7 @@ StartMessage = Callable[[str], Awaitable[None]]
 
 
 class ThreadQueue:
-    """Starts the next message of each thread, according to the claim rows in the database.
-
-    `start(message_id)` starts the workflow with this id; it must be idempotent, like `Durable.start`.
-    """
+    """Starts messages according to their claim rows. `start(message_id)` must be idempotent, like `Durable.start`."""
 
     def __init__(self, db: Database, durable: Durable, owner: str, max_running: int, start: StartMessage) -> None:
         self._db, self._durable, self._owner = db, durable, owner

@@ -1,7 +1,4 @@
-"""Text embeddings: embedded and offline by default, other providers by setting, cached on disk.
-
-Cheap to import: numpy, the vocabulary and the network client are loaded with the provider, by `make_embedder`.
-"""
+"""Text embeddings, embedded and offline by default. Cheap to import: `make_embedder` loads the provider."""
 
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import Embedder, EmbeddingsUnavailable, ModelName

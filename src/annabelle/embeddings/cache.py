@@ -47,10 +47,7 @@ def make_cache_key(model: ModelName, text: str) -> bytes:
 
 
 def clear_cache(folder: Path) -> None:
-    """Removes all vectors of all models, for example when a text is forgotten: the cache knows texts only by hash.
-
-    Raises StorageTrouble if that fails. Keeps the choice of a server's model.
-    """
+    """Removes all vectors, because texts are known only by hash and none can be selected. StorageTrouble on failure."""
     if not folder.is_dir():
         return
     try:

@@ -1,7 +1,4 @@
-"""Embeddings from the packaged model, offline and without a key.
-
-Reads the files of `wordllama` without importing it, which takes 60 MB more and changes logging of the process.
-"""
+"""Embeddings from the packaged model. Reads `wordllama`'s files without importing it, which takes 60 MB more."""
 
 from __future__ import annotations
 

@@ -16,10 +16,7 @@ Vector = NDArray[np.float32]
 
 
 class RowBlocks:
-    """Rows in blocks of about 4 MB, allocated page by page as they are written.
-
-    Growing one array would copy it, and 100,000 rows would for a moment take twice their 100 MB.
-    """
+    """Rows in blocks of about 4 MB: growing a single array would copy it and for a moment take twice its memory."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -164,10 +161,7 @@ class SignBits:
         return found
 
     def within(self, vector: Vector, count: int, share: float, by_chance: float) -> NDArray[np.int64]:
-        """Returns rows of which at most `share` of the signs differ, plus `by_chance` standard deviations.
-
-        Counts word by word, so that later words are counted only for the few remaining rows.
-        """
+        """Returns rows of which at most `share` of the signs differ, plus `by_chance` standard deviations."""
         wanted = self._packed(vector[np.newaxis])
         differing = np.bitwise_count(self._bits[0, :count] ^ wanted[0])
         rows = np.flatnonzero(differing <= _most_differing(64, share, by_chance))
@@ -290,10 +284,7 @@ class VectorMatrix:
         return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
 
     def nearly_equal(self, vector: Vector, least: float, limit: int) -> list[tuple[int, float]]:
-        """Returns rows with a cosine of at least `least`, best first. Meant for near duplicates, which are few.
-
-        Such vectors differ in few signs, and counting signs is much faster than multiplying.
-        """
+        """Returns rows with a cosine of at least `least`, best first. Fast for near duplicates: few signs differ."""
         self._check(vector.shape, (self.dimension,))
         if limit <= 0 or not self._count:
             return []

@@ -1,4 +1,1 @@
-"""The only access to language models (LLM-01).
-
-Import from the modules: this file stays empty, so that commands that only list models need not load provider libraries.
-"""
+"""The only access to language models (LLM-01). Empty, so that listing models loads no provider libraries."""

@@ -243,10 +243,7 @@ class _FailedCandidate:
 
 
 class InterruptedAnswers:
-    """Remembers by message which provider broke off its answer: the next try goes to another one.
-
-    Streamed text cannot be taken back within one call, so the call fails and the caller tries again.
-    """
+    """Providers that broke off an answer, by message. The next try avoids them: streamed text cannot be taken back."""
 
     def __init__(self) -> None:
         self._by_message: dict[str, tuple[str, ProviderTrouble]] = {}

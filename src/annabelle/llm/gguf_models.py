@@ -180,10 +180,7 @@ _TIMEOUT = httpx.Timeout(30, connect=10)
 
 
 async def download_model(registry: GgufRegistry, model: GgufModel, progress: DownloadProgress | None = None) -> Path:
-    """Downloads a model, unless a valid file is there, and returns the file.
-
-    A broken download is kept as `.part`; the next one continues it if the server allows.
-    """
+    """Downloads a model unless it is there, and returns its file. Continues a broken download (`.part`) if possible."""
     target = registry.file_of(model)
     tell = progress or _ignore_progress
     async with httpx.AsyncClient(follow_redirects=True, timeout=_TIMEOUT) as client:

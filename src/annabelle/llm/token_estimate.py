@@ -1,7 +1,4 @@
-"""Estimates tokens of a request without a tokenizer, by model family and script.
-
-The rates are averages over prose, code and JSON. `TokenCounter` corrects them by the counts providers report (CMP-05).
-"""
+"""Estimates tokens without a tokenizer, by model family and script, corrected by what providers report (CMP-05)."""
 
 from __future__ import annotations
 

@@ -35,10 +35,7 @@ class _LoadedPlaybook:
 
 
 class PlaybookFolder:
-    """Checks on each call which files changed, in a tenth of a millisecond, and reads only those.
-
-    So an edit applies from the next message on. A broken file is logged once and skipped.
-    """
+    """Rereads changed files on each call, so that edits apply to the next message. Logs a broken file once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

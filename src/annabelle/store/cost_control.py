@@ -1,7 +1,4 @@
-"""Spending per day and month, an agent's calls in the last hour (CST-01), and paused agents.
-
-Amounts are integers in billionths of a dollar, so that rounding cannot exceed a cap (TRU-01).
-"""
+"""Spending per day and month in billionths of a dollar (TRU-01), calls of the last hour (CST-01), paused agents."""
 
 from __future__ import annotations
 

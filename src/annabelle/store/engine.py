@@ -125,10 +125,7 @@ _POSTGRES_MINUTES = 30
 
 
 def vacuum(engine: Engine, tables: Sequence[str] = ()) -> None:
-    """Rewrites a SQLite file and its WAL; on PostgreSQL these tables, as `"schema"."table"` or `"table"`.
-
-    The server's own WAL and backups are out of reach.
-    """
+    """Rewrites a SQLite file with its WAL; on PostgreSQL these tables, given as `"table"` or `"schema"."table"`."""
     if engine.dialect.name == "sqlite":
         _vacuum_file(engine)
         return

@@ -94,10 +94,7 @@ class SettledCall:
 def reserve_call(
     connection: Connection, request: Reserve, caps: SpendingCaps = NO_CAPS, at: datetime | None = None
 ) -> ReservationState:
-    """Stores a call before it is made, and reserves the most it can cost. Idempotent.
-
-    Raises OverBudget if a cap would be exceeded; the transaction must then be rolled back.
-    """
+    """Stores a call and reserves the most it can cost. Idempotent. Roll back the transaction on OverBudget."""
     at = at or now()
     cost_control.lock_spending(connection)
     values: JsonObject = {
@@ -120,10 +117,7 @@ def reserve_call(
 def settle_call(
     connection: Connection, call: ModelCall, caps: SpendingCaps = NO_CAPS, at: datetime | None = None
 ) -> SettledCall | None:
-    """Stores how a call ended, whether reserved or not. Returns None if it was settled before.
-
-    A call reserved by another agent or for another purpose is left unchanged, too.
-    """
+    """Stores how a call ended. None if it was settled before, or reserved by another agent or for another purpose."""
     at = at or now()
     cost_control.lock_spending(connection)
     row = connection.execute(_known, {"call_id": call.call_id}).mappings().first()

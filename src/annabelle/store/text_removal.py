@@ -180,10 +180,7 @@ def _pieces_match(sweep: TextRemoval, pieces: list[FoundRow]) -> bool:
 
 
 def _remove_references(connection: Connection, touched: set[str]) -> None:
-    """Removes hashes of arguments, which would confirm a guess, and the queue entries for memory.
-
-    Running turns keep their hashes, which identify their calls.
-    """
+    """Removes argument hashes, which would confirm a guess, except of running turns, and queue entries for memory."""
     running = sa.select(messages.c.id).where(messages.c.state == "running")
     for some in _split_batches(sorted(touched)):
         ended = sa.and_(tool_calls.c.message_id.in_(some), tool_calls.c.message_id.not_in(running))

@@ -1,7 +1,4 @@
-"""Tool calls, stored before dispatch so that none is repeated unnoticed (DUR-03), and the provenance of turns (TRU-03).
-
-Foreign content taints a thread for good: it may persist in a summary or an archive.
-"""
+"""Tool calls, stored before dispatch so that none is repeated (DUR-03), and the lasting taint of threads (TRU-03)."""
 
 from __future__ import annotations
 

@@ -45,10 +45,7 @@ def passwords_in_url(address: str) -> Iterator[str]:
 
 
 class Redactor:
-    """Masks known secrets in every encoding, and text that matches a known pattern.
-
-    There is one per process. Code that obtains a secret calls `learn`.
-    """
+    """Masks known secrets in every encoding, and known patterns. One per process; `learn` adds secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: set[str] = set()

@@ -100,10 +100,7 @@ def find(
 def _find_short(
     connection: Connection, owner: Owner, wanted: Sequence[SearchTerm], limit: int
 ) -> list[tuple[int, float]]:
-    """Like `find`, for facts: in one sentence a word occurs once, so only its rarity counts.
-
-    BM25 is slower, because it reads the length of every matching row.
-    """
+    """Like `find`, by rarity alone: a word occurs once in a fact, and BM25 would read the length of every match."""
     whole = _rows(connection, _WHOLE, (owner.user_id, owner.agent_id))
     if not whole:
         return []

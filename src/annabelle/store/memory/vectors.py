@@ -24,10 +24,7 @@ _delete = delete(vectors).where(vectors.c.kind == bindparam("of"), vectors.c.row
 
 @dataclass(frozen=True, slots=True)
 class VectorBlock:
-    """Vectors of one owner for a matrix: consecutive float32.
-
-    `row_ids` names the row of each vector; those of one row are adjacent, in the order of its passages.
-    """
+    """Vectors of one owner as consecutive float32. `row_ids` names the row of each; those of one row are adjacent."""
 
     kind: SearchKind
     owner: Owner
