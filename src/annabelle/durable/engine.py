@@ -274,7 +274,7 @@ class Durable:
             raise NotFound(f"There is no workflow {workflow_id}.") from error
 
     async def wait(self, topic: str, timeout: float) -> object:
-        """Waits inside a workflow for a signal; None on timeout. The time also runs during a crash."""
+        """Waits inside a workflow for a signal; None on timeout, which keeps running across a crash."""
         self._current_run()
         return await DBOS.recv_async(topic, timeout)
 

@@ -249,7 +249,7 @@ def read_turn_provenance(connection: Connection, message_id: str) -> TurnProvena
     recent = connection.execute(_select_recent, {"message_id": message_id, "turns": WARNED_TURNS}).mappings().all()
     root = next((_root_id(row) for row in recent if row["id"] == message_id), message_id)
     said = _unblocked_messages(connection, root, 1 + _EARLIER_TURNS)
-    own = bool(said) and said[0]["id"] == root  # no person began this turn otherwise
+    own = bool(said) and said[0]["id"] == root  # False if no person began the turn, so no words justify it
     # Queried separately: many other results must not push out a warning.
     marked = connection.execute(_select_labels, {"messages": [row["id"] for row in recent]}).scalars()
     warnings = [*marked, *(row["metadata"].get("labels") for row in recent)]

@@ -203,7 +203,7 @@ def _is_kept(old: object, new: object) -> bool:
 
 
 def _record_mentions(needle: ForgetMatcher, item: object) -> bool:
-    """Whether a record contains the text; part of a record is no use."""
+    """Whether a record contains the text; a partial record would be useless."""
     values = cast("dict[str, object]", item).values() if isinstance(item, dict) else ()
     return any(isinstance(value, str) and needle.found_in(value) for value in values)
 
