@@ -1,1 +1,1 @@
-"""The vocabulary every other room speaks. Imports nothing of ours."""
+"""Shared vocabulary of all packages. Imports none of them."""

@@ -1,4 +1,4 @@
-"""How long to wait before the next try: exponential backoff, and how often by class of error (DUR-05)."""
+"""Retry delays: exponential backoff, with a number of retries per class of error (DUR-05)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ IMMEDIATE_RETRIES: Final = 2
 BACKOFF_RETRIES: Final[dict[RetryClass, int]] = {"rate_limit": 5, "network": 3, "other": 2}
 JITTER: Final = 0.2
 _MOST_DOUBLINGS: Final = 60
-"""Far beyond any cap; without a bound the power no longer fits a float after a thousand failures."""
+"""Bounds the exponent: without it the power overflows a float after a thousand failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Two quick retries, then exponential ones as many as the error's class allows; then the error is final."""
+    """Two quick retries, then as many with exponential backoff as the class of error allows."""
 
     base_seconds: float = 10
     cap_seconds: float = 300
@@ -31,10 +31,7 @@ class RetryPolicy:
         return cls(settings.retry_base_seconds, settings.retry_cap_seconds, settings.retry_immediate_seconds)
 
     def wait_seconds(self, error: AnnabelleError, failed: int) -> float | None:
-        """Seconds to wait after the `failed`-th failure in a row (from 1); None when it is not tried again.
-
-        An error that knows when the next try is possible is waited for that long: an earlier one would be wasted.
-        """
+        """Seconds to wait after the `failed`-th failure in a row (from 1); None to give up. At least `next_try`."""
         wait = self._usual_seconds(error, failed)
         return None if wait is None else max(wait, error.next_try or 0.0)
 
@@ -46,11 +43,11 @@ class RetryPolicy:
         step = failed - IMMEDIATE_RETRIES
         if step > BACKOFF_RETRIES[error.retry]:
             return None
-        # Spread out, so that many turns that failed together do not come back together.
+        # Jitter keeps turns that failed together from retrying together.
         return backoff_seconds(step, self.base_seconds, self.cap_seconds, JITTER)
 
 
 def backoff_seconds(failed: int, base: float, cap: float, jitter: float = 0.0) -> float:
-    """Seconds to wait after the `failed`-th failure in a row (from 1): doubles up to `cap`, spread by `jitter`."""
+    """Seconds to wait after the `failed`-th failure in a row (from 1): doubles up to `cap`, varied by `jitter`."""
     spread = random.uniform(1 - jitter, 1 + jitter) if jitter else 1.0  # noqa: S311  no secret depends on it
     return min(cap, base * 2 ** min(failed - 1, _MOST_DOUBLINGS) * spread)

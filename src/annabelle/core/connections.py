@@ -1,6 +1,6 @@
-"""The accounts the user connected: written by `annabelle connect`, read by the server that uses them.
+"""Connected accounts: written by `annabelle connect`, read by the servers that use them.
 
-Each is one file in the home that only its owner can read. Nothing of it goes into an environment, a log or a prompt.
+Each is one file in the home that only its owner can read. It is never put into an environment, a log or a prompt.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from annabelle.core.home import Home, write_atomically
 
 M = TypeVar("M", bound=BaseModel)
 
-# A file that cannot be read must not be quoted in the error that a traceback shows: it is full of secrets.
+# Errors must not quote the file: a traceback would show its secrets.
 _KEPT = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
 
 class GoogleAccount(BaseModel):
-    """Mail and calendar at Google: the right to ask for access, which the user may take back there."""
+    """Mail and calendar at Google, by a refresh token that the user can revoke there."""
 
     model_config = _KEPT
 
@@ -32,7 +32,7 @@ class GoogleAccount(BaseModel):
 
 
 class MailServerAddress(BaseModel):
-    """Where a mail server listens. `tls` from the first byte, or `starttls` after the greeting."""
+    """Address of a mail server. `tls` encrypts from the first byte, `starttls` after the greeting."""
 
     model_config = _KEPT
 
@@ -42,7 +42,7 @@ class MailServerAddress(BaseModel):
 
 
 class MailAccount(BaseModel):
-    """A mailbox anywhere: IMAP to read, SMTP to send, CalDAV for the calendar if there is one."""
+    """A mailbox: IMAP to read, SMTP to send, and optionally CalDAV for the calendar."""
 
     model_config = _KEPT
 
@@ -57,7 +57,7 @@ class MailAccount(BaseModel):
 
 
 class TelegramAccount(BaseModel):
-    """A signed-in Telegram account. The session is as good as the account itself."""
+    """A signed-in Telegram account. The session gives full access to the account."""
 
     model_config = _KEPT
 
@@ -76,7 +76,7 @@ def connection_file(home: Home, kind: str) -> Path:
 
 
 def read_connection(home: Home, kind: str, model: type[M]) -> M | None:
-    """The account of this kind, None when there is none. A file that cannot be read is the operator's to mend."""
+    """Reads the account of this kind, None if there is none. An unreadable file is a ConfigMistake."""
     file = connection_file(home, kind)
     try:
         return model.model_validate_json(file.read_bytes())
@@ -91,7 +91,7 @@ def read_connection(home: Home, kind: str, model: type[M]) -> M | None:
 
 
 def write_connection(home: Home, kind: str, account: BaseModel) -> None:
-    """Keep the account; a crash leaves the old one or the new one."""
+    """Stores the account atomically."""
     try:
         home.connections.mkdir(mode=0o700, parents=True, exist_ok=True)
         home.connections.chmod(0o700)
@@ -103,7 +103,7 @@ def write_connection(home: Home, kind: str, account: BaseModel) -> None:
 
 
 def remove_connection(home: Home, kind: str) -> bool:
-    """Forget the account here; whether there was one."""
+    """Deletes the account's file and returns whether there was one."""
     try:
         connection_file(home, kind).unlink()
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def remove_connection(home: Home, kind: str) -> bool:
 
 
 def _dump_with_secrets(account: BaseModel) -> str:
-    """The one place where the secrets are written out: the file they are kept in."""
+    """Dumps an account with its secrets in clear text, only for its own file."""
 
     def reveal(value: object) -> object:
         if isinstance(value, SecretStr):

@@ -1,12 +1,12 @@
-"""What hub and thinker say to each other over HTTP. Every request is idempotent by the id it carries.
+"""The HTTP contract between hub and thinker. Every request is idempotent by the id it carries.
 
 hub → thinker   POST /process-message (TurnBrief) → 202 TurnAccepted, or with ?wait=S → 200 TurnState
                 POST /process-task (TurnBrief)      the same for proactive work
                 GET  /turns/{message_id}            → TurnState           (?wait=S blocks up to S seconds)
                 GET  /turns/{message_id}/events     → NDJSON of StreamedEvent until the turn is over (?after=N&stream=S)
                 POST /turns/{message_id}/cancel     → TurnState
-                POST /extract-facts (ExtractBrief) → ExtractResult        what a conversation taught, nothing stored
-                POST /tidy-facts (TidyBrief)        → TidyResult           how facts might be merged, nothing changed
+                POST /extract-facts (ExtractBrief) → ExtractResult        facts in a conversation; stores nothing
+                POST /tidy-facts (TidyBrief)        → TidyFactsResult      proposed merges; changes nothing
                 GET  /health · GET /cost-status · POST /cost-resume · POST /clear-session (ClearSession)
 thinker → hub   GET  /tools/list                    → ToolList
                 POST /tools/call (ToolCall)         → ToolResult
@@ -329,7 +329,7 @@ class ModelCall(FrozenModel):
     def from_reservation(
         cls, asked: Reserve, usage: TokenUsage, seconds: float, outcome: Literal["ok", "error"] = "ok"
     ) -> ModelCall:
-        """What became of a call that was reserved, for those who think outside any turn's trace."""
+        """Record of a reserved call made outside any turn's trace."""
         return cls(
             call_id=asked.call_id,
             agent_id=asked.agent_id,

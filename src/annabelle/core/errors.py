@@ -1,14 +1,14 @@
-"""Everything that can go wrong, named after who has to act next.
+"""All errors, named after who has to act next.
 
 AnnabelleError
 ├── OperatorMistake            the person who runs Annabelle: settings, files, ports            exit 2 · HTTP 500
 │   └── ConfigMistake            a file or setting is wrong; names file, field and reason
-├── CallerMistake              whoever sent the request                                          HTTP 400
+├── CallerMistake              the sender of the request                                         HTTP 400
 │   ├── InvalidArguments         names the field                                                 HTTP 422
 │   ├── Unauthorized             no or wrong token                                               HTTP 401
 │   ├── NotAllowed               known, but not permitted (policy, Host, Origin)                 HTTP 403
 │   │   └── SecurityBlocked        the guardian found a threat in it                             HTTP 403
-│   │       └── ScannerDown          it could not look, and nothing passes unseen                HTTP 503
+│   │       └── ScannerDown          it could not scan, so nothing passes                        HTTP 503
 │   ├── NotFound                                                                                 HTTP 404
 │   │   └── UnknownTool            carries the closest names
 │   │       └── SwitchedOff          its server is switched off; says how to turn it on
@@ -30,7 +30,7 @@ AnnabelleError
 │   └── ProviderFailed           anything else: 2 retries
 ├── StorageTrouble             the operator: disk full, database damaged, file locked            exit 3 · HTTP 507
 │   └── AlreadyRunning           another process owns this home or file                          exit 4
-└── TurnCancelled              nobody: the user stopped it
+└── TurnCancelled              no action: the user stopped it
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ErrorBody(BaseModel):
 
 
 class AnnabelleError(Exception):
-    """One clear sentence, a stable code, and what to do about it."""
+    """Base of all errors: one clear sentence, a stable code, and a hint what to do."""
 
     code: ClassVar[str] = "internal_error"
     http_status: ClassVar[int] = 500
@@ -66,7 +66,7 @@ class AnnabelleError(Exception):
         self.hint = hint
         self.field = field
         self.next_try: float | None = None
-        """Seconds before which another try cannot help, where that is known."""
+        """Seconds before which another try cannot help, if known."""
 
     def body(self, trace_id: str | None = None) -> ErrorBody:
         return ErrorBody(code=self.code, message=self.message, hint=self.hint, trace_id=trace_id, field=self.field)
@@ -199,6 +199,6 @@ class TurnCancelled(AnnabelleError):
 
 
 def first_problem(error: ValidationError, whole: str = "") -> tuple[str, str]:
-    """The field of the first error, or `whole` when it is not about one field, and what is wrong. Never the value."""
+    """Returns the field of the first error (`whole` if it has no single field) and the problem, never the value."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return ".".join(str(part) for part in first["loc"]) or whole, first["msg"].removeprefix("Value error, ")

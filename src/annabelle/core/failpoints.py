@@ -1,7 +1,7 @@
-"""Named places where a crash test may kill the process; free when no test has armed one.
+"""Named places where a crash test can kill the process. They cost nothing unless a test arms one.
 
-A harness points `ANNABELLE_FAILPOINTS` at a folder and arms a point by creating a file of its name there. The process
-that reaches it takes the file (so exactly one process dies), notes the hit, and kills itself with -9.
+A test points `ANNABELLE_FAILPOINTS` at a folder and arms a point by creating a file with its name there. The first
+process to reach the point renames the file, so exactly one process dies, and kills itself with SIGKILL.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _armed_folder() -> Path | None:
 
 
 def failpoint(name: str, die: Callable[[int, int], None] = os.kill) -> None:
-    """Die here if a test asked for it."""
+    """Kills the process here if a test armed this point."""
     folder = _armed_folder()
     if folder is None:
         return

@@ -1,4 +1,4 @@
-"""Where everything of one install lives: `ANNABELLE_HOME`, by default `~/.annabelle`."""
+"""The folder that holds one install: `ANNABELLE_HOME`, by default `~/.annabelle`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOME_VARIABLE = "ANNABELLE_HOME"
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths of one install. What more than one room uses is named here and nowhere else."""
+    """Paths of one install. Every path that several packages use is defined here."""
 
     root: Path
 
@@ -23,7 +23,7 @@ class Home:
         return cls(Path(os.environ.get(HOME_VARIABLE) or "~/.annabelle").expanduser().absolute())
 
     def prepare(self) -> Home:
-        """Make the folders that must exist; one clear sentence when they cannot be made."""
+        """Creates the required folders; OperatorMistake if the home is not writable."""
         try:
             for folder in (self.root, self.data, self.logs, self.agents, self.config, self.run):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class Home:
 
     @property
     def playbooks(self) -> Path:
-        """How Annabelle goes about kinds of requests, as Markdown the person may edit."""
+        """Instructions for kinds of requests, as Markdown the user may edit."""
         return self.root / "playbooks"
 
     @property
@@ -82,7 +82,7 @@ class Home:
 
     @property
     def connections(self) -> Path:
-        """The accounts the user connected, each a file that only its owner can read."""
+        """Connected accounts, each in a file that only its owner can read."""
         return self.root / "connections"
 
     @property
@@ -91,7 +91,7 @@ class Home:
 
     @property
     def history_file(self) -> Path:
-        """What was typed into the terminal chat, for the arrow keys."""
+        """Input history of the terminal chat."""
         return self.run / "history"
 
     @property
@@ -104,7 +104,7 @@ class Home:
 
     @property
     def good_agents_file(self) -> Path:
-        """The last agents.json that was valid; it stands in while the real one is not."""
+        """The last valid agents.json, used while the current one is invalid."""
         return self.data / "agents.last-good.json"
 
     @property
@@ -121,7 +121,7 @@ class Home:
 
     @property
     def memory_export(self) -> Path:
-        """What Annabelle remembers, as Markdown a person can read, edit and import again."""
+        """Memories as Markdown that a person can read, edit and import again."""
         return self.root / "memory-export"
 
     @property
@@ -130,7 +130,7 @@ class Home:
 
     @property
     def browser_profiles(self) -> Path:
-        """What the browser keeps, a folder for each agent."""
+        """Browser profiles, one folder per agent."""
         return self.data / "browser"
 
     @property
@@ -139,12 +139,12 @@ class Home:
 
     @property
     def forgetting_file(self) -> Path:
-        """What is being forgotten right now, so that a killed hub finishes it; gone when it is done."""
+        """Forget requests in progress, so that a killed hub finishes them after its restart."""
         return self.data / "forgetting.json"
 
     @property
     def forgotten_file(self) -> Path:
-        """When something was forgotten, by whom and where it stood; what it was is there as a keyed hash only."""
+        """Log of forget requests: when, by whom and where. The text itself is stored only as a keyed hash."""
         return self.logs / "forgotten.jsonl"
 
     @property
@@ -153,22 +153,22 @@ class Home:
 
     @property
     def audit_file(self) -> Path:
-        """What was done and decided, each line chained to the one before."""
+        """Log of actions and decisions; each line is chained to the previous one."""
         return self.logs / "audit.jsonl"
 
     @property
     def audit_head_file(self) -> Path:
-        """How far the audit has come, apart from the audit itself: a cut tail shows."""
+        """Latest position of the audit, stored apart from it so that a cut-off tail is noticed."""
         return self.data / "audit.head"
 
     @property
     def halts_file(self) -> Path:
-        """What the owner has stopped; it stays stopped until it is resumed, whatever is restarted meanwhile."""
+        """What the owner stopped. It stays stopped across restarts until resumed."""
         return self.data / "stopped.json"
 
     @property
     def pins_file(self) -> Path:
-        """What the external servers were when the person accepted them."""
+        """State of the external servers when the user accepted them."""
         return self.data / "pinned-servers.json"
 
     @property
@@ -181,7 +181,7 @@ class Home:
 
     @property
     def hub_file(self) -> Path:
-        """Written by a running hub: its pid, address and version, for the commands that look for it."""
+        """Pid, address and version of the running hub, for commands that look for it."""
         return self.run / "hub.json"
 
     def agent(self, agent_id: str) -> Path:
@@ -189,7 +189,7 @@ class Home:
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace a file so that a reader, or a crash, sees the old or the new text and never a part."""
+    """Replaces a file atomically: readers and crashes see the old or the new text, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

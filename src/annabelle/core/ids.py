@@ -1,4 +1,4 @@
-"""Sortable, prefixed ids: `msg_01k…` reads well in a log and sorts by the time it was made."""
+"""Sortable, prefixed ids: `msg_01k…` is readable in logs and sorts by creation time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATTERN = re.compile(rf"[a-z]{{2,8}}_[{_ALPHABET}]{{{_TIME_CHARS + _RANDOM_CHAR
 
 
 class IdMaker:
-    """Makes ids that never go backwards within one process, even when the clock does."""
+    """Makes ids that increase within one process, even when the clock goes back."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -39,7 +39,6 @@ def _encode(number: int, width: int) -> str:
 
 
 def is_id(text: str, prefix: str | None = None) -> bool:
-    """Whether `text` has the shape of an id, and of the given kind."""
     return _PATTERN.fullmatch(text) is not None and (prefix is None or text.startswith(prefix + "_"))
 
 

@@ -16,7 +16,7 @@ JsonRecord = dict[str, object]
 
 
 def append_records(path: Path, records: Iterable[JsonRecord], *, durable: bool = True) -> None:
-    """Add records in one write. A crash leaves all of them, or one torn line at the end that `load` repairs."""
+    """Appends records in one write. A crash leaves all of them, or one torn last line that `load_records` repairs."""
     blob = _encode_records(records)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def append_records(path: Path, records: Iterable[JsonRecord], *, durable: bool =
         try:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                blob = b"\n" + blob  # what a crash left torn stays its own, unreadable line
+                blob = b"\n" + blob  # keeps a line torn by a crash separate
             written = os.write(descriptor, blob)
             if written != len(blob):
                 os.ftruncate(descriptor, size)
@@ -41,7 +41,7 @@ def append_records(path: Path, records: Iterable[JsonRecord], *, durable: bool =
 
 
 def rewrite_records(path: Path, records: Iterable[JsonRecord]) -> None:
-    """Put these records in the place of all that were there. A crash leaves the old file or the new one, whole."""
+    """Replaces all records atomically."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def rewrite_records(path: Path, records: Iterable[JsonRecord]) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk: a file that was just made or renamed is found after a power cut too."""
+    """Syncs a folder, so that files just created or renamed in it survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -69,7 +69,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def load_records(path: Path) -> list[JsonRecord]:
-    """Every readable record. A torn last line is cut off the file; a damaged line in the middle is passed over."""
+    """Reads every valid record. A torn last line is cut off the file; a damaged line in the middle is skipped."""
     try:
         blob = path.read_bytes()
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def _encode_records(records: Iterable[JsonRecord]) -> bytes:
 def _encode_record(record: JsonRecord) -> bytes:
     try:
         return json.dumps(record, ensure_ascii=False, default=str).encode() + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can stand for
+    except UnicodeEncodeError:  # a lone surrogate must be escaped
         return json.dumps(record, default=str).encode() + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 client for the processes of one installation: kept connections, whole replies and streamed lines."""
+"""HTTP/1.1 client for the processes of one install: pooled connections, whole replies and streamed lines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import httptools
 _CONNECT_SECONDS: Final = 10.0
 _MAX_IDLE: Final = 32
 _PAUSE_BYTES: Final = 1_000_000
-"""How much of a stream is held for a slow reader before the peer has to wait."""
+"""How much of a stream is buffered for a slow reader before reading pauses."""
 
 
 @dataclass(slots=True)
 class HttpReply:
-    """A reply; header names are in lower case. The body of a streamed reply is not kept here."""
+    """A reply; header names are lower case. `body` stays empty for a streamed reply."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -25,11 +25,11 @@ class HttpReply:
 
 
 class NotConnected(ConnectionError):
-    """Nobody accepts connections on the port, or this client was closed."""
+    """The port accepts no connections, or this client was closed."""
 
 
 class LoopbackConnection(asyncio.Protocol):
-    """One connection with at most one request on its way. The parser calls the `on_…` methods."""
+    """One connection with at most one request in flight. The parser calls the `on_…` methods."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -52,7 +52,7 @@ class LoopbackConnection(asyncio.Protocol):
         self._transport.write(request)
 
     async def read_reply(self) -> HttpReply:
-        """The whole reply, or for a streamed one its head."""
+        """Waits for the whole reply, or for the head of a streamed one."""
         while not (self._complete or self._error or (self._streams and self._chunks)):
             await self._wait()
         if self._error is not None and not (self._streams and self._chunks):
@@ -62,7 +62,7 @@ class LoopbackConnection(asyncio.Protocol):
         return self._reply
 
     async def read_part(self) -> bytes:
-        """What has arrived of a streamed body since the last call; empty at its end."""
+        """Returns the part of a streamed body received since the last call; empty at the end."""
         while not (self._chunks or self._complete or self._error):
             await self._wait()
         if self._chunks:
@@ -87,7 +87,7 @@ class LoopbackConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.answered = True
         if self._complete:
-            self.close()  # nothing was asked, so the next reply could not be told from this
+            self.close()  # unrequested data would be mistaken for the next reply
             return
         try:
             self._parser.feed_data(data)
@@ -139,10 +139,10 @@ class LoopbackConnection(asyncio.Protocol):
 
 
 class LoopbackHttpClient:
-    """Requests to one port. Raises OSError, of which TimeoutError and ConnectionError are kinds, and nothing else.
+    """Sends requests to one port. Raises only OSError, including TimeoutError and ConnectionError.
 
-    A kept connection may have been closed by the peer while it was idle, so a request that got no byte of an answer
-    there is sent again. Peers recognise a repeated request.
+    The peer may have closed a pooled connection while it was idle, so a request that got no byte of an answer on one
+    is sent again. Peers recognise repeated requests.
     """
 
     def __init__(self, host: str, port: int, headers: Mapping[str, str]) -> None:
@@ -154,7 +154,6 @@ class LoopbackHttpClient:
     async def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", timeout: float = 60
     ) -> HttpReply:
-        """Send a request and read the whole reply."""
         connection, reply = await self._send(method, path, headers, body, timeout, stream=False)
         self._return_to_pool(connection)
         return reply
@@ -162,7 +161,7 @@ class LoopbackHttpClient:
     async def stream_lines(
         self, path: str, headers: Mapping[str, str], silence: float
     ) -> AsyncIterator[tuple[int, bytes]]:
-        """The lines of a streamed reply, each with the reply's status; TimeoutError if none comes for `silence`."""
+        """Yields the lines of a streamed reply with its status; TimeoutError after `silence` seconds without one."""
         connection, reply = await self._send("GET", path, headers, b"", silence, stream=True)
         rest, complete = b"", False
         try:

@@ -1,6 +1,4 @@
-"""Messages and turn events, independent of the channel they travel on. An event carries its step and attempt: a reader
-drops what it showed of an older attempt, and finished facts keep the same `key` so that a replay cannot double them.
-"""
+"""Messages and turn events of every channel. Readers drop events of older attempts; a replay repeats their `key`."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from annabelle.core.ids import new_id
 
 OWNER = "owner"
-"""The one user of a single-user install; every row names its user from the start."""
+"""The only user of a single-user install."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -41,7 +39,7 @@ class InboundMessage(BaseModel):
 
 MessageState = Literal["queued", "running", "done", "failed"]
 MessageSource = Literal["user", "agent", "error", "decision"]
-"""`decision` is our own note of what a person answered to a question; it is not in their words."""
+"""`decision` is Annabelle's note of a person's answer to a question, not their own words."""
 
 
 EventType = Literal[

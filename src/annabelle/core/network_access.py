@@ -1,4 +1,4 @@
-"""Which hosts of the private network tools may reach, and which certificate authorities they trust."""
+"""Private hosts that tools may reach, and certificate authorities they trust."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class AllowedPrivateHosts:
-    """What the user opened: `nas.local`, `nas.local:8080`, `192.168.1.5`, `10.0.0.0/24`, `127.0.0.1:9000`."""
+    """Hosts the user allowed: `nas.local`, `nas.local:8080`, `192.168.1.5`, `10.0.0.0/24`, `127.0.0.1:9000`."""
 
     names: frozenset[str] = frozenset()
-    """Hosts, each with or without a port, lower case."""
+    """Lower-case hosts, with or without a port."""
     networks: tuple[Network, ...] = ()
     sockets: frozenset[tuple[Address, int]] = frozenset()
 
@@ -71,16 +71,16 @@ def _is_port(text: str) -> bool:
 
 _EXPIRED = 10
 _OTHER_NAMES = (62, 64)
-"""As OpenSSL numbers what is wrong (X509_V_ERR_…); an address is a name too."""
+"""OpenSSL error numbers (X509_V_ERR_…) for a wrong host name or address."""
 
 
 def make_client_context(authority: str = "") -> ssl.SSLContext:
-    """What a client needs to check a server. `authority` is the file with the certificate of a private authority."""
+    """Makes a TLS client context. `authority` is a PEM file of a private certificate authority."""
     return add_authority(ssl.create_default_context(), authority)
 
 
 def add_authority(context: ssl.SSLContext, authority: str) -> ssl.SSLContext:
-    """The same context, with a private authority beside those it trusts already."""
+    """Adds a private authority to those the context trusts."""
     if not authority:
         return context
     try:
@@ -95,14 +95,14 @@ def add_authority(context: ssl.SSLContext, authority: str) -> ssl.SSLContext:
 
 
 def find_certificate_error(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """What the libraries in between have wrapped into their own errors."""
+    """Finds the certificate error that libraries wrapped into their own errors."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error
 
 
 def describe_certificate_error(server: str, error: ssl.SSLCertVerificationError) -> tuple[str, str]:
-    """What is wrong with the certificate a server shows, and what to do about it."""
+    """Returns what is wrong with a server's certificate, and a hint."""
     if error.verify_code in _OTHER_NAMES:
         return f"{server} shows a certificate for another name.", "Check the name of the server."
     if error.verify_code == _EXPIRED:

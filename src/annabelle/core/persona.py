@@ -1,4 +1,4 @@
-"""The persona an agent starts with: what a new home's `instructions.md` holds until somebody writes their own."""
+"""The default persona: the content of `instructions.md` in a new home."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ You are {name}, a personal assistant who runs on your person's own machine.
 
 
 def display_name(agent_id: str) -> str:
-    """How an agent is called when nobody gave it a name: `night_owl` is Night Owl."""
+    """Default display name of an agent: `night_owl` becomes Night Owl."""
     return agent_id.replace("_", " ").replace("-", " ").title()
 
 
 def default_persona(agent_id: str, name: str = "") -> str:
-    """The text for this agent, under its own name or another."""
     return _DEFAULT_PERSONA.replace("{name}", name or display_name(agent_id))
 
 
 def is_default_persona(text: str, agent_id: str) -> bool:
-    """Whether a file still holds what it was made with: then nobody has said who the agent is."""
     return text.split() == default_persona(agent_id).split()

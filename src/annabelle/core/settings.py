@@ -1,4 +1,4 @@
-"""Every setting of Annabelle, in one place, with its default and its range; the reference in docs is made from here.
+"""All settings with defaults and ranges. The reference in docs is generated from here.
 
 A setting comes from the environment, else from `config/settings.env` in the home, else from the default below.
 """
@@ -363,7 +363,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(home: Home) -> Settings:
-    """The settings in force; a bad value is named with its allowed range and nothing starts half-configured."""
+    """Loads the settings. A bad value raises ConfigMistake with its name and allowed range."""
     try:
         return Settings(_env_file=home.settings_file if home.settings_file.exists() else None)  # pyright: ignore[reportCallIssue]
     except (OSError, UnicodeDecodeError) as error:

@@ -9,26 +9,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, cast
 
-# What is written between the lines, turns the writing around or cannot be seen at all.
+# Control, format, surrogate, private-use and unassigned characters, and line and paragraph separators.
 _INVISIBLE_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-# Blank like a space, and taken for a letter by whoever compares.
+# Look like a space, but count as letters.
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def escape_invisible(text: str) -> str:
-    """The text with everything spelled out that a reader would not see or that moves what they see."""
+    """Escapes every character that a reader would not see or that moves what they see."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_escape_character(char) if is_invisible(char) else char for char in text)
 
 
 def escape_invisible_json(value: object) -> str:
-    """A value as JSON on one line, with nothing unseen in it."""
     return escape_invisible(json.dumps(value, ensure_ascii=False))
 
 
 def is_invisible(char: str) -> bool:
-    """Whether a reader would not see this character, or not see it for what it is."""
+    """Whether a reader would not see this character, or mistake it for another."""
     return unicodedata.category(char) in _INVISIBLE_CATEGORIES or char in _BLANK_LETTERS
 
 
@@ -37,8 +36,8 @@ def _escape_character(char: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
-# What is kept of unseen signs, for the text would read otherwise without it: a flag made of tags, the joiner within an
-# emoji, the choice between an emoji and its plain form, and joiners within words that need them.
+# Invisible characters that text needs: tags in flags, joiners in emoji, emoji variation selectors, and joiners within
+# words of some scripts.
 _VISIBLE_USES: Final = (
     "(?P<meant>\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"
     "|(?<=[\u00a9-\u3299\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u3299\U0001f000-\U0001faff])"
@@ -49,9 +48,9 @@ _INVISIBLE_NAMES: Final = ("VARIATION SELECTOR", "FILLER", "GRAPHEME JOINER")
 
 
 def remove_invisible(text: str) -> tuple[str, int]:
-    """The text as a person reads it, and how many signs nobody would have seen were taken out.
+    """Removes invisible characters and returns the text and how many there were.
 
-    Models read tags, joiners, selectors and marks of direction as well as letters: orders can be written in them.
+    Models read tags, joiners, selectors and direction marks like letters, so instructions can be hidden in them.
     """
     if text.isascii():
         return text, 0
@@ -64,7 +63,7 @@ def remove_invisible(text: str) -> tuple[str, int]:
 
 
 def remove_invisible_json(value: object) -> tuple[object, int]:
-    """The same for every text in nested data, its keys included."""
+    """Like `remove_invisible`, for every text in nested data, keys included."""
     if isinstance(value, str):
         return remove_invisible(value)
     if isinstance(value, dict):
@@ -81,21 +80,21 @@ def remove_invisible_json(value: object) -> tuple[object, int]:
 
 @lru_cache(maxsize=4096)
 def _has_no_shape(sign: str) -> bool:
-    """Whether a sign has no shape of its own. Some signs of format have one: the Arabic sign of a number."""
+    """Whether a character is never drawn. Some format characters are, such as the Arabic number sign."""
     category = unicodedata.category(sign)
     if category == "Cf":
         return unicodedata.bidirectional(sign) != "AN"
     if category == "Cn":
-        return "\U000e0000" <= sign < "\U000f0000"  # kept for signs without a shape
+        return "\U000e0000" <= sign < "\U000f0000"  # reserved for characters that are not drawn
     return category in ("Mn", "Lo") and any(part in unicodedata.name(sign, "") for part in _INVISIBLE_NAMES)
 
 
 _COMBINING_ACCENTS = re.compile("[\u0300-\u036f]+")
-# Letters that no decomposition takes apart.
+# Letters without a Unicode decomposition.
 _UNDECOMPOSED_LETTERS = str.maketrans(
     {"ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
 )
-# Japanese, Chinese, Korean and Thai: no word ends with a space, so a run is indexed as its overlapping pairs.
+# Japanese, Chinese, Korean and Thai have no spaces between words, so a run is indexed as overlapping pairs.
 _UNSPACED_SCRIPT = re.compile(
     "[\u0e00-\u0e7f\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
@@ -103,7 +102,7 @@ _WORD = re.compile(r"\w+")
 
 
 def fold_for_search(text: str) -> str:
-    """The text as it is indexed and as a query is; any string at all is taken."""
+    """Folds text for indexing and queries. Accepts any string."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()
         text = _COMBINING_ACCENTS.sub("", unicodedata.normalize("NFKD", text).casefold()).translate(
@@ -116,7 +115,7 @@ def fold_for_search(text: str) -> str:
 
 
 def split_search_words(text: str) -> list[str]:
-    """The words of a text in folded form, in their order. Only letters and digits are left in them."""
+    """Returns the folded words of a text in order, with only letters and digits in them."""
     return _WORD.findall(fold_for_search(text).replace("_", " "))
 
 
@@ -127,7 +126,7 @@ def _split_into_pairs(run: re.Match[str]) -> str:
     return f" {' '.join(letters[n : n + 2] for n in range(len(letters) - 1))} "
 
 
-# Joiners, directional marks, soft hyphens, accents set on top: nothing that changes which letter or digit it is.
+# Joiners, direction marks, soft hyphens, combining accents: they do not change which letter or digit it is.
 _DROPPED_CATEGORIES = {"Cf", "Cc", "Mn", "Me"}
 _LINE_CHARACTERS = {"\t", "\n", "\r"}
 _PLAIN_PUNCTUATION = str.maketrans("‐‑‒–—−’‘“”„«»・", '------\'\'""""" ')
@@ -135,20 +134,20 @@ _PLAIN_PUNCTUATION = str.maketrans("‐‑‒–—−’‘“”„«»・", '
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """The plain spelling of a text, with the way back to the original."""
+    """Folded text that can map positions back to the original."""
 
     text: str
     _positions: tuple[int, ...] | None
 
     def original_span(self, start: int, end: int) -> tuple[int, int]:
-        """Where a stretch of the plain text stands in the original, the unseen characters within it included."""
+        """Maps a span of the folded text to the original, including invisible characters within it."""
         if self._positions is None:
             return start, end
         return self._positions[start], self._positions[end - 1] + 1
 
 
 def fold_with_positions(text: str) -> FoldedText:
-    """Full-width, styled and accented characters become plain ones, digits of every script 0 to 9; unseen ones go."""
+    """Folds full-width, styled and accented characters to plain ones and all digits to 0-9; drops invisible ones."""
     if text.isascii() and text.isprintable():
         return FoldedText(text, None)
     known: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Tools as every room sees them: the spec, the call, the result."""
+"""Specs, calls and results of tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from annabelle.core.trust import Label, Provenance, Risk, Source, Trust
 JsonObject = dict[str, object]
 
 Audience = Literal["everyone", "people", "hub"]
-"""`people` keeps a tool from agents; `hub` also from the API: it is plumbing between the hub and a server."""
+"""`people` hides a tool from agents; `hub` also from the API: only the hub itself calls it."""
 
 
 class ToolAnnotations(BaseModel):
@@ -27,7 +27,7 @@ class ToolAnnotations(BaseModel):
 
     @property
     def repeatable(self) -> bool:
-        """Whether a call that may already have happened can be made again without a second effect."""
+        """Whether repeating a call that may already have happened has no second effect."""
         return self.read_only or self.idempotent
 
 

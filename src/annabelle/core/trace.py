@@ -1,4 +1,4 @@
-"""The trace id of the current work, the trace file, and the log files, all with secrets masked (TRC-01 to TRC-03)."""
+"""Trace ids, the trace file and log files, with secrets masked (TRC-01 to TRC-03)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def current_trace() -> str | None:
 
 
 def accept_trace(offered: str | None) -> str:
-    """A caller's trace id when it is one of ours, else a new one."""
+    """Returns a caller's trace id if it is one of ours, else a new one."""
     return offered if offered is not None and is_id(offered, "tr") else new_id("tr")
 
 
 @contextlib.contextmanager
 def use_trace(trace_id: str | None) -> Generator[str]:
-    """Everything inside belongs to this trace; without an id, to a new one."""
+    """Runs the block in this trace, or in a new one."""
     token = _current.set(trace_id or new_id("tr"))
     try:
         yield _current.get() or ""
@@ -40,7 +40,7 @@ def use_trace(trace_id: str | None) -> Generator[str]:
 
 
 class TraceFile:
-    """Appends one JSON line per span event. Writing is best effort: a full disk must not stop a turn."""
+    """Appends one JSON line per event, best effort: a full disk must not stop a turn."""
 
     def __init__(
         self, path: Path, component: str, redact: Redactor, max_bytes: int = 20_000_000, keep: int = 5
@@ -58,11 +58,11 @@ class TraceFile:
             "data": self._redact.redact_data(data or {}),
         }
         line = json.dumps(record, ensure_ascii=False, default=str) + "\n"
-        # Processes share the file: one write of one line with O_APPEND stays whole.
+        # Processes share the file: with O_APPEND a single write of one line is not interleaved.
         with self._lock, contextlib.suppress(OSError):
             descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(descriptor, line.encode(errors="backslashreplace"))  # half a character stops no turn
+                os.write(descriptor, line.encode(errors="backslashreplace"))  # a lone surrogate must not raise
                 full = os.fstat(descriptor).st_size > self._max_bytes
             finally:
                 os.close(descriptor)
@@ -79,7 +79,7 @@ class TraceFile:
 
 
 def read_trace(path: Path, trace_id: str, keep: int = 5) -> list[dict[str, object]]:
-    """Every recorded event of one trace, oldest first, from the file and its rotated predecessors."""
+    """Reads all events of one trace, oldest first, also from rotated files."""
     quoted_id = f'"{trace_id}"'
     found: list[dict[str, object]] = []
     for file in [*(path.with_name(f"{path.name}.{n}") for n in range(keep, 0, -1)), path]:
@@ -109,7 +109,7 @@ class _RedactingFormatter(logging.Formatter):
 
 
 class _QuietFileHandler(logging.handlers.RotatingFileHandler):
-    """A full disk costs log lines, never the work that wanted to log."""
+    """Ignores write errors: a full disk loses log lines, but stops no work."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         pass
@@ -118,7 +118,7 @@ class _QuietFileHandler(logging.handlers.RotatingFileHandler):
 def configure_logging(
     component: str, folder: Path | None, level: str, redact: Redactor, *, to_stderr: bool = False
 ) -> None:
-    """Send this process's log to `logs/{component}.log` (rotated), and to stderr when nobody else shows it."""
+    """Logs to `logs/{component}.log` (rotated), and to stderr if asked or without a folder."""
     handlers: list[logging.Handler] = []
     if folder is not None:
         handlers.append(

@@ -1,7 +1,4 @@
-"""What the trace file says of one trace, as spans: for the terminal's waterfall and for OpenTelemetry (TRC-02).
-
-What has a duration is recorded when it ends, so it began that much earlier; everything else is a moment.
-"""
+"""Converts a trace to spans (TRC-02). Events with a duration are recorded when they end."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _OPERATIONS = {
     "tool.failed": "execute_tool",
     "turn.finished": "invoke_agent",
 }
-# Our field names, and what the GenAI conventions of OpenTelemetry call them.
+# Our field names and those of OpenTelemetry's GenAI conventions.
 _CONVENTIONS = {
     "provider": "gen_ai.provider.name",
     "model": "gen_ai.request.model",
@@ -36,8 +33,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class TraceSpan:
-    """One recorded event of one component."""
-
     began: datetime
     ended: datetime
     component: str
@@ -46,7 +41,7 @@ class TraceSpan:
 
 
 def parse_spans(records: Iterable[Mapping[str, object]]) -> list[TraceSpan]:
-    """The spans of these lines of the trace file, in the order they began; lines without a time are passed over."""
+    """Parses lines of the trace file into spans, in order of their start; skips lines without a time."""
     spans = [span for record in records if (span := _parse_span(record)) is not None]
     return sorted(spans, key=lambda span: (span.began, -span.ended.timestamp()))
 
@@ -65,7 +60,7 @@ def _parse_span(record: Mapping[str, object]) -> TraceSpan | None:
 
 
 def to_otlp(trace_id: str, spans: Iterable[TraceSpan]) -> dict[str, object]:
-    """One trace in OTLP's JSON form, one resource per component, ready for any collector's HTTP endpoint."""
+    """Exports one trace as OTLP JSON, one resource per component, for any collector's HTTP endpoint."""
     by_component: dict[str, list[dict[str, object]]] = {}
     for number, span in enumerate(spans):
         by_component.setdefault(span.component, []).append(_otlp_span(trace_id, number, span))
@@ -105,12 +100,12 @@ def _otlp_span(trace_id: str, number: int, span: TraceSpan) -> dict[str, object]
 
 
 def _to_nanoseconds(moment: datetime) -> str:
-    # A float has too few digits for nanoseconds since 1970.
+    # A float is too imprecise for nanoseconds since 1970.
     return str((moment - _EPOCH) // timedelta(microseconds=1) * 1000)
 
 
 def _attribute_name(span: TraceSpan, name: str) -> str:
-    if name == "call_id" and "tool" in span.data:  # a model call has an id, too, and no name for it there
+    if name == "call_id" and "tool" in span.data:  # model calls have an id too, but no attribute for it
         return _TOOL_CALL
     return _CONVENTIONS.get(name, f"annabelle.{name}")
 

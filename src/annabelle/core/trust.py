@@ -1,6 +1,4 @@
-"""The vocabulary of trust: where content came from, what a tool can do, which traffic is scanned, and what was decided
-about a call.
-"""
+"""Types for trust: sources of content, classes of tools, scanning, and policy decisions."""
 
 from __future__ import annotations
 
@@ -14,18 +12,18 @@ from annabelle.core.errors import ConfigMistake
 Source = Literal[
     "user", "config", "own", "memory", "web", "mail", "calendar", "chat", "file", "code", "vault", "external"
 ]
-"""Where a piece of content came from. `own` is what Annabelle worked out itself: a clock, a sum, its own status."""
+"""Where content came from. `own` is what Annabelle produced itself: a clock, a sum, its own status."""
 
 ToolClass = Literal["read_private", "read_untrusted", "write_inside", "send_outside", "destroy", "execute", "control"]
-"""What a tool can do, at worst. A tool may be in several classes; `control` is the control plane: persona, channels,
-schedules, rules, servers, filters."""
+"""What a tool can do at worst, possibly several. `control` is the control plane: persona, channels, schedules, rules,
+servers, filters."""
 
 Label = Literal["private", "pried", "suspicious", "unscanned", "vouched"]
-"""What is known of a result beside its trust. `pried`: private data that nobody but foreign content pointed at.
-`vouched`: from an external server whose structured results the owner trusts to say what an id stands for."""
+"""What is known about a result besides its trust. `pried`: private data that only foreign content pointed at.
+`vouched`: from an external server whose structured results the owner trusts to say what an id means."""
 
 Risk = Literal["none", "low", "medium", "high"]
-"""How a scan ended. High is blocked, medium is labelled, the rest passes."""
+"""Result of a scan. High is blocked, medium is labelled, the rest passes."""
 
 ThreatType = Literal[
     "prompt_injection",
@@ -42,7 +40,7 @@ ThreatType = Literal[
 AuditKind = Literal[
     "tool", "scan", "approval", "rule", "config", "login", "message", "stop", "server", "forget", "audit"
 ]
-"""What a record of the audit is about. `audit` is about the audit itself: a gap, a repair, a file that was dropped."""
+"""What an audit record is about. `audit` is the audit itself: a gap, a repair, a dropped file."""
 
 
 class ThreatFinding(BaseModel):
@@ -88,7 +86,7 @@ SourceType = Literal["auto", "manual"]
 SourceStatus = Literal["ok", "warning", "error", "unknown"]
 
 Trust = Literal["trusted", "untrusted"]
-"""Untrusted is whatever may have been written by somebody else: a page, a mail, a file, an external server's answer."""
+"""Untrusted is anything somebody else may have written: a page, a mail, a file, an external server's answer."""
 
 
 class Provenance(BaseModel):
@@ -124,7 +122,7 @@ class ScanDirectionsChange(BaseModel):
 
 
 def parse_scans(text: str) -> dict[str, ScanDirectionsChange]:
-    """`filer=off/on, *=on/on`: first what goes to a server, then what it gives back; `*` is every server not named."""
+    """Parses `filer=off/on, *=on/on`: input/output per server; `*` is every server not named."""
     changes: dict[str, ScanDirectionsChange] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         found = _ENTRY.match(entry)

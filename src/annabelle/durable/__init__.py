@@ -1,1 +1,1 @@
-"""The one door to the durable engine: what runs through here survives a kill at any moment."""
+"""Durable workflows: what runs here survives a kill at any moment."""

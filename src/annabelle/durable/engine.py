@@ -1,4 +1,4 @@
-"""Durable workflows of one process: a started workflow is always finished, and a finished step is never repeated."""
+"""Durable workflows of one process: a started workflow always finishes, and a finished step never runs again."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ THREAD_EXIT_SECONDS: Final = 0.25
 WORKER_THREADS: Final = 16
 
 _RUNNING: Final = ["PENDING", "ENQUEUED", "DELAYED"]
-# DBOS logs these for every workflow that is stopped or cancelled, which is what was asked for.
+# DBOS logs these for every workflow that is stopped or cancelled on purpose.
 _EXPECTED_MESSAGES: Final = (
     "Asyncio task cancelled",
     "is no longer owned by this execution",
@@ -72,7 +72,7 @@ class PendingWorkflow:
 
 
 class Durable:
-    """One per process. Register workflows, launch, start; inside a workflow do everything with an effect in steps."""
+    """One per process. Register workflows, launch, start. Inside a workflow, do everything with an effect in steps."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Durable:
         self._database = make_engine(database_url, synchronous, pool_size=1 if self._lock else 8)
         _route_dbos_log()
         serializer = JsonSerializer()
-        # Name, executor and version must stay the same over restarts, or nothing is recovered.
+        # Name, executor and version must not change between restarts, or nothing is recovered.
         self._config: DBOSConfig = {
             "name": name,
             "executor_id": executor_id,
@@ -103,7 +103,7 @@ class Durable:
             "notification_listener_polling_interval_sec": THREAD_EXIT_SECONDS,
             "notification_coalesce_sec": THREAD_EXIT_SECONDS,
         }
-        # A client reports a database in trouble, where DBOS itself would wait for it without end.
+        # The client reports database errors, where DBOS itself would retry forever.
         self._client = DBOSClient(
             system_database_engine=self._database,
             dbos_system_schema=schema,
@@ -114,7 +114,7 @@ class Durable:
         )
         self._step_log = StepLog(self._database, schema, name, serializer)
         self._workflows: dict[str, Workflow] = {}
-        # SQLite takes one writer at a time, and waiting for a thread is cheaper than for its lock.
+        # SQLite has one writer at a time, and waiting for a thread is cheaper than waiting for its lock.
         self._threads = ThreadPoolExecutor(1 if self._lock else 4, thread_name_prefix="durable")
         self._runs = RunningWorkflows(lambda workflow_id: self._call(self._restart, workflow_id))
         self._restarting = threading.Lock()
@@ -124,7 +124,7 @@ class Durable:
         self._not_suspended.set()
 
     def workflow(self, name: str) -> Callable[[Workflow], Workflow]:
-        """Register `async def fn(argument) -> result`, both JSON objects. The name is stored: never change it."""
+        """Registers `async def fn(argument) -> result`, both JSON objects. The name is stored: never change it."""
 
         def register(function: Workflow) -> Workflow:
             if self._launched:
@@ -139,7 +139,7 @@ class Durable:
     def _body(self, function: Workflow) -> Workflow:
         async def body(argument: JsonObject) -> JsonObject:
             if not self._launched:
-                raise asyncio.CancelledError  # dequeued while we close; the next launch runs it
+                raise asyncio.CancelledError  # dequeued during close; the next launch runs it
             execution = current_execution()
             self._runs.register_current(execution.workflow_id)
             await self._not_suspended.wait()
@@ -149,8 +149,8 @@ class Durable:
             except AnnabelleError as error:
                 return failure_outcome(error)
             except dbos_error.DBOSException:
-                raise  # how DBOS stops a workflow from outside
-            except Exception as error:  # noqa: BLE001  the edge of a workflow: whoever waits for it must see an end
+                raise  # DBOS stops a workflow from outside this way
+            except Exception as error:  # noqa: BLE001  the edge of a workflow: waiters must see an end
                 _log.exception("The workflow %s failed unexpectedly", execution.workflow_id)
                 return failure_outcome(AnnabelleError(f"It failed unexpectedly: {type(error).__name__}: {error}."))
 
@@ -159,7 +159,7 @@ class Durable:
     async def _read_run(self, execution: WorkflowExecution) -> WorkflowRun:
         record = StepRecorder(self._step_log, self._threads, execution, self._location, self._runs.interrupt)
         if _just_started.get() == execution.workflow_id:
-            return WorkflowRun(record, {})  # begun this moment: nothing is on record
+            return WorkflowRun(record, {})  # just started: nothing is recorded
         try:
             steps = await self._call(self._client.list_workflow_steps, execution.workflow_id)
         except AnnabelleError as error:
@@ -171,7 +171,7 @@ class Durable:
         return WorkflowRun(record, recorded, max([FIRST_NUMBER, *(step["function_id"] + 1 for step in steps)]))
 
     async def launch(self) -> None:
-        """Take ownership of the database and go on with every workflow that had not ended."""
+        """Locks the database and continues every unfinished workflow."""
         if self._lock:
             self._lock.acquire()
         try:
@@ -185,15 +185,15 @@ class Durable:
         self._runs.run_in_background(self._delete_old())
 
     def _probe(self) -> None:
-        """Meet a database in trouble here: the engine would log it at length, or wait for it without end."""
+        """Fails early on database errors, which DBOS would log at length or retry forever."""
         with self._database.begin() as connection:
             connection.exec_driver_sql("SELECT 1")
 
     def _launch_dbos(self) -> None:
-        """Launch on the loop's own thread: DBOS runs the workflows it recovers on the loop it was launched from."""
+        """Launches on the loop's thread: DBOS runs recovered workflows on the loop it was launched from."""
         dbos = DBOS(config=self._config)
         self._created = True
-        # Without a limit on recoveries: a turn that many crashes hit is still owed an answer.
+        # Unlimited recoveries: a turn hit by many crashes still needs an answer.
         self._workflows = {
             name: DBOS.workflow(name=name, max_recovery_attempts=None)(body) for name, body in self._workflows.items()
         }
@@ -202,7 +202,7 @@ class Durable:
         self._launched = True
 
     async def _delete_old(self) -> None:
-        """Delete what ended long ago, now and again: a process may run for months."""
+        """Deletes old ended workflows from time to time: a process may run for months."""
         while True:
             try:
                 await self._call(self._delete_ended, now() - timedelta(days=KEEP_DAYS))
@@ -218,7 +218,7 @@ class Durable:
             self._client.delete_workflows([found.workflow_id for found in ended])
 
     def _restart(self, workflow_id: str) -> None:
-        """Run a workflow of this process again from its record, unless it was cancelled meanwhile."""
+        """Runs a workflow again from its recorded steps, unless it was cancelled meanwhile."""
         with self._restarting:
             if self._client.list_workflows(
                 workflow_ids=[workflow_id], status="PENDING", load_input=False, load_output=False
@@ -230,14 +230,14 @@ class Durable:
             self._client.cancel_workflow(workflow_id)
 
     async def start(self, workflow_name: str, workflow_id: str, argument: JsonObject) -> None:
-        """Begin a workflow; the same id again changes nothing. It is on disk when this returns, and runs by itself."""
+        """Starts a workflow. Idempotent by id; it is on disk when this returns, and runs in the background."""
         self._require_launched()
-        # A workflow that starts another does not become its parent: ids alone make starts idempotent.
+        # A workflow that starts another is not its parent: ids alone make starts idempotent.
         context = contextvars.copy_context() if _run.get() is None else self._outside_workflows.copy()
         context.run(_just_started.set, workflow_id)
         starting = asyncio.create_task(self._start(workflow_name, workflow_id, argument), context=context)
         try:
-            # Shielded: a start that is left half-way is on record as begun, and nothing runs it before the next launch.
+            # Shielded: an interrupted start would be recorded as begun, but not run before the next launch.
             async with asyncio.timeout(START_SECONDS):
                 await asyncio.shield(starting)
         except TimeoutError as error:
@@ -254,19 +254,19 @@ class Durable:
     async def step(
         self, name: str, fn: StepFunction, *, retry: RetryPolicy | None = None, timeout: float | None = None
     ) -> object:
-        """Do something with an effect, inside a workflow. Once it has finished it is not done again, whatever crashes.
+        """Runs something with an effect inside a workflow. Once finished, it is never run again, even after a crash.
 
-        The result must be JSON. An AnnabelleError is recorded too, and raised again as the same class. Steps may run
-        concurrently if their names differ; the same name one after the other is told apart by order.
+        The result must be JSON. An AnnabelleError is recorded too and raised again as the same class. Steps may run
+        concurrently if their names differ; a repeated name is counted.
         """
         return await self._current_run().step(name, fn, retry, timeout)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait inside a workflow; after a crash only for what is left."""
+        """Waits inside a workflow; after a crash only for the remaining time."""
         await self._current_run().sleep(seconds)
 
     async def signal(self, workflow_id: str, topic: str, payload: object) -> None:
-        """Hand a JSON value to a workflow that waits, or will wait, for this topic."""
+        """Sends a JSON value to a workflow that waits, or will wait, for this topic."""
         self._require_launched()
         try:
             await self._call(self._client.send, workflow_id, payload, topic)
@@ -274,23 +274,23 @@ class Durable:
             raise NotFound(f"There is no workflow {workflow_id}.") from error
 
     async def wait(self, topic: str, timeout: float) -> object:
-        """Wait inside a workflow for a signal; None when none came in time. The clock goes on over a crash."""
+        """Waits inside a workflow for a signal; None on timeout, which keeps running across a crash."""
         self._current_run()
         return await DBOS.recv_async(topic, timeout)
 
     async def cancel(self, workflow_id: str) -> None:
-        """Stop a workflow for good, at once if it runs here. One that has ended stays as it ended."""
+        """Cancels a workflow, at once if it runs here. One that has ended stays as it is."""
         self._require_launched()
         await self._call(self._cancel, workflow_id)
         self._runs.stop(workflow_id)
 
     async def status(self, workflow_id: str) -> WorkflowState | None:
-        """How a workflow stands; None when it was never begun."""
+        """Returns the state of a workflow; None if it was never started."""
         found = await self._state(workflow_id)
         return None if found is None else found[0]
 
     async def result(self, workflow_id: str, timeout: float) -> JsonObject:
-        """What a workflow returned, or the error it ended with raised again; Unavailable when it takes longer."""
+        """Returns a workflow's result or raises its error; Unavailable if it takes longer than `timeout`."""
         end = asyncio.get_running_loop().time() + timeout
         while True:
             found = await self._state(workflow_id)
@@ -324,7 +324,7 @@ class Durable:
         return ("cancelled" if status == "CANCELLED" else "failed"), None
 
     async def pending(self) -> list[PendingWorkflow]:
-        """Every workflow that has not ended, oldest first."""
+        """Lists unfinished workflows, oldest first."""
         self._require_launched()
         found = await self._call(self._client.list_workflows, status=_RUNNING, load_input=False, load_output=False)
         found.sort(key=lambda workflow: (workflow.created_at, workflow.workflow_id))
@@ -332,7 +332,7 @@ class Durable:
 
     @contextlib.asynccontextmanager
     async def suspended(self) -> AsyncGenerator[None]:
-        """While inside, no workflow runs here; afterwards they go on from their records as those are then."""
+        """Stops all workflows here while inside; afterwards they continue from their recorded steps."""
         stopped: set[str] = set()
         self._not_suspended.clear()
         try:
@@ -343,16 +343,16 @@ class Durable:
             self._runs.restart(stopped)
 
     async def with_database(self, work: Callable[[Engine], T]) -> T:
-        """Do something with the engine's database between two of its own writes, launched or not."""
+        """Runs `work` with DBOS's database between two of its writes, launched or not."""
         return await self._call(work, self._database)
 
     async def close(self) -> None:
-        """Stop within a bound. Workflows in flight are interrupted where they stand and go on at the next launch."""
+        """Stops within a time limit. Running workflows are interrupted and continue at the next launch."""
         if not self._launched:
             return
         self._launched = False
         await self._runs.stop_all()
-        # The engine made its own threads the loop's, and takes them with it.
+        # DBOS replaced the loop's default executor, and shuts it down.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
         stopped = threading.Thread(target=self._release, kwargs={"launched": True}, name="durable-stop", daemon=True)
         stopped.start()
@@ -397,12 +397,12 @@ class _ExpectedMessageFilter(logging.Filter):
 
 
 def _route_dbos_log() -> None:
-    """Send DBOS's warnings through our logging instead of straight to the terminal. Safe to call again."""
+    """Routes DBOS's warnings through our logging instead of the terminal. Idempotent."""
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.WARNING)
     if not any(isinstance(known, _ExpectedMessageFilter) for known in logger.filters):
         logger.addFilter(_ExpectedMessageFilter())
     if not logger.handlers:
-        # With a handler present, DBOS does not add its own for the console.
+        # DBOS adds a console handler only if there is none.
         logger.addHandler(logging.NullHandler())
     logger.propagate = True

@@ -1,6 +1,4 @@
-"""The steps of one workflow run, and how their results and errors are stored as JSON. A step is identified by its name
-and, when a name repeats, by its count, so steps may run concurrently and finish in any order.
-"""
+"""Steps of one workflow run, with results and errors as JSON. Steps have names, so they may finish in any order."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def failure_outcome(error: AnnabelleError) -> JsonObject:
 
 
 def unwrap_outcome(outcome: JsonObject) -> object:
-    """The value, or the error raised again as what it was."""
+    """Returns the value, or raises the stored error."""
     if ERROR in outcome:
         error = rebuild_error(ErrorBody.model_validate(outcome[ERROR]))
         error.next_try = cast("float | None", outcome.get(NEXT_TRY))
@@ -42,7 +40,6 @@ def unwrap_outcome(outcome: JsonObject) -> object:
 
 
 def rebuild_error(body: ErrorBody) -> AnnabelleError:
-    """The error a body was made from."""
     kind = _error_classes().get(body.code, AnnabelleError)
     if issubclass(kind, TooManyRequests):
         return kind(body.message, hint=body.hint)
@@ -58,8 +55,8 @@ def _error_classes() -> dict[str, type[AnnabelleError]]:
     found: dict[str, type[AnnabelleError]] = {}
     level: list[type[AnnabelleError]] = [AnnabelleError]
     while level:
-        # Deeper classes come later and win: a class that keeps its parent's code says more than the parent.
-        # Only where the tree of errors is drawn, though: elsewhere it is one room's own, made in its own way.
+        # Deeper classes win: one that keeps its parent's code is more specific. Only in core.errors, because classes
+        # elsewhere may have other constructors.
         found.update({kind.code: kind for kind in level if _represents_its_code(kind)})
         level = [child for kind in level for child in kind.__subclasses__()]
     return found
@@ -69,18 +66,16 @@ _log = logging.getLogger(__name__)
 
 StepFunction = Callable[[], Awaitable[object]]
 
-# The engine numbers its own operations from 1; ours start where it never gets.
+# DBOS numbers its own operations from 1; ours start beyond them.
 FIRST_NUMBER: Final = 1_000_000
 
 
 class StepWriter(Protocol):
-    """Where finished steps are written down for good."""
-
     async def __call__(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None: ...
 
 
 class WorkflowRun:
-    """The steps of one workflow while it runs in this process."""
+    """Steps of one workflow while it runs in this process."""
 
     def __init__(self, record: StepWriter, recorded: dict[str, JsonObject], first_number: int = FIRST_NUMBER) -> None:
         self._record, self._recorded, self._next = record, recorded, first_number
@@ -102,7 +97,7 @@ class WorkflowRun:
                 if wait is None:
                     raise
                 _log.warning("%s failed (%s); trying again in %.1f s", name, error.code, wait)
-            # Between the tries, not inside one: a crash in the middle of a long wait goes on waiting, and counting.
+            # A separate step, so that after a crash the wait and the count continue.
             await self._sleep(f"{key}, wait {failed}", wait)
 
     async def sleep(self, seconds: float) -> None:
@@ -114,7 +109,7 @@ class WorkflowRun:
 
         until = unwrap_outcome(await self._run_once(key, wake_up_at, None))
         assert isinstance(until, float | int)
-        # Never longer than it was meant to be, whatever the clock did since.
+        # At most `seconds`, even if the clock changed.
         await asyncio.sleep(max(0.0, min(until - time.time(), seconds)))
 
     async def _run_once(self, key: str, work: StepFunction, timeout: float | None) -> JsonObject:
@@ -128,7 +123,7 @@ class WorkflowRun:
         return outcome
 
     async def _write(self, number: int, key: str, outcome: JsonObject, started_ms: int) -> None:
-        """Write a finished step down even if the workflow is interrupted meanwhile: its work has been done."""
+        """Stores a finished step even if the workflow is interrupted meanwhile: its work has been done."""
         recording = asyncio.ensure_future(self._record(number, key, outcome, started_ms))
         try:
             await asyncio.shield(recording)
@@ -153,7 +148,7 @@ async def _run_function(key: str, work: StepFunction, timeout: float | None) -> 
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # Nobody cancelled the workflow: something inside the step cancelled itself.
+        # The workflow was not cancelled: something inside the step cancelled itself.
         return _unexpected_failure(key, error)
     except Exception as error:  # noqa: BLE001  the edge where foreign work runs; the workflow must see an outcome
         return _unexpected_failure(key, error)
@@ -168,14 +163,14 @@ _ENGINE_ERROR = "__engine_error__"
 
 
 class JsonSerializer(Serializer):
-    """Plain JSON with everything but ASCII escaped, so that any string survives on both databases."""
+    """JSON with all non-ASCII escaped, so that any string survives on both databases."""
 
     def name(self) -> str:
         return "annabelle_json"
 
     def serialize(self, data: object) -> str:
         if isinstance(data, BaseException):
-            # Only the engine's own errors get here; ours are values by then.
+            # Only DBOS's own errors get here; ours are stored as values.
             data = {_ENGINE_ERROR: f"{type(data).__name__}: {data}"}
         return json.dumps(data, separators=(",", ":"))
 

@@ -10,19 +10,19 @@ from sqlalchemy import Connection, Engine
 from annabelle.store.engine import vacuum
 from annabelle.store.text_removal import TextColumns, TextRemoval
 
-# Names the engine gives to columns that hold values of ours, all of them JSON texts. Every other column is its own.
+# DBOS's columns that contain our values, all as JSON.
 _CONTENT_COLUMNS = frozenset({"inputs", "output", "error", "message", "value", "context", "topic", "attributes"})
 
 
 def remove_text(engine: Engine, schema: str, sweep: TextRemoval) -> int:
-    """Mask the text in every row of one engine; how many held it. A workflow goes on with what is left of its steps."""
+    """Masks the text in every row and returns how many contained it. Workflows continue with what is left."""
     inside = schema if engine.dialect.name == "postgresql" else None
     with engine.begin() as connection:
         return sum(len(sweep.run(connection, cells)) for cells in _find_text_columns(connection, inside))
 
 
 def vacuum_tables(engine: Engine, schema: str) -> None:
-    """Leave nothing of what was masked in free pages or in the journal."""
+    """Erases what was masked from free pages and the journal."""
     inside = schema if engine.dialect.name == "postgresql" else None
     with engine.begin() as connection:
         tables = [f'"{cells.schema}"."{cells.table}"' for cells in _find_text_columns(connection, inside)]
@@ -30,7 +30,7 @@ def vacuum_tables(engine: Engine, schema: str) -> None:
 
 
 def list_schemas(engine: Engine, wanted: Callable[[str], bool]) -> list[str]:
-    """The schemas of a PostgreSQL database by name; there an engine has one of its own."""
+    """Lists the schemas of a PostgreSQL database; each DBOS engine has its own."""
     with engine.begin() as connection:
         return sorted(name for name in sa.inspect(connection).get_schema_names() if wanted(name))
 

@@ -1,4 +1,4 @@
-"""The thread queue: one turn at a time per thread, many threads at once, up to a limit (DUR-04)."""
+"""Thread queue: one turn at a time per thread, many threads at once, up to a limit (DUR-04)."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ StartMessage = Callable[[str], Awaitable[None]]
 
 
 class ThreadQueue:
-    """Decides which message is worked on next. The claim row decides; this only moves it.
-
-    `start(message_id)` begins the workflow whose id is the message id; it must be idempotent, as `Durable.start` is.
-    """
+    """Starts messages according to their claim rows. `start(message_id)` must be idempotent, like `Durable.start`."""
 
     def __init__(self, db: Database, durable: Durable, owner: str, max_running: int, start: StartMessage) -> None:
         self._db, self._durable, self._owner = db, durable, owner
@@ -36,34 +33,33 @@ class ThreadQueue:
         self._retry_task: asyncio.Task[None] | None = None
         self._held = False
         self._claiming = asyncio.Lock()
-        """PostgreSQL lets two claims count at the same time, and both would find the last free place."""
+        """On PostgreSQL two concurrent claims could both take the last free slot."""
 
     def pause(self) -> None:
-        """Begin nothing more: messages that come are kept, and wait."""
+        """Starts nothing more; new messages wait."""
         self._held = True
 
     async def unpause(self) -> None:
-        """Begin what had to wait."""
         self._held = False
         await self._advance()
 
     async def start_next(self, thread_id: str) -> None:
-        """Begin the thread's next message at once if the thread is idle and there is room; else it stays queued."""
+        """Starts the thread's next message if the thread is idle and a slot is free; else it stays queued."""
         await self._advance(thread_id)
 
     async def finish_message(self, message_id: str) -> None:
-        """Let the thread of a finished message go on, and fill every place that is free."""
+        """Releases the thread of a finished message, and fills every free slot."""
         self._ended.add(message_id)
         await self._advance()
 
     async def recover(self) -> None:
-        """At start-up: take up again what this owner had claimed, let go of what has ended, and claim what waits."""
+        """At start-up: resumes this owner's claims, releases ended ones, and claims waiting messages."""
         held = await self._db.read(lambda connection: messages.list_claims(connection, self._owner))
         going_on: list[str] = []
         for claimed in held:
             state = await self._durable.status(claimed.message_id)
             if state in ("done", "failed", "cancelled"):
-                # Killed between the end of its workflow and the release of its claim.
+                # Killed after its workflow ended and before its claim was released.
                 self._ended.add(claimed.message_id)
             else:
                 going_on.append(claimed.message_id)
@@ -71,7 +67,7 @@ class ThreadQueue:
         await self._advance()
 
     async def _advance(self, thread_id: str | None = None) -> None:
-        """Release what has ended, claim what is next and begin it. Messages are stored, so trouble only delays them."""
+        """Releases ended claims, claims new ones and starts them. Errors only cause delay: messages are stored."""
         ended = tuple(self._ended)
 
         def release_and_claim(connection: Connection) -> list[ClaimedMessage]:
@@ -96,14 +92,14 @@ class ThreadQueue:
             try:
                 await self._start(message_id)
             except AnnabelleError as error:
-                # The claim stays, so nobody else takes it.
+                # The claim stays, so that no one else takes the message.
                 _log.warning("%s could not be started yet: %s", message_id, error.message)
                 self._schedule_retry()
             else:
                 self._not_started.pop(message_id, None)
 
     def _schedule_retry(self) -> None:
-        """Try again soon what failed now; no other message may come for long."""
+        """Retries soon, because the next message may take long to come."""
         if self._retry_task is None or self._retry_task.done():
             self._retry_task = asyncio.create_task(self._retry_later())
 

@@ -1,4 +1,4 @@
-"""The workflows that run in this process, and how their steps are written while the database has trouble."""
+"""Workflows running in this process, and how their steps are written while the database fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOP_SECONDS: Final = 5.0
 
 
 class RunningWorkflows:
-    """Belongs to one event loop."""
+    """Not thread-safe: belongs to one event loop."""
 
     def __init__(self, requeue: Callable[[str], Awaitable[None]]) -> None:
         self._requeue = requeue
@@ -30,7 +30,7 @@ class RunningWorkflows:
         self._background: set[asyncio.Task[None]] = set()
 
     def register_current(self, workflow_id: str) -> None:
-        """The current task is a run of this workflow, until it ends."""
+        """Registers the current task as a run of this workflow, until it ends."""
         task = asyncio.current_task()
         assert task is not None, "a workflow runs as a task"
         self._running[workflow_id] = task
@@ -41,7 +41,7 @@ class RunningWorkflows:
             del self._running[workflow_id]
 
     async def wait_for(self, workflow_id: str, seconds: float) -> bool:
-        """Wait until a run ends, or for so long; at once False when it does not run here."""
+        """Waits until a run ends, or times out; returns False at once if it does not run here."""
         task = self._running.get(workflow_id)
         if task is not None:
             await asyncio.wait({task}, timeout=seconds)
@@ -53,12 +53,12 @@ class RunningWorkflows:
             task.cancel()
 
     def interrupt(self, workflow_id: str) -> None:
-        """Stop a run that can not go on for now; it goes on from its record when the database works again."""
+        """Stops a run that cannot continue; it resumes when the database works again."""
         self.stop(workflow_id)
         self.run_in_background(self._restart_when_possible(workflow_id))
 
     async def pause(self) -> set[str]:
-        """Stop every run where it stands, for `take_up` later; their ids."""
+        """Stops every run, to `restart` later; returns their ids."""
         tasks = dict(self._running)
         for task in tasks.values():
             task.cancel()
@@ -69,7 +69,7 @@ class RunningWorkflows:
         return set(tasks)
 
     def restart(self, workflow_ids: set[str]) -> None:
-        """Let runs go on from their records, soon."""
+        """Resumes stopped runs from their recorded steps."""
         for workflow_id in workflow_ids:
             self.run_in_background(self._restart_when_possible(workflow_id, at_once=True))
 
@@ -86,13 +86,13 @@ class RunningWorkflows:
                 _log.warning("%s can not go on yet: %s", workflow_id, error.message)
 
     def run_in_background(self, work: Coroutine[object, object, None]) -> None:
-        """Run something for as long as this process has workflows."""
+        """Runs a coroutine until `stop_all`."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     async def stop_all(self) -> None:
-        """Interrupt every run where it stands, and wait for them up to a bound."""
+        """Cancels everything and waits for it, up to a limit."""
         tasks = {*self._running.values(), *self._background}
         for task in tasks:
             task.cancel()
@@ -106,7 +106,7 @@ LONGEST_WAIT_SECONDS: Final = 5.0
 
 
 class StepRecorder:
-    """What a Run records with. A step that can not be written down is as good as not done: the run is interrupted."""
+    """Writes the steps of a run. If a step cannot be written, the run is interrupted, as if it was not done."""
 
     def __init__(
         self,

@@ -1,8 +1,4 @@
-"""Text to vectors: embedded and offline by default, other providers by setting, cached on disk.
-
-What stands here is cheap to import: numpy, the vocabulary and the network client come in with the provider that
-needs them, when `make_embedder` makes it. `Matrix`, for searching vectors in memory, is in `embeddings.matrix`.
-"""
+"""Text embeddings, embedded and offline by default. Cheap to import: `make_embedder` loads the provider."""
 
 from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import Embedder, EmbeddingsUnavailable, ModelName

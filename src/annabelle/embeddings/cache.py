@@ -1,4 +1,4 @@
-"""Stores a provider's vectors in a SQLite file, so that no text is paid for or waited for twice (SEL-07)."""
+"""Caches a provider's vectors in a SQLite file, so that no text is embedded twice (SEL-07)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ FILE_NAME: Final = "vectors.db"
 LARGEST_FILE: Final = 200 << 20
 LOCK_SECONDS = 5.0
 _TROUBLE: Final = re.compile("locked|full|readonly|unable to open|disk I/O")
-"""What SQLite says when the file may be sound and cannot be used now. Everything else means that it is damaged."""
+"""SQLite errors after which the file may still be intact. All others mean that it is damaged."""
 _OLD_FILES: Final = (".vectors", ".vectors.new", ".lock")
-"""Ends of the names of files that earlier versions wrote."""
+"""Name suffixes of files that earlier versions wrote."""
 _TABLE: Final = """CREATE TABLE IF NOT EXISTS vectors (
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, model TEXT NOT NULL, vector BLOB NOT NULL,
     checksum INTEGER NOT NULL
@@ -41,16 +41,13 @@ _log = logging.getLogger(__name__)
 
 
 def make_cache_key(model: ModelName, text: str) -> bytes:
-    """The key of a text, other for each model and for what the model is told before the text."""
+    """Returns the key of a text, which depends on the model and its document prefix."""
     whole = f"{model.provider}\0{model.name}\0{find_prefixes(model).document}{text}"
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).digest()
 
 
 def clear_cache(folder: Path) -> None:
-    """Remove every vector of every model, as when a text is forgotten: texts are known here by their hashes only.
-
-    Raises StorageTrouble when that fails. Which model a server was asked for stays known.
-    """
+    """Removes all vectors, because texts are known only by hash and none can be selected. StorageTrouble on failure."""
     if not folder.is_dir():
         return
     try:
@@ -63,16 +60,16 @@ def clear_cache(folder: Path) -> None:
 
 
 class VectorCache:
-    """The vectors of one model at a time. Several processes may use the file; a damaged one is replaced.
+    """Vectors of one model at a time. Several processes may share the file; a damaged one is replaced.
 
-    A connection lives for one call, so that a file that was deleted or replaced is noticed. Raises OSError only.
+    Opens a connection per call, so that a deleted or replaced file is noticed. Raises only OSError.
     """
 
     def __init__(self, folder: Path, largest: int = LARGEST_FILE) -> None:
         self._path, self._largest = folder / FILE_NAME, largest
 
     def read(self, keys: Sequence[bytes]) -> Vectors:
-        """The vectors that are known and intact."""
+        """Returns the known, intact vectors."""
         found: Vectors = {}
         if not self._path.exists():
             return found
@@ -87,7 +84,7 @@ class VectorCache:
         return found
 
     def add(self, model: ModelName, vectors: Mapping[bytes, NDArray[np.float32]]) -> None:
-        """Store vectors, all of one dimension. Those of another model or dimension are removed."""
+        """Stores vectors of one dimension. Removes those of another model or dimension."""
         size = 4 * len(next(iter(vectors.values())))
         rows = [(key, str(model), data := row.tobytes(), _checksum(key, data)) for key, row in vectors.items()]
 
@@ -103,7 +100,7 @@ class VectorCache:
                 for name in ("page_count", "freelist_count", "page_size")
             )
             if (pages - free) * page_bytes > self._largest:
-                # The oldest vectors are the least likely to be asked for again. SQLite reuses their pages.
+                # The oldest vectors are least likely to be needed again. SQLite reuses their pages.
                 connection.execute("DELETE FROM vectors WHERE id <= (SELECT (min(id) + max(id)) / 2 FROM vectors)")
 
         if not self._path.exists():
@@ -111,13 +108,12 @@ class VectorCache:
         self._write(insert)
 
     def clear(self) -> None:
-        """Remove all vectors."""
         self._remove_old_files()
         if self._path.exists():
             self._write(lambda connection: connection.execute("DELETE FROM vectors"))
 
     def _write(self, act: Callable[[driver.Connection], object]) -> None:
-        """Run one transaction; on a damaged file once more with a new one."""
+        """Runs a transaction; if the file is damaged, once more with a new one."""
         try:
             self._write_once(act)
         except driver.Error as damage:
@@ -135,12 +131,12 @@ class VectorCache:
     @contextmanager
     def _transaction(self, begin: str) -> Generator[driver.Connection]:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self._path.exists():  # to open and close an existing one would drop SQLite's locks on it
+        if not self._path.exists():  # opening and closing an existing file would drop SQLite's locks on it
             self._path.touch(mode=0o600)
         connection = driver.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None)
         try:
-            connection.execute("PRAGMA secure_delete = ON")  # what is forgotten leaves no bytes behind
-            connection.execute("PRAGMA synchronous = OFF")  # a power cut may damage a cache
+            connection.execute("PRAGMA secure_delete = ON")  # forgotten data must leave no bytes behind
+            connection.execute("PRAGMA synchronous = OFF")  # a cache may be lost in a power cut
             connection.execute(begin)
             yield connection
             connection.execute("COMMIT")
@@ -148,7 +144,7 @@ class VectorCache:
             connection.close()
 
     def _discard_damaged(self, error: driver.Error) -> None:
-        """Remove the file, unless it may be sound: that is an OSError."""
+        """Deletes the file, or raises OSError if it may be intact."""
         if _TROUBLE.search(str(error)):
             raise OSError(str(error)) from error
         for path in (self._path, self._path.with_name(f"{FILE_NAME}-journal")):
@@ -165,11 +161,11 @@ def _checksum(key: bytes, vector: bytes) -> int:
 
 
 _WRITE_BATCH = 256
-"""Texts after which vectors are written, so that a provider that fails half-way has not worked for nothing."""
+"""Vectors are written after so many texts, so that a later failure does not waste them."""
 
 
 class CachedEmbedder:
-    """Asks the provider only for what is not on disk. Trouble with the disk costs time, never an answer."""
+    """Asks the provider only for vectors that are not cached. Disk errors cost time, never an answer."""
 
     def __init__(self, inner: Embedder, folder: Path) -> None:
         self._inner, self._cache = inner, VectorCache(folder)
@@ -211,7 +207,7 @@ class CachedEmbedder:
         return {text: found[key] for text, key in keys.items() if key in found}
 
     async def _write_cached(self, texts: list[str], rows: NDArray[np.float32]) -> None:
-        # The model may have been chosen since the keys were made for reading, and it is a part of them.
+        # The keys include the model, which may have been chosen only after reading.
         new = {make_cache_key(self.model, text): row for text, row in zip(texts, rows, strict=True)}
         await self._use_cache(lambda cache: cache.add(self.model, new))
 
@@ -222,7 +218,7 @@ class CachedEmbedder:
         return self._dimension or (await self._inner.embed([""])).shape[1]
 
     async def _check_dimension(self, dimension: int) -> None:
-        """A dimension never changes while this process lives."""
+        """Raises if the dimension changed while this process runs."""
         if self._dimension not in (None, dimension):
             await self._use_cache(VectorCache.clear)
             raise EmbeddingsUnavailable(
@@ -232,22 +228,22 @@ class CachedEmbedder:
         self._dimension = dimension
 
     async def _embed_again(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Start over: the model of this name is another one than the cached vectors are from."""
+        """Starts over: the cached vectors come from a different model of this name."""
         await self._use_cache(VectorCache.clear)
         rows = await self._inner.embed(texts)
         await self._check_dimension(rows.shape[1])
         return rows
 
     async def _embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Queries are not cached: their words are stored nowhere, so nobody could ask for them to be forgotten."""
+        """Does not cache queries: their text is stored nowhere, so it could not be found to be forgotten."""
         rows = await self._inner.embed(texts, query=True)
         await self._check_dimension(rows.shape[1])
         return rows
 
     async def _use_cache(self, act: Callable[[VectorCache], _Result]) -> _Result | None:
-        """What the cache gives; None, and one warning in the log, when the disk fails."""
+        """Uses the cache; returns None, with one warning in the log, if the disk fails."""
         if not self.model.name:
-            return None  # not yet known whose vectors these will be
+            return None  # the model is not known yet
         try:
             return await asyncio.to_thread(act, self._cache)
         except OSError as error:

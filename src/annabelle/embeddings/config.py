@@ -1,4 +1,4 @@
-"""Who makes the vectors, as the settings or a server's environment say."""
+"""Configuration of embeddings, from settings or a server's environment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VARIABLES = (
     "COMPATIBLE_BASE_URL",
     "COMPATIBLE_API_KEY",
 )
-"""What a server that makes vectors must be given of the settings."""
+"""Settings that a server needs to make vectors."""
 
 _ADDRESSES: Mapping[EmbeddingProvider, str] = {
     "ollama": "http://127.0.0.1:11434",
@@ -47,7 +47,7 @@ _MODELS: Mapping[EmbeddingProvider, str] = {
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingConfig:
-    """One provider with all it needs. An empty model is asked for at the provider."""
+    """A provider with its settings. An empty model is looked up at the provider."""
 
     provider: EmbeddingProvider = "embedded"
     model: str = "l2_supercat_256"
@@ -61,7 +61,7 @@ class EmbeddingConfig:
 
     @classmethod
     def from_environment(cls) -> EmbeddingConfig:
-        """A server sees only its own variables, so it reads these and not all settings."""
+        """For servers, which see only some variables and not all settings."""
         return _resolve(lambda name: os.environ.get(name, "").strip())
 
 
@@ -77,7 +77,7 @@ def _resolve(get: Callable[[str], str]) -> EmbeddingConfig:
     key = get("EMBEDDING_API_KEY") or get(f"{own}_API_KEY")
     return EmbeddingConfig(
         provider=provider,
-        # The embedded weights are one model: a name meant for another provider does not apply to them.
+        # There is one embedded model: a name meant for another provider does not apply to it.
         model=_MODELS["embedded"] if provider == "embedded" else get("EMBEDDING_MODEL") or _MODELS.get(provider, ""),
         base_url=_parse_address(provider, get("EMBEDDING_BASE_URL") or get(f"{own}_BASE_URL")),
         api_key=SecretStr(key) if key else None,
@@ -95,12 +95,12 @@ def _parse_provider(value: str) -> EmbeddingProvider:
 
 
 def _parse_address(provider: EmbeddingProvider, value: str) -> str:
-    """The address without a slash at its end, and with the path its protocol is usually found under."""
+    """Removes a trailing slash, and adds the usual path of the protocol."""
     if provider in ("embedded", "none"):
         return ""
     address = (value or _ADDRESSES.get(provider, "")).rstrip("/")
     if provider == "ollama":
-        return address.removesuffix("/v1")  # the setting is shared with the chat, which speaks another protocol there
+        return address.removesuffix("/v1")  # the setting is shared with chat, which uses another protocol
     return f"{address}/v1" if address and urlsplit(address).path == "" else address
 
 

@@ -1,6 +1,4 @@
-"""Embeddings from the packaged model, offline and without a key. Reads the weights and vocabulary of the installed
-`wordllama` package without importing it: that costs 60 MB more and sets up logging for the whole process.
-"""
+"""Embeddings from the packaged model. Reads `wordllama`'s files without importing it, which takes 60 MB more."""
 
 from __future__ import annotations
 
@@ -21,13 +19,13 @@ from annabelle.embeddings.config import EmbeddingConfig
 from annabelle.embeddings.embedder import EmbeddingsUnavailable, ModelName, clean_text, is_blank
 
 _LONGEST_HEADER = 1 << 20
-_MOST_TOKENS = 16_384  # a page of emoji is several tokens a sign; all their vectors together would be 40 MB
+_MOST_TOKENS = 16_384  # emoji take several tokens each; a page of them would need 40 MB
 _HINT = "Install Annabelle again and restart it; until then search goes by words alone."
 
 
 @dataclass(frozen=True, slots=True)
 class PackagedWeights:
-    """One vector per token, mapped from the file: the pages in use are shared by all processes."""
+    """One vector per token, memory-mapped, so that processes share the pages in use."""
 
     tokens: NDArray[np.float16]
     tokenizer: Tokenizer
@@ -37,7 +35,7 @@ class PackagedWeights:
         return self.tokens.shape[1]
 
     def vector(self, text: str) -> NDArray[np.float32]:
-        """The mean of the token vectors, at unit length; zeros when there is no token."""
+        """Mean of the token vectors at unit length; zeros if there is no token."""
         ids = self.tokenizer.encode(text, add_special_tokens=False).ids[:_MOST_TOKENS]
         if not ids:
             return np.zeros(self.dimension, np.float32)
@@ -48,7 +46,7 @@ class PackagedWeights:
 
 
 def load_weights(model: str, folder: Path | None = None) -> PackagedWeights:
-    """The packaged model of this name; EmbeddingsUnavailable when the package is missing or damaged."""
+    """Loads a packaged model; EmbeddingsUnavailable if it is missing or damaged."""
     folder = folder or _find_package()
     try:
         tokenizer = _load_vocabulary(folder / "tokenizers" / f"{model.rpartition('_')[0]}_tokenizer_config.json")
@@ -73,7 +71,7 @@ def _load_vocabulary(file: Path) -> Tokenizer:
     text = file.read_text(encoding="utf-8")
     try:
         tokenizer = Tokenizer.from_str(text)
-    except Exception as error:  # the library raises nothing more exact for a damaged vocabulary
+    except Exception as error:  # the library raises nothing more specific for a damaged vocabulary
         raise ValueError("the vocabulary can not be read") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -81,7 +79,7 @@ def _load_vocabulary(file: Path) -> Tokenizer:
 
 
 def _map_token_vectors(file: Path) -> NDArray[np.float16]:
-    """The one tensor of a safetensors file: eight bytes of length, a header in JSON, the numbers."""
+    """Maps the only tensor of a safetensors file: eight bytes of length, a JSON header, the numbers."""
     with file.open("rb") as opened:
         length = int.from_bytes(opened.read(8), "little")
         if not 0 < length < _LONGEST_HEADER:
@@ -96,7 +94,7 @@ def _map_token_vectors(file: Path) -> NDArray[np.float16]:
 
 
 LONGEST_TEXT = 20_000
-"""Characters of a text that count; more would not change its mean by much."""
+"""Characters of a text that are used; more would hardly change the mean."""
 
 _AT_ONCE = 4_000
 
@@ -106,7 +104,7 @@ def make(config: EmbeddingConfig, folder: Path | None) -> EmbeddedModel:
 
 
 class EmbeddedModel:
-    """The packaged model. It is opened at the first text, off the event loop."""
+    """The packaged model, loaded at the first text, off the event loop."""
 
     def __init__(self, model: ModelName, package: Path | None = None) -> None:
         self._model, self._package = model, package
@@ -135,7 +133,7 @@ class EmbeddedModel:
                 try:
                     self._weights = await asyncio.to_thread(load_weights, self._model.name, self._package)
                 except EmbeddingsUnavailable as trouble:
-                    self._trouble = trouble  # a damaged install does not heal while it runs
+                    self._trouble = trouble  # permanent until the install is repaired
                     raise
             return self._weights
 

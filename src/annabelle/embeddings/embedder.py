@@ -1,6 +1,4 @@
-"""The interface of every embedder, the embedder that has no vectors, and how texts are prepared for a model. Cheap to
-import: no numpy.
-"""
+"""The embedder interface, an embedder without vectors, and preparation of texts. Cheap to import: no numpy."""
 
 from __future__ import annotations
 
@@ -16,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class EmbeddingsUnavailable(Unavailable):
-    """No vectors for now: none are wanted, the provider is down, or it answered something else. Words still work."""
+    """No vectors now: switched off, the provider is down, or its answer is invalid. Search by words still works."""
 
     code = "embeddings_unavailable"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """Whose vectors these are; those of two models are never compared. Written `embedded/l2_supercat_256`."""
+    """Provider and model of vectors, as `embedded/l2_supercat_256`. Vectors of different models are never compared."""
 
     provider: str
     name: str
@@ -33,17 +31,15 @@ class ModelName:
 
 
 class Embedder(Protocol):
-    """One model that makes vectors."""
-
     @property
     def model(self) -> ModelName:
-        """The model in use. Read it after `embed`: a local server without a set model is asked for it there."""
+        """The model in use. Read it after `embed`, which looks up the model of a local server if none is set."""
         ...
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """One row of unit length per text, a row of zeros for a blank one; EmbeddingsUnavailable when it cannot.
+        """Returns one unit-length row per text, zeros for a blank one; EmbeddingsUnavailable on failure.
 
-        `query`: the texts are searched with, not searched for; some models want to be told.
+        `query`: the texts are search queries, which some models treat differently.
         """
         ...
 
@@ -51,7 +47,7 @@ class Embedder(Protocol):
 
 
 class UnavailableEmbedder:
-    """Answers every request with the same sentence; everything that does not need vectors goes on."""
+    """Raises the same error for every request."""
 
     def __init__(self, model: ModelName, reason: str, hint: str) -> None:
         self._model, self._reason, self._hint = model, reason, hint
@@ -64,32 +60,29 @@ class UnavailableEmbedder:
         raise EmbeddingsUnavailable(self._reason, hint=self._hint)
 
     async def close(self) -> None:
-        """It holds nothing open."""
+        """Does nothing."""
 
 
 _UNSENDABLE = {0: " "}
 
 
 def clean_text(text: str, longest: int) -> str:
-    """At most `longest` characters, without NUL and lone surrogates, which no tokenizer or JSON reader takes."""
+    """Cuts a text to `longest` characters, without NUL and lone surrogates, which tokenizers and JSON reject."""
     return text[:longest].translate(_UNSENDABLE).encode("utf-8", "replace").decode()
 
 
 def is_blank(text: str) -> bool:
-    """Whether there is nothing in it that could have a meaning."""
     return not text or text.isspace()
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPrefixes:
-    """The words before a query and before everything else."""
-
     query: str = ""
     document: str = ""
 
 
 _SEARCHING = ModelPrefixes(query="Represent this sentence for searching relevant passages: ")
-# By a part of the model's name, as its makers ask for it; without these the order of results suffers noticeably.
+# By part of the model's name, as documented by its makers; without them results rank noticeably worse.
 _KNOWN = {
     "nomic-embed": ModelPrefixes("search_query: ", "search_document: "),
     "multilingual-e5": ModelPrefixes("query: ", "passage: "),
@@ -109,6 +102,5 @@ _KNOWN = {
 
 
 def find_prefixes(model: ModelName) -> ModelPrefixes:
-    """The prefixes of a model; none for one that is not known to want any."""
     name = model.name.lower().replace("_", "-")
     return next((prefixes for part, prefixes in _KNOWN.items() if part in name), ModelPrefixes())

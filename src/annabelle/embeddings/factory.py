@@ -1,4 +1,4 @@
-"""Makes the embedder that the settings ask for."""
+"""Makes the configured embedder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 def make_embedder(config: EmbeddingConfig, cache_folder: Path | None, books: EmbeddingMeter | None = None) -> Embedder:
-    """Never raises for a provider that cannot work: such an embedder says so at each call, with what to do.
-
-    Vectors that somebody charges for are booked, if there are books.
-    """
+    """Makes an embedder. One that cannot work raises at each call, with a hint. Charged requests are metered."""
     inner = _make_uncached(config, cache_folder, books)
     if cache_folder is None or config.provider == "embedded" or isinstance(inner, UnavailableEmbedder):
-        return inner  # the embedded model is quicker than a disk
+        return inner  # the embedded model is faster than the disk
     return importlib.import_module("annabelle.embeddings.cache").CachedEmbedder(inner, cache_folder)
 
 
@@ -31,7 +28,7 @@ def _make_uncached(config: EmbeddingConfig, folder: Path | None, books: Embeddin
     if missing is not None:
         return UnavailableEmbedder(model, *missing)
     module = {"embedded": "embedded_model", "ollama": "ollama"}.get(config.provider, "openai_compatible")
-    # A provider loads numpy, the vocabulary or the network client, so only the one in use is imported.
+    # Providers load numpy, the vocabulary or the network client, so only the one in use is imported.
     try:
         make = importlib.import_module(f"annabelle.embeddings.{module}").make
         return make(config, folder, books) if module == "openai_compatible" else make(config, folder)
@@ -45,7 +42,7 @@ def _make_uncached(config: EmbeddingConfig, folder: Path | None, books: Embeddin
 
 
 def _find_missing_setting(config: EmbeddingConfig) -> tuple[str, str] | None:
-    """What is not set and has to be, as a sentence and what to do."""
+    """Returns a sentence about a missing setting, and a hint."""
     own = config.provider.upper()
     if config.provider == "none":
         return "Embeddings are switched off.", "Set EMBEDDING_PROVIDER=embedded to search by meaning too."

@@ -1,4 +1,4 @@
-"""Embeddings over HTTP: texts in batches, answers checked, and a pause after a provider failed."""
+"""Embeddings over HTTP: batches of texts, validated answers, and a pause after a failure."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from annabelle.embeddings.embedder import EmbeddingsUnavailable, ModelName, clea
 _CONNECT_SECONDS = 5.0
 _LARGEST_ANSWER = 64 << 20
 _KEY_REFUSED = (401, 403)
-_TOO_LARGE_STATUSES = (400, 413, 422, 500)  # llama.cpp and what is built on it answers 500 to a text that is too long
+_TOO_LARGE_STATUSES = (400, 413, 422, 500)  # llama.cpp answers 500 to a text that is too long
 
 
 class RequestTooLarge(EmbeddingsUnavailable):
-    """The server refused the request itself, as one whose texts are too long for its model."""
+    """The server refused the request itself, for example because its texts are too long."""
 
 
 class EmbeddingModelMissing(EmbeddingsUnavailable):
@@ -40,7 +40,7 @@ class EmbeddingModelMissing(EmbeddingsUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class ProviderHints:
-    """What a person can do, in the words of this provider."""
+    """Hints for people, specific to this provider."""
 
     label: str
     start: str
@@ -48,7 +48,7 @@ class ProviderHints:
 
 
 class EmbeddingHttpClient:
-    """One server. Its errors never quote an answer: that may hold the key, or the text someone wants forgotten."""
+    """Client for one server. Errors never quote an answer, which may contain the key or a text to be forgotten."""
 
     def __init__(self, config: EmbeddingConfig, hints: ProviderHints) -> None:
         self._base_url, self._timeout, self._hints = config.base_url, config.timeout, hints
@@ -60,7 +60,7 @@ class EmbeddingHttpClient:
         parts = urlsplit(config.base_url)
         self.address = f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
         self._client = httpx.AsyncClient(
-            # Without TLS the trust store, 30 ms to load, would never be used: an empty one trusts nobody.
+            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts no server.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if parts.scheme == "http" else True,
             trust_env=parts.hostname not in ("127.0.0.1", "localhost", "::1"),
             timeout=httpx.Timeout(config.timeout, connect=min(_CONNECT_SECONDS, config.timeout)),
@@ -71,15 +71,15 @@ class EmbeddingHttpClient:
         await self._client.aclose()
 
     async def request(self, method: str, path: str, body: JsonObject | None = None) -> object:
-        """The answer, read from JSON; EmbeddingsUnavailable for whatever else comes, or does not come."""
+        """Returns the parsed JSON answer; EmbeddingsUnavailable for any failure."""
         content = None if body is None else json.dumps(body).encode()
         try:
-            # The client's own timeout begins again with each byte; this one is for the whole answer.
+            # The client's own timeout restarts with each byte; this one covers the whole answer.
             async with asyncio.timeout(self._timeout):
                 try:
                     answer = await self._exchange(method, path, content)
                 except (httpx.NetworkError, httpx.RemoteProtocolError):
-                    # A server may close a connection it kept open just when it is used again.
+                    # A server may close a kept connection just when it is used again.
                     answer = await self._exchange(method, path, content)
                 return json.loads(answer)
         except (TimeoutError, httpx.TimeoutException) as error:
@@ -139,10 +139,10 @@ _EMBEDDING_MODEL_MARKERS = ("embed", "bge-", "e5-", "gte-", "minilm")
 
 
 class EmbeddingModelChoice:
-    """The set model, else the first one for vectors that the server lists.
+    """The configured model, else the first embedding model that the server lists.
 
-    What was found is written down and kept until the server no longer has it: the vectors of two models can not be
-    compared, so a server that lists its models in another order must not change the model.
+    The found one is stored and kept until the server no longer has it: vectors of different models cannot be compared,
+    so a change in the server's order must not change the model.
     """
 
     def __init__(self, provider: str, model: str, folder: Path | None) -> None:
@@ -156,7 +156,7 @@ class EmbeddingModelChoice:
         return self.model.name != ""
 
     async def choose(self, service: EmbeddingHttpClient) -> None:
-        """Ask the server what it has; EmbeddingsUnavailable when there is nothing for vectors."""
+        """Asks the server for its models; EmbeddingsUnavailable if none makes vectors."""
         answer = await service.request("GET", "/models")
         names = _parse_model_list(answer)
         if names is None:
@@ -175,7 +175,7 @@ class EmbeddingModelChoice:
                 _log.warning("%s can not be written: %s.", self._file, error.strerror)
 
     def discard(self) -> None:
-        """The server does not have it any more: the next start may choose another."""
+        """Forgets a model that the server no longer has, so that the next start chooses another."""
         if self._file is not None:
             self._file.unlink(missing_ok=True)
 
@@ -201,7 +201,7 @@ PAUSE_SECONDS = 15.0
 
 
 class ProviderPause:
-    """After a failure the same answer comes at once until the pause is over; then one caller tries again."""
+    """After a failure, repeats its error until the pause is over; then one caller tries again."""
 
     def __init__(self, seconds: float = PAUSE_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
@@ -211,7 +211,7 @@ class ProviderPause:
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Around each request: raises at once while the provider rests, and takes note of how the request ends."""
+        """Wraps a request: raises at once during the pause, and records how the request ends."""
         if self._trouble is not None and (self._trying or self._clock() < self._until):
             raise EmbeddingsUnavailable(self._trouble.message, hint=self._trouble.hint)
         self._trying = True
@@ -235,20 +235,18 @@ _SHORTEST = 250
 
 
 class EmbeddingProtocol(Protocol):
-    """How one kind of server is asked."""
+    """Request format of one kind of server."""
 
     path: str
 
     def body(self, model: str, texts: list[str]) -> JsonObject: ...
 
     def rows(self, answer: object) -> list[object]:
-        """The vectors in the order of the texts; ValueError when the answer has another shape."""
+        """Returns the vectors in the order of the texts; ValueError if the answer is malformed."""
         ...
 
 
 class HttpEmbedder:
-    """One model on one server."""
-
     def __init__(
         self,
         service: EmbeddingHttpClient,
@@ -268,7 +266,7 @@ class HttpEmbedder:
         sendable = [clean_text(text, LONGEST_TEXT) for text in texts]
         places = [place for place, text in enumerate(sendable) if not is_blank(text)]
         if texts and not places and self._dimension is None:
-            await self._embed_batch(["."])  # how long a row of zeros has to be
+            await self._embed_batch(["."])  # finds the length of a row of zeros
         if places:
             await self._choose()
         prefixes = find_prefixes(self.model)
@@ -300,13 +298,13 @@ class HttpEmbedder:
             if not isinstance(rows, RequestTooLarge):
                 self._check_dimension(rows.shape[1])
         if isinstance(rows, RequestTooLarge):
-            raise rows  # out here: a server that refuses one text still has an ear for the next
+            raise rows  # outside the pause: a server that refuses one text may accept the next
         return rows
 
     async def _embed_one_by_one(
         self, texts: list[str], refusal: RequestTooLarge
     ) -> NDArray[np.float32] | RequestTooLarge:
-        """A text that is refused keeps no other from its vector; its own are zeros, which are near nothing."""
+        """Embeds texts one by one; a refused text gets zeros, which are near nothing."""
         answers: list[NDArray[np.float32] | None] = []
         for text in texts:
             rows = await self._rows_or_refusal([text[:_SHORTER]])
@@ -316,7 +314,7 @@ class HttpEmbedder:
                 self._check_dimension(rows.shape[1])
             answers.append(None if isinstance(rows, RequestTooLarge) else rows)
         if all(rows is None for rows in answers):
-            return refusal  # it is not the texts
+            return refusal  # the texts are not the reason
         nothing = np.zeros((1, self._dimension or 0), np.float32)
         return np.concatenate([nothing if rows is None else rows for rows in answers])
 
@@ -346,7 +344,7 @@ class HttpEmbedder:
 
 
 def to_unit_rows(rows: list[object], expected: int) -> NDArray[np.float32]:
-    """Numbers as they came, as rows of unit length; ValueError for anything that is not one row for each text."""
+    """Scales rows to unit length; ValueError unless there is one numeric row per text."""
     found = np.array(rows)
     if found.dtype.kind not in "fi" or found.ndim != 2 or found.shape[0] != expected or found.shape[1] < 1:
         raise ValueError("not one row of numbers for each text")
@@ -354,6 +352,6 @@ def to_unit_rows(rows: list[object], expected: int) -> NDArray[np.float32]:
     if not np.isfinite(numbers).all():
         raise ValueError("not a number")
     largest = np.abs(numbers).max(axis=1, keepdims=True)
-    numbers /= np.where(largest > 0, largest, 1)  # so that the squares of very large numbers stay finite
+    numbers /= np.where(largest > 0, largest, 1)  # keeps squares of very large numbers finite
     length = np.linalg.norm(numbers, axis=1, keepdims=True)
     return (numbers / np.where(length > 0, length, 1)).astype(np.float32)

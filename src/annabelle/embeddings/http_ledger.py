@@ -1,4 +1,4 @@
-"""The hub's ledger over HTTP, for a server that makes vectors."""
+"""The hub's ledger over HTTP, for servers that make vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LEDGER_SECONDS: Final = 30.0
 
 
 class HttpLedger:
-    """The hub's ledger as a server reaches it, with a token that opens nothing else."""
+    """Ledger client with a token that gives access to nothing else."""
 
     def __init__(self, url: str, token: str) -> None:
         self._http = httpx.AsyncClient(

@@ -1,4 +1,4 @@
-"""Searches vectors in memory: exact cosine, with a prefilter on the signs, updated in place."""
+"""Vector search in memory: exact cosine, with a prefilter on the signs, updated in place."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ Vector = NDArray[np.float32]
 
 
 class RowBlocks:
-    """Rows in blocks of about 4 MB, of which the system gives only the pages that were written.
-
-    One array would have to be copied to grow, and for that moment 100,000 rows would take twice their 100 MB.
-    """
+    """Rows in blocks of about 4 MB: growing a single array would copy it and for a moment take twice its memory."""
 
     def __init__(self, dimension: int) -> None:
         self._dimension = dimension
@@ -27,7 +24,7 @@ class RowBlocks:
         self._numbers: list[Vector] = []
 
     def write(self, first: int, rows: Vector) -> None:
-        """Put rows one after the other, from `first` on. What is no number cannot be near anything: zeros."""
+        """Writes consecutive rows from `first` on. A row with NaN or infinity becomes zeros, which are near nothing."""
         done = 0
         while done < len(rows):
             block, start = divmod(first + done, self._size)
@@ -48,7 +45,7 @@ class RowBlocks:
         self._numbers[to_block][to_place] = self._numbers[block][place]
 
     def shrink(self, count: int) -> None:
-        """Give back the blocks behind `count` rows, all but one, so that a row coming and going costs nothing."""
+        """Frees blocks beyond `count` rows except one, so that adding and removing a row is cheap."""
         keep = -(-count // self._size) + 1
         del self._numbers[keep:]
 
@@ -56,12 +53,12 @@ class RowBlocks:
         found = np.empty(count, np.float32)
         for block, start in enumerate(range(0, count, self._size)):
             part = found[start : start + self._size]
-            # Not a matrix product: its threads burn more time waiting for each other than they save here.
+            # Not a matrix product: its threads waste more time waiting for each other than they save here.
             np.vecdot(self._numbers[block][: len(part)], vector, out=part)
         return found
 
     def dot_rows(self, vector: Vector, rows: NDArray[np.int64]) -> Vector:
-        """The same for rows in ascending order, in parts, so that many rows are never copied together."""
+        """Like `dot_all`, for rows in ascending order, in parts, so that few rows are copied at a time."""
         found = np.empty(len(rows), np.float32)
         start = 0
         while start < len(rows):
@@ -79,10 +76,9 @@ _GONE = -1
 
 
 class KeyIndex:
-    """Keys to rows. 100,000 keys cost 1.6 MB where a dict takes 12.
+    """Maps keys to rows; 100,000 keys take 1.6 MB instead of 12 MB in a dict.
 
-    Two sorted arrays hold the bulk, a small dict what changed since; sorting anew on each change would make every
-    insert pay for all the others.
+    Two sorted arrays hold most keys, a small dict recent changes: sorting on each change would be slow.
     """
 
     def __init__(self) -> None:
@@ -91,7 +87,7 @@ class KeyIndex:
         self._recent: dict[int, int] = {}
 
     def rebuild(self, keys: NDArray[np.int64]) -> None:
-        """Take over all keys at once, each at the row of its place."""
+        """Replaces all keys; each maps to its index."""
         order = np.argsort(keys, kind="stable")
         self._keys, self._rows, self._recent = keys[order], order, {}
 
@@ -111,7 +107,7 @@ class KeyIndex:
         self._merge_when_due()
 
     def rows_of(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of each key, -1 where it is not known."""
+        """Returns the row of each key, -1 if unknown."""
         self._merge()
         if not len(self._keys):
             return np.full(len(keys), _GONE, np.int64)
@@ -137,15 +133,15 @@ class KeyIndex:
 
 
 class SignBits:
-    """A row of bits beside each row of numbers, packed into words: the first words of all rows together, then the
-    second ones, which counts quickest. 100,000 rows of 256 numbers take 3 MB, so growing may copy them."""
+    """Sign bits of each row, packed into words and stored word by word, which is fastest to count. 100,000 rows of 256
+    numbers take 3 MB, so growing may copy them."""
 
     def __init__(self, dimension: int) -> None:
         self.words = -(-dimension // 64)
         self._bits = np.empty((self.words, 64), np.uint64)
 
     def write(self, first: int, rows: Vector) -> None:
-        """Put the signs of rows one after the other, from `first` on."""
+        """Writes the signs of consecutive rows from `first` on."""
         end, room = first + len(rows), self._bits.shape[1]
         if end > room:
             grown = np.empty((self.words, max(end, room * 3 // 2)), np.uint64)
@@ -157,7 +153,7 @@ class SignBits:
         self._bits[:, to] = self._bits[:, row]
 
     def distances(self, vector: Vector, count: int) -> NDArray[np.uint16]:
-        """How many signs differ from the vector's, for each of the first `count` rows."""
+        """Returns the number of signs that differ from the vector's, for each of the first `count` rows."""
         wanted = self._packed(vector[np.newaxis])
         found = np.zeros(count, np.uint16)
         for word in range(self.words):
@@ -165,11 +161,7 @@ class SignBits:
         return found
 
     def within(self, vector: Vector, count: int, share: float, by_chance: float) -> NDArray[np.int64]:
-        """The rows of which no larger share of signs differs than `share`, give or take what chance does to it.
-
-        Word by word, so that all but the first are counted for the few rows that are left.
-        `by_chance`: how many standard deviations are still taken for chance.
-        """
+        """Returns rows of which at most `share` of the signs differ, plus `by_chance` standard deviations."""
         wanted = self._packed(vector[np.newaxis])
         differing = np.bitwise_count(self._bits[0, :count] ^ wanted[0])
         rows = np.flatnonzero(differing <= _most_differing(64, share, by_chance))
@@ -192,19 +184,18 @@ def _most_differing(signs: int, share: float, by_chance: float) -> float:
 
 
 PREFILTER_ROWS = 50_000
-# Measured on 77,000 sentences: with these, 10 of the best 10 and 99 of the best 100 are among those compared exactly.
+# Measured on 77,000 sentences: 10 of the best 10 and 99 of the best 100 are then among those compared exactly.
 _RESCORED_SHARE = 0.04
 _RESCORED_PER_HIT = 80
-# Nearly equal vectors are missed when more signs differ than their angle says, by so many standard deviations.
+# Misses nearly equal vectors only if their signs differ more than their angle implies by so many deviations.
 _BY_CHANCE = 4.5
 CandidateKeys = Collection[int] | NDArray[np.int64]
 
 
 class VectorMatrix:
-    """Rows of unit length by whole-number keys, and which of them are nearest to a vector.
+    """Unit-length rows by integer key, with nearest-neighbour search. Not thread-safe.
 
-    Above `prefilter_rows` the signs of the numbers, a bit each, choose the best few percent, and only those are
-    compared exactly. One thread at a time.
+    Above `prefilter_rows`, sign bits select the best few percent, and only those are compared exactly.
     """
 
     def __init__(self, dimension: int, capacity: int = 0, *, prefilter_rows: int = PREFILTER_ROWS) -> None:
@@ -222,12 +213,10 @@ class VectorMatrix:
         return self._index.get(key) is not None
 
     def get(self, key: int) -> Vector | None:
-        """A copy of a row; None when there is none."""
         row = self._index.get(key)
         return None if row is None else self._blocks.read(row)
 
     def set_row(self, key: int, vector: Vector) -> None:
-        """Add a row, or replace the one of this key."""
         self._check(vector.shape, (self.dimension,))
         row = self._index.get(key)
         if row is None:
@@ -236,7 +225,7 @@ class VectorMatrix:
         self._write(row, vector[np.newaxis])
 
     def set_rows(self, keys: Sequence[int] | NDArray[np.int64], vectors: Vector) -> None:
-        """The same for many; of a key that comes twice the last row stays."""
+        """Like `set_row`, for many; of a repeated key the last row wins."""
         self._check(vectors.shape, (len(keys), self.dimension))
         wanted = np.asarray(keys, np.int64)
         unique, last = np.unique(wanted[::-1], return_index=True)
@@ -253,7 +242,7 @@ class VectorMatrix:
             self._index.rebuild(self._keys[: self._count])
 
     def remove_rows(self, keys: Iterable[int]) -> None:
-        """Remove rows; unknown keys are passed over. The last row moves into the gap."""
+        """Removes rows, ignoring unknown keys. The last row fills the gap."""
         for key in keys:
             row = self._index.get(key)
             if row is None:
@@ -270,7 +259,7 @@ class VectorMatrix:
             self._blocks.shrink(last)
 
     def scores(self, vector: Vector, keys: Sequence[int] | NDArray[np.int64]) -> Vector:
-        """The cosine of each key's row, 0 where there is no row."""
+        """Returns the cosine of each key's row, 0 if there is none."""
         self._check(vector.shape, (self.dimension,))
         rows = self._index.rows_of(np.asarray(keys, np.int64))
         order = np.argsort(rows)
@@ -280,7 +269,7 @@ class VectorMatrix:
         return found
 
     def nearest(self, vector: Vector, limit: int, among: CandidateKeys | None = None) -> list[tuple[int, float]]:
-        """The best keys with their cosines, best first; of equal ones the smaller key first."""
+        """Returns the best keys with their cosines, best first; ties by key."""
         self._check(vector.shape, (self.dimension,))
         if limit <= 0 or not self._count:
             return []
@@ -295,14 +284,11 @@ class VectorMatrix:
         return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
 
     def nearly_equal(self, vector: Vector, least: float, limit: int) -> list[tuple[int, float]]:
-        """Rows whose cosine is at least `least`, best first. Meant for nearly equal ones, of which there are few.
-
-        Vectors that close differ in few signs, and counting signs is much quicker than multiplying.
-        """
+        """Returns rows with a cosine of at least `least`, best first. Fast for near duplicates: few signs differ."""
         self._check(vector.shape, (self.dimension,))
         if limit <= 0 or not self._count:
             return []
-        share = math.acos(max(min(least, 1.0), -1.0)) / math.pi  # of the signs differ at this angle
+        share = math.acos(max(min(least, 1.0), -1.0)) / math.pi  # share of signs that differ at this angle
         rows = self._signs.within(vector, self._count, share, _BY_CHANCE)
         found = self._blocks.dot_rows(vector, rows)
         close = np.flatnonzero(found >= least)
@@ -312,14 +298,14 @@ class VectorMatrix:
         return list(zip(keys[order].tolist(), found[best][order].tolist(), strict=True))
 
     def _rows_among(self, among: CandidateKeys | None) -> NDArray[np.int64] | None:
-        """The rows to look at, in ascending order; None for all."""
+        """Returns the rows to search in ascending order; None for all."""
         if among is None:
             return None
         rows = np.unique(self._index.rows_of(_to_array(among)))
         return rows[rows >= 0]
 
     def _prefiltered(self, vector: Vector, rows: NDArray[np.int64] | None, keep: int) -> NDArray[np.int64]:
-        """At least `keep` rows, those whose signs differ least; all that differ as much as the last one stay in."""
+        """Returns at least `keep` rows with the fewest differing signs, including ties."""
         distances = self._signs.distances(vector, self._count)
         if rows is not None:
             distances = distances[rows]

@@ -1,6 +1,4 @@
-"""Which embedding requests cost money, and the ledger they are metered in. Cheap to import: what does the metering is
-loaded with the provider.
-"""
+"""Which embedding requests cost money, and their ledger. Cheap to import: metering is loaded with the provider."""
 
 from __future__ import annotations
 
@@ -24,20 +22,20 @@ _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingMeter:
-    """Where requests are booked, and under whose name."""
+    """The ledger, and the name that calls are recorded under."""
 
     ledger: Ledger
     name: str
 
 
 def is_charged(config: EmbeddingConfig) -> bool:
-    """Whether somebody may be paid for the vectors: OpenAI always, another server unless it is on this machine."""
+    """Whether vectors may cost money: always at OpenAI, and at other servers unless they are local."""
     elsewhere = urlsplit(config.base_url).hostname not in _LOOPBACK_HOSTS
     return config.provider == "openai" or (config.provider == "compatible" and elsewhere)
 
 
 def make_server_meter(name: str, config: EmbeddingConfig) -> EmbeddingMeter | None:
-    """The books of a server that the hub has started; None for one that runs on its own, or is charged nothing."""
+    """Makes the meter of a server started by the hub; None for a standalone one, or if nothing is charged."""
     url, token = os.environ.get(LEDGER_URL), os.environ.get(LEDGER_TOKEN)
     if not url or not token or not is_charged(config):
         return None

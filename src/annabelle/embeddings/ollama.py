@@ -1,4 +1,4 @@
-"""Vectors from Ollama's own API."""
+"""Embeddings from Ollama's own API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from annabelle.embeddings.http_embedder import EmbeddingHttpClient, EmbeddingMod
 
 
 class OllamaEmbeddingProtocol:
-    """`/api/embed`: texts in, vectors out, too long texts cut by Ollama itself."""
+    """`/api/embed`, which truncates long texts itself."""
 
     path = "/api/embed"
 

@@ -1,4 +1,4 @@
-"""Embeddings over OpenAI's protocol, metered in the ledger where somebody charges for them (CST-09, TRU-01)."""
+"""Embeddings over OpenAI's protocol, metered in the ledger if they cost money (CST-09, TRU-01)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class MeteredHttpService(EmbeddingHttpClient):
-    """Asks for vectors only when the ledger agrees. A ledger that cannot be asked means no request."""
+    """Requests vectors only if the ledger allows it; an unreachable ledger means no request."""
 
     def __init__(self, config: EmbeddingConfig, hints: ProviderHints, books: EmbeddingMeter) -> None:
         super().__init__(config, hints)
@@ -53,7 +53,7 @@ class MeteredHttpService(EmbeddingHttpClient):
             purpose=PURPOSE,
             provider=self._provider,
             model=str(body["model"]),
-            # No model cuts a text into more tokens than it has bytes; half of them is far more than any does.
+            # A text has at most as many tokens as bytes; half of that is far more than real models use.
             estimated_input_tokens=sum(len(text.encode()) // 2 + 8 for text in texts),
             max_output_tokens=0,
         )
@@ -69,7 +69,7 @@ class MeteredHttpService(EmbeddingHttpClient):
             raise EmbeddingsUnavailable(reason, hint=reservation.hint)
 
     async def _settle(self, call: Reserve, tokens: int | None, outcome: Literal["ok", "error"], began: float) -> None:
-        """What is not settled counts as what was reserved, so a ledger that is away now loses nothing."""
+        """Settles a call. An unsettled one counts as reserved, so an unreachable ledger loses nothing."""
         used = call.estimated_input_tokens if tokens is None else tokens
         record = ModelCall.from_reservation(call, TokenUsage(input_tokens=used), time.perf_counter() - began, outcome)
         try:
@@ -80,7 +80,6 @@ class MeteredHttpService(EmbeddingHttpClient):
 
 
 def _reported_tokens(answer: object) -> int | None:
-    """What the provider says it counted."""
     usage = cast("JsonObject", answer).get("usage") if isinstance(answer, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -92,7 +91,7 @@ _LABELS = {"openai": "OpenAI", "lmstudio": "LM Studio"}
 
 
 class OpenAiEmbeddingProtocol:
-    """`/embeddings`: texts in, vectors out, each with the place of its text."""
+    """`/embeddings`, which returns each vector with the index of its text."""
 
     path = "/embeddings"
 

@@ -1,7 +1,7 @@
-"""Asks a model of Anthropic, through pydantic-ai's adapter and Anthropic's SDK.
+"""Backend for Anthropic, through pydantic-ai's adapter and Anthropic's SDK.
 
-Only imported when Anthropic is used: it costs 34 MB. Its protocol has enough of its own (signed thinking, cache
-marks, content blocks) that the adapter is worth its 8 ms of CPU a request.
+Only imported when used: it takes 34 MB. The protocol is complex enough (signed thinking, cache marks, content blocks)
+that the adapter is worth its 8 ms of CPU per request.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DEFAULT_MAX_TOKENS = 4096
 
 
 class AnthropicBackend:
-    """One client for all models of Anthropic; nothing is retried here."""
+    """One client for all models of Anthropic, without retries."""
 
     def __init__(self, place: Endpoint) -> None:
         self._endpoint = place
@@ -94,7 +94,7 @@ class AnthropicBackend:
 
 
 def _was_not_sent(error: BaseException | None) -> bool:
-    """Whether it is sure that the request never got there, so that nobody can charge for it."""
+    """Whether the request certainly did not arrive, so that it costs nothing."""
     while error is not None and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
         error = error.__cause__
     return error is not None
@@ -104,7 +104,7 @@ def _make_settings(ask: ModelQuestion) -> ModelSettings:
     settings = ModelSettings(
         max_tokens=ask.max_tokens or _DEFAULT_MAX_TOKENS,
         timeout=ask.timeout,
-        # The prompt's prefix is stable by design, and a turn asks several times within minutes.
+        # The prompt's prefix is stable, and a turn asks several times within minutes.
         cache=True,
     )
     if ask.temperature is not None:

@@ -1,6 +1,4 @@
-"""The interface of every model backend, and the errors a provider's answer is turned into. No key ever gets into an
-error.
-"""
+"""The interface of model backends, and errors made from providers' responses. Errors never contain a key."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from annabelle.llm.types import TextDelta, ThinkDelta, ToolChoice
 
 @dataclass(frozen=True, slots=True)
 class AnswerSchema:
-    """The shape the answer must have, where the server can constrain it."""
+    """The JSON schema of the answer, if the server can enforce it."""
 
     name: str
     schema: JsonObject
@@ -28,8 +26,6 @@ class AnswerSchema:
 
 @dataclass(frozen=True, slots=True)
 class ModelQuestion:
-    """One question to one model."""
-
     model: str
     messages: list[ModelMessage]
     tools: list[ToolSpec] = field(default_factory=list[ToolSpec])
@@ -42,7 +38,7 @@ class ModelQuestion:
 
 @dataclass(frozen=True, slots=True)
 class BackendAnswer:
-    """The whole response; `cost_usd` only where the provider itself states what it charged."""
+    """The whole response; `cost_usd` only if the provider states its charge."""
 
     response: ModelResponse
     cost_usd: float | None = None
@@ -50,14 +46,14 @@ class BackendAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerStarted:
-    """The provider has begun to answer: whatever becomes of it, from here on it may charge."""
+    """The provider has begun to answer and may charge from here on."""
 
 
 BackendEvent = TextDelta | ThinkDelta | AnswerStarted | BackendAnswer
 
 
 class Backend(Protocol):
-    """One way to ask a model. Raises the provider errors of `core.errors` and nothing else on purpose."""
+    """Asks a model. Raises only the provider errors of `core.errors` on purpose."""
 
     def stream(self, ask: ModelQuestion) -> AsyncGenerator[BackendEvent]: ...
 
@@ -65,18 +61,18 @@ class Backend(Protocol):
 
 
 class ToolsNotSupported(ProviderRefused):
-    """The server says that this model cannot be given tools; it is asked again in another way (LLM-08)."""
+    """The model does not support tools; it is asked again in another way (LLM-08)."""
 
 
 class KeyRefused(ProviderRefused):
-    """The provider takes neither this key nor this account; another provider may answer in its place (LLM-06)."""
+    """The provider rejects the key or account; another provider may answer instead (LLM-06)."""
 
 
 _LONGEST_REASON = 300
 
 
 def parse_error_body(body: object) -> tuple[str, str]:
-    """Message and code of an error body, whichever of the usual shapes it has."""
+    """Returns message and code of an error body in any of the usual formats."""
     error: object = body
     if isinstance(body, str):
         try:
@@ -106,14 +102,14 @@ def _capitalize(label: str) -> str:
 def status_error(
     status: int, body: object, place: Endpoint, model: str, retry_after: str | None = None
 ) -> ProviderTrouble:
-    """The error for an HTTP status. Who acts next decides the class: a key, a wait, the provider, or nobody."""
+    """Makes the error for an HTTP status. Its class says who acts next."""
     label, name = place.provider.label, place.provider.name
     begin = _capitalize(label)
     text, code = parse_error_body(body)
     said = f" It says: {_mask_key(text, place)}" if text else ""
     lowered = text.lower()
     if status in (401, 403):
-        # What it says is left out: several providers repeat a part of the key there.
+        # Leaves out the provider's message, which may repeat part of the key.
         return KeyRefused(
             f"{begin} refused the API key (status {status}).",
             hint=f"Check {place.provider.key_variable} in the settings, and that the key may use {model}.",
@@ -129,7 +125,7 @@ def status_error(
     if "support tool" in lowered or "tools are not supported" in lowered or "tool use is not supported" in lowered:
         return ToolsNotSupported(f"{model} at {label} can not be given tools.{said}")
     if code == "tool_use_failed":
-        # The model wrote a tool call its provider could not read; the next try is a new throw of the dice.
+        # The model wrote an unreadable tool call; another try may succeed.
         return ProviderFailed(f"{model} at {label} wrote a tool call that can not be read.{said}")
     if status == 404:
         hint = f"Check {place.provider.model_variable} and {place.provider.url_variable} in the settings."
@@ -151,7 +147,7 @@ def unreachable_error(place: Endpoint, detail: str) -> ProviderDown:
 
 
 class AnswerLost(ProviderDown):
-    """The request may have reached the provider, which may charge for an answer nobody got."""
+    """The request may have arrived, so the provider may charge for an answer that was lost."""
 
 
 def broken_stream_error(place: Endpoint, detail: str) -> AnswerLost:

@@ -1,4 +1,4 @@
-"""One call of one model: spaced from the previous one (CST-07), metered before and after, bounded in time (LLM-09)."""
+"""One model call: spaced from the previous one (CST-07), metered, and limited in time (LLM-09)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class BackendPool:
-    """Keeps connections open between calls; `close` ends them and the embedded engine."""
+    """Keeps connections open between calls; `close` also stops the embedded engine."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], Backend] = {}
@@ -78,9 +78,9 @@ _T = TypeVar("_T")
 async def stream_until(
     deadline: float, source: AsyncGenerator[_T], late: Callable[[], Exception]
 ) -> AsyncGenerator[_T]:
-    """Pass on `source`; when the loop's clock reaches the deadline while waiting for it, close it and raise `late()`.
+    """Yields from `source`; at the deadline (loop time) closes it and raises `late()`.
 
-    Each pull is bounded on its own: a timeout held across a `yield` would cancel the reader instead.
+    Each pull has its own timeout: one held across a `yield` would cancel the reader instead.
     """
     async with aclosing(source):
         while True:
@@ -100,28 +100,28 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 def spacing_seconds(settings: Settings, place: Endpoint) -> float:
-    """What is set; else a second for a service, and nothing for a model on this machine."""
+    """Returns the configured spacing; else one second for a service, and none for a local model."""
     if settings.llm_spacing_seconds is not None:
         return settings.llm_spacing_seconds
     return 0.0 if place.provider.local or is_loopback(place.base_url) else SERVICE_SECONDS
 
 
 class CallSpacing:
-    """Who wants to call waits in the order they came, one by one; a wait that is cancelled costs the others nothing."""
+    """Lets callers start one by one in order; cancelled waits do not delay the others."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
         self._clock, self._sleep = clock, sleep
         self._last: float | None = None
-        # Held while waiting for the moment to start, never while waiting for an answer.
+        # Held only while waiting to start, not while waiting for an answer.
         self._turn = asyncio.Lock()
 
     async def wait(self, gap: float) -> None:
-        """Return when a call may start; it counts as started then."""
+        """Waits until a call may start; it counts as started then."""
         if gap <= 0:
             self._last = self._clock()
             return
         async with self._turn:
-            # In a loop: a call without a gap of its own may have started meanwhile.
+            # A loop, because a call without a gap may have started meanwhile.
             while self._last is not None and (left := self._last + gap - self._clock()) > 0:
                 await self._sleep(left)
             self._last = self._clock()
@@ -134,7 +134,7 @@ CallEvent = TextDelta | ThinkDelta | Completed
 
 
 class ModelCaller:
-    """Makes calls for one agent, and keeps connections open between them."""
+    """Makes calls for one agent, keeping connections open between them."""
 
     def __init__(self, settings: Settings, agent: AgentProfile, books: CallMeter) -> None:
         self._settings, self._agent, self._meter = settings, agent, books
@@ -143,20 +143,19 @@ class ModelCaller:
         self._without_tools: set[tuple[str, str]] = set()
 
     def with_known_tool_mode(self, selection: ModelSelection) -> ModelSelection:
-        """The selection, with its tools given the way its model was found to need."""
+        """Returns the selection, with the tool mode its model was found to need."""
         if _model_key(selection) in self._without_tools and selection.choice.tool_mode == "native":
             return with_tool_mode(selection, "schema", _NO_FUNCTION_CALLING)
         return selection
 
     async def wait_to_start(self, selection: ModelSelection) -> None:
-        """Wait until the agent's last call began long enough ago."""
         await self._spacing.wait(spacing_seconds(self._settings, selection.endpoint))
 
     async def call(self, request: ModelRequest, selection: ModelSelection) -> AsyncGenerator[CallEvent]:
-        """Stream one call; whatever comes of it is in the ledger.
+        """Streams one call and records it in the ledger, however it ends.
 
-        A model that turns out to have no function calling is asked again in another way. That is a call of its own:
-        it may be several questions, and only one was reserved.
+        A model without function calling is asked again in another way. That is a separate call: it may need several
+        requests, and only one was reserved.
         """
         selection = self.with_known_tool_mode(selection)
         try:
@@ -243,7 +242,7 @@ def _model_key(selection: ModelSelection) -> tuple[str, str]:
 
 
 def _token_usage(answer: BackendAnswer) -> TokenUsage:
-    """What the provider counted. A number that no database can hold would keep the call from ever being settled."""
+    """Returns the provider's counts, capped: a number too large for the database could never be settled."""
     used = answer.response.usage
     return TokenUsage(
         input_tokens=min(used.input_tokens, MOST_TOKENS),

@@ -1,6 +1,4 @@
-"""Failover between models: the health and circuit breaker of each provider, and the chain of models that is tried in
-turn (LLM-06, CST-06).
-"""
+"""Failover between models: health and circuit breaker of each provider, and the fallback chain (LLM-06, CST-06)."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ BreakerState = Literal["closed", "open", "probing"]
 
 
 class BreakerPass:
-    """Leave to make one call. Say how it went, once; whatever is said after that changes nothing."""
+    """Permission for one call. Only the first report of how it went counts."""
 
     def __init__(self, breaker: CircuitBreaker, probe: bool) -> None:
         self._breaker, self._probe, self._reported = breaker, probe, False
@@ -31,11 +29,11 @@ class BreakerPass:
         self._report(self._breaker.note_success)
 
     def failed(self) -> None:
-        """The network or the provider failed; refusals and limits are no failures of this kind."""
+        """The network or the provider failed; refusals and rate limits do not count."""
         self._report(self._breaker.note_failure)
 
     def abandoned(self) -> None:
-        """It says nothing about the provider, as when the call was cancelled."""
+        """The call says nothing about the provider, for example because it was cancelled."""
         self._report(self._breaker.note_abandoned)
 
     def _report(self, note: Callable[[bool], None]) -> None:
@@ -45,9 +43,9 @@ class BreakerPass:
 
 
 class CircuitBreaker:
-    """Opens after so many net errors: a success takes one away and never all of them.
+    """Opens after a net number of errors: a success cancels out one of them.
 
-    An open one lets nobody through until its cool-down is over; then one call at a time, until one of them works.
+    While open it admits no call until the cool-down is over, then one at a time until one succeeds.
     """
 
     def __init__(self, errors: int, cooldown: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,18 +62,17 @@ class CircuitBreaker:
 
     @property
     def wait_seconds(self) -> float:
-        """How long until the next call may try; 0 when it may now, or when one is trying."""
+        """Seconds until the next call may try; 0 if it may now, or one is trying."""
         if self._opened_at is None:
             return 0.0
         return max(0.0, self._opened_at + self._cooldown - self._clock())
 
     @property
     def admits(self) -> bool:
-        """Whether a call would be let through now."""
         return self._opened_at is None or (not self._probing and self.wait_seconds == 0)
 
     def enter(self) -> BreakerPass | None:
-        """Leave to make a call, or None."""
+        """Returns permission for a call, or None."""
         if not self.admits:
             return None
         probe = self._opened_at is not None
@@ -107,7 +104,7 @@ HealthState = Literal["ok", "degraded", "open", "probing"]
 
 @dataclass(frozen=True, slots=True)
 class ProviderHealth:
-    """One provider at this moment. `degraded`: it had trouble lately, and is called all the same."""
+    """Current health of a provider. `degraded`: it had errors lately, but is still called."""
 
     provider: str
     state: HealthState
@@ -120,7 +117,7 @@ class ProviderHealth:
 
 
 class CallGuard:
-    """Around one call that was let through: says how it went."""
+    """Reports how an admitted call went."""
 
     def __init__(self, passed: BreakerPass, record: _ProviderRecord) -> None:
         self._pass, self._record = passed, record
@@ -130,7 +127,7 @@ class CallGuard:
         self._record.note(None)
 
     def failed(self, error: ProviderTrouble) -> None:
-        """Only what is the network's or the provider's own fault counts for the breaker."""
+        """Only errors of the network or the provider count for the breaker."""
         if isinstance(error, ProviderDown):
             self._pass.failed()
         else:
@@ -138,7 +135,7 @@ class CallGuard:
         self._record.note(error)
 
     def abandoned(self) -> None:
-        """The call ended for a reason of ours; after `succeeded` or `failed` this changes nothing."""
+        """The call ended for another reason; no effect after `succeeded` or `failed`."""
         self._pass.abandoned()
 
 
@@ -180,7 +177,7 @@ class _ProviderRecord:
 
 
 class ProviderHealthMonitor:
-    """A breaker and a record per provider, made when it is first called."""
+    """A circuit breaker and a record per provider, made at its first call."""
 
     def __init__(
         self,
@@ -193,7 +190,7 @@ class ProviderHealthMonitor:
         self._records: dict[str, _ProviderRecord] = {}
 
     def refusal(self, provider: ModelProvider) -> ProviderDown | None:
-        """Why the provider is not called now, if it is not."""
+        """Returns why the provider is not called now, or None."""
         breaker = self._record_for(provider).breaker
         if breaker.admits:
             return None
@@ -202,11 +199,11 @@ class ProviderHealthMonitor:
         return ProviderDown(f"{last} It is left alone for now ({when}).")
 
     def wait_seconds(self, provider: ModelProvider) -> float:
-        """Seconds until the provider may be called; 0 when it may be now, or when one call is trying it."""
+        """Seconds until the provider may be called; 0 if it may now, or one call is trying."""
         return self._record_for(provider).breaker.wait_seconds
 
     def enter(self, provider: ModelProvider) -> CallGuard | None:
-        """Leave to call the provider, or None."""
+        """Returns permission to call the provider, or None."""
         record = self._record_for(provider)
         passed = record.breaker.enter()
         if passed is None:
@@ -215,7 +212,7 @@ class ProviderHealthMonitor:
         return CallGuard(passed, record)
 
     def report(self) -> list[ProviderHealth]:
-        """Every provider that was called, by name."""
+        """Lists the health of every provider called so far, by name."""
         return [self._records[name].current_health() for name in sorted(self._records)]
 
     def _record_for(self, provider: ModelProvider) -> _ProviderRecord:
@@ -225,14 +222,14 @@ class ProviderHealthMonitor:
         return self._records[provider.name]
 
 
-# A bad request stays bad elsewhere, and an answer that made no sense is tried again by whoever asked.
+# A bad request stays bad elsewhere, and the caller retries an answer that made no sense.
 _ANOTHER_MAY_ANSWER: Final = (ProviderDown, ProviderRateLimited, KeyRefused)
 _REMEMBERED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackCandidates:
-    """Who may answer, in order; `trouble` is why the model of choice is not among them, if it is not."""
+    """Models to try in order; `trouble` is why the preferred one is missing, if it is."""
 
     selections: tuple[ModelSelection, ...]
     trouble: ProviderDown | None = None
@@ -246,10 +243,7 @@ class _FailedCandidate:
 
 
 class InterruptedAnswers:
-    """Which provider broke off in the middle of an answer, by message: its next try goes to another one.
-
-    What was streamed can not be taken back within one call, so the call fails and the caller tries again.
-    """
+    """Providers that broke off an answer, by message. The next try avoids them: streamed text cannot be taken back."""
 
     def __init__(self) -> None:
         self._by_message: dict[str, tuple[str, ProviderTrouble]] = {}
@@ -265,7 +259,7 @@ class InterruptedAnswers:
 
 
 class FallbackChain:
-    """Asks one after the other; each call has an id and a row in the ledger of its own."""
+    """Asks models one after the other; each call has its own id and ledger row."""
 
     def __init__(self, caller: ModelCaller, health: ProviderHealthMonitor, broken_off: InterruptedAnswers) -> None:
         self._caller, self._health, self._interrupted = caller, health, broken_off
@@ -303,7 +297,7 @@ class FallbackChain:
         raise verdict
 
     async def _admit(self, selection: ModelSelection) -> CallGuard | ProviderDown:
-        """Leave to call now, after the wait there has to be between two calls, or why there is none."""
+        """Waits for the spacing between calls and returns permission to call, or why there is none."""
         provider = selection.endpoint.provider
         refusal = self._health.refusal(provider)
         if refusal is not None:
@@ -334,14 +328,14 @@ class FallbackChain:
             guard.abandoned()
 
     def _next_try(self, candidates: FallbackCandidates) -> float | None:
-        """When the first of them may be called again, if none may now: a try before that would be refused here."""
+        """Seconds until the first candidate may be called again, if none may now."""
         return min(self._health.wait_seconds(one.endpoint.provider) for one in candidates.selections) or None
 
     def _note_failure(self, selection: ModelSelection, error: ProviderTrouble) -> None:
         self._failed.append(_FailedCandidate(selection.choice, selection.endpoint.provider.label, error))
 
     def _final_error(self) -> ProviderTrouble:
-        """The error of one that may work later, if there is one: it decides whether another try makes sense."""
+        """Returns an error that may go away, if there is one: it decides whether to try again."""
         worth = [failed.error for failed in self._failed if failed.error.retry != "none"]
         error = (worth or [failed.error for failed in self._failed])[0]
         if len(self._failed) == 1:

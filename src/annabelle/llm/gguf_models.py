@@ -1,6 +1,4 @@
-"""GGUF models for the embedded engine: the packaged one, those that can be downloaded, the user's own, and which of
-them is in use.
-"""
+"""GGUF models for the embedded engine: packaged, downloadable and the user's own, and which one is in use."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ _MODEL_LIST = TypeAdapter(list[GgufModel])
 
 
 class GgufRegistry:
-    """Reads the list that comes with Annabelle and, over it, `models/registry.json` of the home."""
+    """Reads the shipped list of models and, overriding it, `models/registry.json` of the home."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -81,7 +79,7 @@ class GgufRegistry:
         raise NotFound(f"There is no model named {name} in the registry.", hint=f"Known are: {names}.")
 
     def remember(self, model: GgufModel) -> None:
-        """Add a model of the user's, or pin what was learnt about one."""
+        """Adds a model of the user's, or pins what was learnt about one."""
         rest = [other for other in self._own() if other.name != model.name]
         text = json.dumps([entry.model_dump(exclude_none=True) for entry in [*rest, model]], indent=2)
         write_atomically(self.own_file, text + "\n")
@@ -112,7 +110,7 @@ class GgufRegistry:
 
 
 def find_packaged_weights() -> Path | None:
-    """The weights that came with the install, found without importing the package that carries them."""
+    """Finds the weights that came with the install, without importing their package."""
     spec = importlib.util.find_spec(_PACKAGE_WITH_WEIGHTS)
     for folder in (spec.submodule_search_locations or []) if spec is not None else []:
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -120,15 +118,15 @@ def find_packaged_weights() -> Path | None:
     return None
 
 
-# Reading a prompt is what takes time: 2,048 tokens are 8 s on two idle cores.
+# Reading a prompt takes the time: 8 s for 2,048 tokens on two idle cores.
 _PACKAGED_CONTEXT = 2048
-# Tried by hand: colder, a model this small falls into loops, and without the two bounds it wanders off.
+# Found by experiment: at lower temperatures so small a model repeats itself, and without the other two it drifts.
 _PACKAGED_SAMPLING: JsonObject = {"temperature": 0.6, "min_p": 0.1, "repeat_penalty": 1.1}
 
 
 @dataclass(frozen=True, slots=True)
 class GgufWeights:
-    """A model file, its name, and how it wants to be used; a temperature in `sampling` beats the asked one."""
+    """A model file and its settings; a temperature in `sampling` overrides the requested one."""
 
     name: str
     file: Path
@@ -138,7 +136,7 @@ class GgufWeights:
 
 
 def find_weights(name: str, home: Home) -> GgufWeights:
-    """The named model: packaged, pulled, or any GGUF file by its path. An empty name takes the packaged one."""
+    """Finds a packaged or pulled model by name, or any GGUF file by path. An empty name means the packaged one."""
     if name in ("", PACKAGED):
         return _packaged_model()
     path = Path(name).expanduser()
@@ -174,18 +172,15 @@ def _packaged_model() -> GgufWeights:
 
 
 DownloadProgress = Callable[[int, int | None], None]
-"""Called with the bytes that are there and, where known, the bytes there will be."""
+"""Called with the bytes downloaded and, if known, the total."""
 
-_PIECE = 1 << 16  # what a broken download loses at most
+_PIECE = 1 << 16  # the most a broken download loses
 _SPARE_BYTES = 50_000_000
 _TIMEOUT = httpx.Timeout(30, connect=10)
 
 
 async def download_model(registry: GgufRegistry, model: GgufModel, progress: DownloadProgress | None = None) -> Path:
-    """Fetch a model and return its file. What is already there and right is not fetched again.
-
-    A broken download stays beside as `.part`; the next pull goes on from there if the server allows it.
-    """
+    """Downloads a model unless it is there, and returns its file. Continues a broken download (`.part`) if possible."""
     target = registry.file_of(model)
     tell = progress or _ignore_progress
     async with httpx.AsyncClient(follow_redirects=True, timeout=_TIMEOUT) as client:
@@ -206,11 +201,11 @@ async def download_model(registry: GgufRegistry, model: GgufModel, progress: Dow
 
 
 def _ignore_progress(done: int, total: int | None) -> None:
-    """Progress nobody watches."""
+    """Does nothing."""
 
 
 async def _pin_checksum(client: httpx.AsyncClient, registry: GgufRegistry, model: GgufModel) -> GgufModel:
-    """The model with a checksum. One without gets the digest its publisher states, from now on and for good."""
+    """Returns the model with a checksum. If it has none, pins the digest its publisher states."""
     if model.sha256 is not None:
         return model
     try:
@@ -268,7 +263,7 @@ async def _open_download(client: httpx.AsyncClient, model: GgufModel, have: int)
             status = response.status_code
     except httpx.HTTPError as error:
         raise _download_error(model, error) from error
-    if status == 416 and have:  # the part is longer than the file: begin again
+    if status == 416 and have:  # the part is longer than the file: start again
         async with _open_download(client, model, 0) as response:
             yield response
         return

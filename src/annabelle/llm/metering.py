@@ -1,6 +1,4 @@
-"""Meters one model call in the ledger: reserved before it is made, settled after it however it ended (LLM-07,
-CST-09).
-"""
+"""Meters a model call in the ledger: reserved before, settled after, however it ended (LLM-07, CST-09)."""
 
 from __future__ import annotations
 
@@ -23,14 +21,14 @@ from annabelle.llm.types import ModelRequest
 
 _log = logging.getLogger(__name__)
 _LEDGER_SECONDS = 30.0
-# An estimate may be off by half of it; a few tokens more are the protocol's own.
+# Estimates may be off by half, and the protocol adds a few tokens.
 _MARGIN = 2
 _SPARE_TOKENS = 200
 _T = TypeVar("_T")
 
 
 class CallMeter:
-    """Speaks to the ledger for one agent. What could not be settled is settled before the next reservation."""
+    """Ledger access for one agent. What could not be settled is settled before the next reservation."""
 
     def __init__(self, ledger: Ledger, agent_id: str) -> None:
         self._ledger, self._agent_id = ledger, agent_id
@@ -40,10 +38,10 @@ class CallMeter:
     async def open(
         self, request: ModelRequest, place: Endpoint, model: str, effort: CallEffort | None = None
     ) -> MeteredCall:
-        """Reserve; a ledger that says no, or cannot be asked, means no call."""
+        """Reserves a call; raises if the ledger refuses or cannot be reached."""
         await self._settle_owed()
         booking = MeteredCall(self._agent_id, request, place, model)
-        # The first look at the price table reads it from disk.
+        # The first price lookup reads the table from disk.
         wanted = await asyncio.to_thread(booking.reserve, effort or CallEffort())
         try:
             reservation = await _within_bound(self._ledger.reserve(wanted))
@@ -60,19 +58,18 @@ class CallMeter:
         return booking
 
     async def settle(self, call: ModelCall) -> None:
-        """Write the call down. The answer was paid for: a ledger that is away for a moment must not lose it."""
+        """Records the call. If the ledger is unreachable, it is settled later: the answer was paid for."""
         task = asyncio.create_task(self._settle(call))
         self._settling.add(task)
         task.add_done_callback(self._settling.discard)
-        await asyncio.shield(task)  # a cancelled turn still owes what it used
+        await asyncio.shield(task)  # even a cancelled turn must pay for what it used
 
     async def drain(self) -> None:
-        """Wait for what is being settled."""
         if self._settling:
             await asyncio.wait(self._settling, timeout=_LEDGER_SECONDS)
 
     async def _settle_owed(self) -> None:
-        """Settle what is owed. Taken off first: several calls may come here at once, and each is settled by one."""
+        """Settles what is owed. Pops first, so that concurrent callers do not settle a call twice."""
         while self._owed:
             call = self._owed.popleft()
             try:
@@ -99,15 +96,13 @@ async def _within_bound(action: Awaitable[_T]) -> _T:
 
 @dataclass(frozen=True, slots=True)
 class CallEffort:
-    """How often the request goes to the provider within one call, and what it may write beside the answer."""
+    """How many requests one call makes, and tokens it may write besides the answer."""
 
     requests: int = 1
     extra_output_tokens: int = 0
 
 
 class MeteredCall:
-    """One call from its reservation to its record."""
-
     def __init__(self, agent_id: str, request: ModelRequest, place: Endpoint, model: str) -> None:
         self._agent_id, self._request, self._place, self._model = agent_id, request, place, model
         self._began = time.perf_counter()
@@ -116,7 +111,7 @@ class MeteredCall:
         self._most = ModelPriceUsd(0.0)
 
     def reserve(self, effort: CallEffort) -> Reserve:
-        """What is asked of the ledger: leave to spend the most the call can cost."""
+        """Makes the reservation, for the most the call can cost."""
         request = self._request
         most_input = (self._estimate * _MARGIN + _SPARE_TOKENS) * effort.requests
         most_output = (request.max_tokens or 0) + effort.extra_output_tokens
@@ -136,23 +131,23 @@ class MeteredCall:
         )
 
     def mark_started(self) -> None:
-        """Note that the provider answers, and may charge for it."""
+        """Records that the provider answers, and may charge."""
         self._started = True
 
     def count_streamed(self, text: str) -> None:
-        """Count what was streamed: of a call that breaks off, it is all that is known of its tokens."""
+        """Counts streamed text: if the call breaks off, its tokens are estimated from this."""
         self._streamed += len(text)
 
     def with_price(self, usage: TokenUsage, stated: float | None = None, cache_written: int = 0) -> TokenUsage:
-        """What was used, with its price: the one the provider states, else the table's."""
+        """Adds the price: as stated by the provider, else from the price table."""
         cost = price_call(self._place, self._model, usage, cache_written).usd if stated is None else stated
         return usage.model_copy(update={"cost_usd": cost})
 
     def record_lost(self, outcome: Literal["error", "cancelled"], error: AnnabelleError | None = None) -> ModelCall:
-        """The record of a call that gave no whole answer.
+        """Record of a call without a complete answer.
 
-        A provider that refused it charges nothing. Whatever else broke off may have been paid for to its end, so it
-        counts as the most it can have cost; its tokens are those that were seen.
+        A refused call is free. Any other may have been charged in full, so it counts as the most it can cost, with the
+        tokens that were seen.
         """
         refused = isinstance(error, ProviderTrouble) and not isinstance(error, AnswerLost) and not self._started
         usage = TokenUsage(cost_usd=0.0 if refused else self._most.usd)

@@ -1,4 +1,4 @@
-"""Decides which model answers, and says why (LLM-02, LLM-03)."""
+"""Chooses the model that answers, and explains why (LLM-02, LLM-03)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROBE_SECONDS = 0.3
 
 
 async def list_models(place: Endpoint, seconds: float = PROBE_SECONDS) -> list[str] | None:
-    """The models a server lists, those that talk only; None when no server answers there."""
+    """Lists a server's models without embedding models; None if no server answers."""
     headers = {"authorization": f"Bearer {place.key_text}"} if place.key_text else {}
     plain = place.base_url.startswith("http://")
     try:
@@ -71,15 +71,13 @@ BETTER_MODEL_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class ModelSelection:
-    """A choice, and where to call it."""
-
     choice: ModelChoice
     endpoint: Endpoint
     weights: GgufWeights | None = None
 
 
 class ModelChooser:
-    """Configured provider, else a configured key, else a local server that runs, else the embedded engine."""
+    """Chooses the configured provider, else a configured key, else a running local server, else the embedded engine."""
 
     def __init__(self, settings: Settings, home: Home, agent: AgentProfile) -> None:
         self._settings, self._home, self._agent = settings, home, agent
@@ -97,7 +95,7 @@ class ModelChooser:
         return await self._select_running() or self._select_embedded("no key is set and no local server runs")
 
     def for_purpose(self, chat: ModelSelection, purpose: Purpose) -> ModelSelection:
-        """The model for this purpose; `provider:model` in the setting may even name another provider (LLM-05)."""
+        """Returns the model for a purpose; `provider:model` in the setting can name another provider (LLM-05)."""
         wanted, reason = self._configured_model(purpose)
         if not wanted:
             return self._select_cheap(chat) if purpose == "summary" else chat
@@ -109,10 +107,7 @@ class ModelChooser:
         return self._select(chat.endpoint.provider, wanted, reason)
 
     def _select_cheap(self, chat: ModelSelection) -> ModelSelection:
-        """A cheap model of the chat's provider, if one is known there.
-
-        At another address than the provider's own nobody knows which models there are.
-        """
+        """Returns a cheap model of the chat's provider, if known. The models at a custom address are unknown."""
         provider = chat.endpoint.provider
         cheap = cheap_models().get(provider.name)
         if cheap is None or cheap == chat.choice.model or not chat.endpoint.is_official:
@@ -120,7 +115,7 @@ class ModelChooser:
         return self._select(provider, cheap, "the cheap one for summaries, as LLM_SUMMARY_MODEL is not set")
 
     def fallbacks(self) -> list[ModelSelection]:
-        """The models that stand in, in order, as LLM_FALLBACKS names them (LLM-06)."""
+        """Returns the models in LLM_FALLBACKS, in order (LLM-06)."""
         entries = [entry.strip() for entry in self._settings.llm_fallbacks.split(",")]
         return [self._fallback(entry) for entry in entries if entry]
 
@@ -153,7 +148,7 @@ class ModelChooser:
         return wanted, f"set by LLM_{purpose.upper()}_MODEL"
 
     def _select_named(self, wanted: str, reason: str) -> ModelSelection | None:
-        """What `provider:model` names; None when it does not begin with a provider, as llama3.2:3b does not."""
+        """Parses `provider:model`; None if it does not begin with a provider, such as llama3.2:3b."""
         prefix, colon, model = wanted.partition(":")
         if not (colon and model and prefix in PROVIDERS):
             return None
@@ -187,7 +182,7 @@ class ModelChooser:
         return models[0]
 
     async def _select_running(self) -> ModelSelection | None:
-        """The first local server that answers and has a model."""
+        """Returns the first local server that answers and has a model."""
         places = [make_endpoint(self._settings, PROVIDERS[name]) for name in _LOCAL]
         found = await asyncio.gather(*(list_models(place) for place in places))
         for place, models in zip(places, found, strict=True):
@@ -242,7 +237,7 @@ class ModelChooser:
 
 @cache
 def cheap_models() -> dict[str, str]:
-    """The model for summaries by provider, where nothing else is set."""
+    """Default models for summaries, by provider."""
     data = importlib.resources.files("annabelle.llm").joinpath("cheap_models.json").read_bytes()
     return cast("dict[str, str]", json.loads(data))
 
@@ -259,6 +254,6 @@ def _find_provider(name: str, origin: str) -> ModelProvider:
 
 
 def with_tool_mode(selection: ModelSelection, mode: ToolMode, why: str) -> ModelSelection:
-    """The same model, given tools in another way; the change is told."""
+    """Returns the same model with another tool mode, and adds the reason to its explanation."""
     choice = selection.choice
     return replace(selection, choice=replace(choice, tool_mode=mode, explanation=f"{choice.explanation} {why}"))

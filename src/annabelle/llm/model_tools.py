@@ -1,6 +1,7 @@
-"""How models are given tools: inlined JSON schemas, constrained answers for models without function calling (LLM-08),
-and plain conversation. With constrained answers the model first names a tool or `none`, then gives the arguments
-under the tool's schema; what cannot be parsed is asked for once more, so one call is at most five requests.
+"""Tools for models: inlined JSON schemas, and constrained answers for models without function calling (LLM-08).
+
+With constrained answers the model first names a tool or `none`, then gives arguments under the tool's schema. What
+cannot be parsed is asked for once more, so one call makes at most five requests.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _MOST_REFERENCES = 1_000
 
 
 def inline_references(schema: JsonObject) -> JsonObject:
-    """The schema without `$ref`: some providers and every small grammar engine reject references."""
+    """Returns the schema without `$ref`, which some providers and all small grammar engines reject."""
     definitions = {
         f"#/{place}/{name}": value
         for place in ("$defs", "definitions")
@@ -46,7 +47,7 @@ def inline_references(schema: JsonObject) -> JsonObject:
 
 
 class _ReferenceInliner:
-    """Puts definitions in the place of references, a thousand at most: a few that name each other become millions."""
+    """Replaces references, a thousand at most: a few that refer to each other could expand to millions."""
 
     def __init__(self, definitions: JsonObject) -> None:
         self._definitions = definitions
@@ -66,13 +67,13 @@ class _ReferenceInliner:
         return value
 
     def _target(self, reference: str, depth: int) -> object:
-        """A schema that refers to itself has no finite form: beyond the limits anything goes."""
+        """A recursive schema has no finite form: beyond the limits anything is allowed."""
         self._left -= 1
         return (self._definitions.get(reference) if depth < _DEEPEST_REFERENCE and self._left >= 0 else None) or {}
 
 
 def format_signature(schema: JsonObject) -> str:
-    """A schema's top level in one short line: `path: string, count?: integer`."""
+    """Formats a schema's top level in one short line: `path: string, count?: integer`."""
     required = cast("list[str]", schema.get("required") or [])
     parts: list[str] = []
     for name, definition in cast("dict[str, JsonObject]", schema.get("properties") or {}).items():
@@ -83,7 +84,7 @@ def format_signature(schema: JsonObject) -> str:
 
 
 def without_tool_parts(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The same conversation; messages that hold no tool part are passed on as they are."""
+    """Replaces tool calls and results by text; leaves other messages unchanged."""
     return [_request_as_text(item) if isinstance(item, ModelRequest) else _response_as_text(item) for item in messages]
 
 
@@ -114,7 +115,7 @@ def format_call(name: str, arguments: str) -> str:
 
 
 def add_system_prompt(messages: list[ModelMessage], text: str) -> list[ModelMessage]:
-    """Adds a text after the leading system prompts, where it is part of the stable prefix."""
+    """Adds a text after the leading system prompts, as part of the stable prefix."""
     if not messages or not isinstance(messages[0], ModelRequest):
         return [ModelRequest(parts=[SystemPromptPart(text)]), *messages]
     first = messages[0]
@@ -130,12 +131,12 @@ _CHOICE_TOKENS = 60
 _ARGUMENT_TOKENS = 1000
 _LONGEST_DESCRIPTION = 160
 SCHEMA_EFFORT = CallEffort(2 * _TRIES + 1, _TRIES * (_CHOICE_TOKENS + _ARGUMENT_TOKENS))
-"""What one call is at most: every question asked twice, and then the answer."""
+"""The most one call can be: every question asked twice, and then the answer."""
 
 
 @dataclass(slots=True)
 class _QuestionUsage:
-    """What the questions before the answer used. `cost_usd` is None once one of them did not say what it cost."""
+    """Usage of the questions before the answer. `cost_usd` is None once one of them did not state its cost."""
 
     usage: RequestUsage = field(default_factory=RequestUsage)
     cost_usd: float | None = 0.0
@@ -150,7 +151,7 @@ class _QuestionUsage:
 
 
 class SchemaToolBackend:
-    """Wraps a backend whose model has no function calling; what comes out are normal tool calls."""
+    """Wraps a backend whose model has no function calling; yields normal tool calls."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -165,7 +166,7 @@ class SchemaToolBackend:
                 async for event in events:
                     yield event
         except ProviderTrouble:
-            if spent.begun:  # a question that was refused takes nothing back of those that were answered
+            if spent.begun:  # earlier questions were answered and may be charged
                 yield AnswerStarted()
             raise
 
@@ -193,7 +194,7 @@ class SchemaToolBackend:
     async def _choose_tool(
         self, ask: ModelQuestion, tools: list[ToolSpec], *, may_answer: bool, spent: _QuestionUsage
     ) -> ToolSpec | None:
-        """The tool the model wants next, or None when it wants to answer."""
+        """Returns the tool the model wants next, or None if it wants to answer."""
         if len(tools) == 1 and not may_answer:
             return tools[0]
         names = [tool.name for tool in tools] + ([NONE] if may_answer else [])
@@ -211,7 +212,7 @@ class SchemaToolBackend:
         return None
 
     async def _ask_arguments(self, ask: ModelQuestion, tool: ToolSpec, spent: _QuestionUsage) -> JsonObject | None:
-        """The arguments for the chosen tool, or None when the model cannot give them."""
+        """Returns the arguments for the tool, or None if the model cannot give them."""
         schema = inline_references(tool.input_schema)
         if not schema.get("properties"):
             return {}
@@ -240,7 +241,6 @@ class SchemaToolBackend:
 
 
 def format_tool_list(tools: list[ToolSpec]) -> str:
-    """The tools in a few tokens each."""
     lines = [
         f"- {tool.name}({format_signature(inline_references(tool.input_schema))}): "
         f"{_shorten_description(tool.description)}"
@@ -255,7 +255,7 @@ def _shorten_description(description: str) -> str:
 
 
 def parse_first_object(text: str) -> JsonObject | None:
-    """The first JSON object in a text; servers that cannot constrain wrap it in prose or a code fence."""
+    """Parses the first JSON object in a text; servers without constraints wrap it in prose or a code fence."""
     decoder = json.JSONDecoder()
     position = text.find("{")
     while position >= 0:
@@ -279,7 +279,7 @@ def _call_response(model: str, name: str, arguments: JsonObject, spent: RequestU
 
 
 class ToollessBackend:
-    """Wraps a backend; tools are dropped and what the history holds of them is told as text."""
+    """Wraps a backend: drops tools, and shows tool calls in the history as text."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

@@ -1,10 +1,7 @@
-"""Asks a model over the OpenAI chat-completions protocol.
+"""Backend for the OpenAI chat-completions protocol, which most providers share. It does not retry.
 
-Why not the `openai` SDK: with 20 messages and 15 tools one streamed request through it costs 11 to 16 ms of CPU (Groq's
-SDK 11 to 14 ms), the whole model service on this file 2 to 3 ms, and leaving the SDK out saves 15 MB and a fifth of the
-import time of every thinker. The protocol is small, and the same for Groq, OpenAI, OpenRouter, Ollama, LM Studio, the
-embedded engine and the rest.
-Nothing is retried here: retries are durable, and above.
+Not the `openai` SDK: with 20 messages and 15 tools a streamed request costs 11 to 16 ms of CPU through it, and 2 to 3
+ms here for the whole model service. Without the SDK a thinker takes 15 MB less and a fifth less time to import.
 """
 
 from __future__ import annotations
@@ -35,21 +32,21 @@ from annabelle.llm.providers import Endpoint, is_loopback
 
 _CONNECT_SECONDS = 10
 _LONGEST_ERROR = 20_000
-# Of these it is sure that the request never got there, so nobody can charge for it.
+# Errors after which the request certainly did not arrive, so that it costs nothing.
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
-# Fields a server or model may not know; one that is complained about is left out from then on.
+# Fields a server or model may not support; one it complains about is left out from then on.
 _OPTIONAL = ("temperature", "stream_options", "tool_choice", "top_p", "min_p", "repeat_penalty")
 
 
 class OpenAiBackend:
-    """One provider, one connection pool. `extra` goes into every request as it is."""
+    """One provider with one connection pool. `extra` is added to every request."""
 
     def __init__(self, place: Endpoint, *, keep_alive: bool = True, extra: JsonObject | None = None) -> None:
         self._endpoint, self._extra = place, extra or {}
         self._unwanted: dict[str, set[str]] = {}
         plain = place.base_url.startswith("http://")
         self._client = httpx.AsyncClient(
-            # Without TLS the trust store, 30 ms to load, would never be used: an empty one trusts nobody.
+            # Loading the trust store takes 30 ms and is useless without TLS; an empty one trusts no server.
             verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True,
             trust_env=not is_loopback(place.base_url),
             limits=httpx.Limits(max_keepalive_connections=20 if keep_alive else 0, keepalive_expiry=30),
@@ -124,7 +121,7 @@ class OpenAiBackend:
     async def _refusal(
         self, response: httpx.Response, ask: ModelQuestion, body: JsonObject
     ) -> tuple[ProviderTrouble, str | None]:
-        """The error, and the field of the request it complains about if we can do without that field."""
+        """Returns the error, and the optional field of the request it complains about, if any."""
         try:
             text = (await response.aread())[:_LONGEST_ERROR].decode(errors="replace")
         except httpx.HTTPError as error:
@@ -162,14 +159,14 @@ class OpenAiBackend:
         yield BackendAnswer(response_whole, reader.stated_cost)
 
     def _error_within(self, chunk: JsonObject, model: str) -> ProviderTrouble:
-        """An error in the middle of a stream; its code is a status at some providers and a word at others."""
+        """An error within a stream; its code is a status at some providers and a word at others."""
         _, code = parse_error_body(chunk)
         status = int(code) if code.isdigit() else (429 if "rate_limit" in code else 500)
         return status_error(status, chunk, self._endpoint, model)
 
 
 def _is_reasoning_model(model: str) -> bool:
-    """Whether this OpenAI model reasons, and so takes no temperature."""
+    """Whether this OpenAI model reasons, and so accepts no temperature."""
     return bool(openai_model_profile(model).get("openai_supports_reasoning", False))
 
 
@@ -185,7 +182,7 @@ async def _iterate_chunks(response: httpx.Response) -> AsyncIterator[JsonObject]
 
 
 async def _iterate_lines(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Lines as the protocol means them. The client's own splitter also cuts at U+2028, in the middle of a text."""
+    """Splits at newlines only. httpx also splits at U+2028, in the middle of a text."""
     rest = b""
     async for piece in response.aiter_bytes():
         *lines, rest = (rest + piece).split(b"\n")

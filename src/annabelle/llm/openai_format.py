@@ -1,6 +1,4 @@
-"""The OpenAI chat-completions format: conversations and tools as requests, streamed chunks as deltas and one
-response.
-"""
+"""The OpenAI chat-completions format: requests from conversations and tools, and responses from streamed chunks."""
 
 from __future__ import annotations
 
@@ -38,10 +36,10 @@ OpenAiMessage = JsonObject
 
 
 def format_messages(messages: list[ModelMessage], *, one_system: bool) -> list[OpenAiMessage]:
-    """The conversation as the server wants it.
+    """Formats a conversation.
 
-    `one_system`: the chat templates of many local models allow a single system message at the start and strictly
-    alternating roles after it. So later system texts go to the user's side, and neighbours of one role are joined.
+    `one_system`: many local chat templates allow one system message at the start and strictly alternating roles. So
+    later system texts become user messages, and adjacent messages of one role are joined.
     """
     wire: list[OpenAiMessage] = []
     for message in messages:
@@ -76,7 +74,7 @@ def _format_user_content(content: object) -> object:
             if piece is not None:
                 pieces.append(piece)
     if all(piece["type"] == "text" for piece in pieces):
-        return "\n\n".join(str(piece["text"]) for piece in pieces)  # plain servers know only strings
+        return "\n\n".join(str(piece["text"]) for piece in pieces)  # simple servers accept only strings
     return pieces
 
 
@@ -144,13 +142,13 @@ def format_tools(tools: list[ToolSpec]) -> list[JsonObject]:
 
 
 def format_tool_choice(choice: ToolChoice, tools: list[ToolSpec]) -> tuple[object, list[ToolSpec]]:
-    """The `tool_choice` field, and the tools that are left to choose from."""
+    """Returns the `tool_choice` field, and the remaining tools."""
     if isinstance(choice, str):
         return choice, tools
     named = [tool for tool in tools if tool.name in choice]
     if len(named) == 1:
         return {"type": "function", "function": {"name": named[0].name}}, named
-    # No server but one knows a list of names: offering only these and requiring one says the same.
+    # Few servers accept a list of names; offering only these and requiring one is equivalent.
     return "required", named
 
 
@@ -158,7 +156,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThinkTagSplitter:
-    """Feed it pieces of text in order. Only a tag at the very start of the answer counts."""
+    """Separates reasoning from text in streamed pieces. Only a tag at the very start of the answer counts."""
 
     def __init__(self) -> None:
         self._state = "start"
@@ -180,7 +178,7 @@ class ThinkTagSplitter:
         return self._thinking()
 
     def finish(self) -> list[TextDelta | ThinkDelta]:
-        """What was held back because a tag might have followed."""
+        """Returns what was held back because a tag might have followed."""
         kind = ThinkDelta if self._state == "think" else TextDelta
         return self._release(kind) if self._held.strip() else []
 
@@ -208,7 +206,7 @@ _FINISH: dict[str, FinishReason] = {
     "content_filter": "content_filter",
 }
 
-_MOST_USD = 1e6  # no single call costs more; a price that says so is a mistake
+_MOST_USD = 1e6  # no single call costs more; a higher price is a mistake
 
 
 @dataclass(slots=True)
@@ -219,7 +217,7 @@ class _StreamedCall:
 
 
 def parse_chunk(text: bytes) -> object:
-    """A chunk's JSON, with a mark for each half of a surrogate pair: no file and no wire of ours could hold one."""
+    """Parses a chunk and replaces lone surrogates, which our files and connections cannot hold."""
     value = cast("object", json.loads(text))
     if b"\\ud" in text.lower():
         whole = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -228,7 +226,7 @@ def parse_chunk(text: bytes) -> object:
 
 
 class ChunkReader:
-    """One response in the making. `finished` tells a whole answer from one that broke off."""
+    """Builds one response from chunks. `finished` tells a complete answer from a broken one."""
 
     def __init__(self) -> None:
         self._tags = ThinkTagSplitter()
@@ -245,7 +243,7 @@ class ChunkReader:
         return self._finish is not None
 
     def feed(self, chunk: JsonObject) -> list[TextDelta | ThinkDelta]:
-        """Take one chunk, or one whole unstreamed completion; give back what became readable by it."""
+        """Takes one chunk, or a whole unstreamed completion, and returns the new text."""
         self._model = str(chunk.get("model") or self._model)
         self._id = str(chunk.get("id") or self._id)
         groq = chunk.get("x_groq")
@@ -285,7 +283,7 @@ class ChunkReader:
         )
         known = self._calls.get(place)
         if known is not None and name and call_id and known.id and known.id != call_id:
-            place = max(self._calls) + 1  # some servers give every call of a step the index 0
+            place = max(self._calls) + 1  # some servers give every call of a step index 0
         call = self._calls.setdefault(place, _StreamedCall())
         call.id = call.id or call_id
         call.name = call.name or name
@@ -299,7 +297,7 @@ class ChunkReader:
         return sum(map(len, self._text)) + sum(map(len, self._thought)) + calls
 
     def response(self, provider: str, model: str, estimated_input: int) -> ModelResponse:
-        """The whole response. A server that counts no tokens gets an estimate, so that the ledger is never blind."""
+        """Returns the whole response, with estimated tokens if the server counts none."""
         parts: list[ModelResponsePart] = []
         if self._thought:
             parts.append(ThinkingPart("".join(self._thought)))
@@ -334,11 +332,11 @@ class ChunkReader:
 
     @property
     def stated_cost(self) -> float | None:
-        """What the provider says it charged (OpenRouter does)."""
+        """The cost stated by the provider; OpenRouter does."""
         cost = self._usage.get("cost") if self._usage is not None else None
         return float(cost) if isinstance(cost, int | float) and 0 <= cost <= _MOST_USD else None
 
 
 def _parse_count(value: object) -> int | None:
-    """A number of tokens; none when it cannot be one, as a word or less than nothing."""
+    """Parses a token count; None if it is not a plausible number."""
     return int(value) if isinstance(value, int | float) and 0 <= value <= MOST_TOKENS else None

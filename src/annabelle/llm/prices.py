@@ -1,6 +1,6 @@
-"""What a model call costs, from the price table that comes with the install; nothing is fetched from anywhere.
+"""Prices of model calls, from the table that comes with the install; nothing is fetched.
 
-A model the table does not know counts as the dearest it knows: a cap that guesses low is no cap (TRU-01).
+An unknown model counts as the most expensive one known: a cap that underestimates is no cap (TRU-01).
 """
 
 from __future__ import annotations
@@ -22,17 +22,14 @@ _MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class ModelPriceUsd:
-    """What something costs in US dollars, and whether that is the model's own price."""
+    """A price, and whether it is the model's own."""
 
     usd: float
     known: bool = True
 
 
 def price_call(place: Endpoint, model: str, usage: TokenUsage, cache_written: int = 0) -> ModelPriceUsd:
-    """The price of what was used. Models on the own machine cost nothing.
-
-    `cache_written` are those input tokens that were put into the provider's cache, which some charge more for.
-    """
+    """Price of a call; local models are free. Providers may charge extra for the `cache_written` input tokens."""
     if place.provider.local or not (usage.input_tokens or usage.output_tokens):
         return ModelPriceUsd(0.0)
     priced = PricedUsage(
@@ -56,14 +53,14 @@ def price_call(place: Endpoint, model: str, usage: TokenUsage, cache_written: in
 
 
 def price_ceiling(place: Endpoint, model: str, input_tokens: int, output_tokens: int) -> ModelPriceUsd:
-    """The most a call of this size can cost: in the dearest tier, and all of it put into the provider's cache."""
+    """The most a call of this size can cost: in the highest tier, with all input written to the provider's cache."""
     units = _token_prices(place.provider.name, place.base_url, model)
     return ModelPriceUsd(input_tokens * units.input + output_tokens * units.output, units.known)
 
 
 @dataclass(frozen=True, slots=True)
 class _TokenPrices:
-    """Dollars for one token at most. Looked up once, because a look costs a quarter of a millisecond."""
+    """Highest price per token in dollars. Cached, because a lookup takes a quarter of a millisecond."""
 
     input: float
     output: float
@@ -81,7 +78,7 @@ def _token_prices(provider: ProviderName, base_url: str, model: str) -> _TokenPr
 
 
 def price_embeddings(provider: str, model: str, tokens: int) -> ModelPriceUsd:
-    """What a request for vectors costs; a model the table does not know as the dearest of its kind."""
+    """Price of an embedding request; an unknown model counts as the most expensive of its kind."""
     try:
         return ModelPriceUsd(
             float(calc_price(PricedUsage(input_tokens=tokens), model, provider_id=provider).total_price)
@@ -99,7 +96,7 @@ def _highest_embedding_price() -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class HighestPrices:
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
 
     input_mtok: Decimal
     output_mtok: Decimal
@@ -107,7 +104,6 @@ class HighestPrices:
 
 @cache
 def highest_known_prices() -> HighestPrices:
-    """The highest prices of the whole table, for text in and text out."""
     prices = [price for provider in data_snapshot.get_snapshot().providers for price in _list_prices(provider.models)]
     return HighestPrices(
         max(_highest_tier(price.input_mtok) for price in prices),

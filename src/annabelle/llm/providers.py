@@ -1,4 +1,4 @@
-"""The providers Annabelle knows, and where each of them is to be found under the present settings."""
+"""Known providers, and their addresses and keys under the current settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annabelle.llm.types import ProviderName
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """What is fixed about one provider. `url` and `key` are the names of the settings that change it."""
+    """Fixed properties of a provider; the `…_variable` names are the settings that change it."""
 
     name: ProviderName
     label: str
@@ -53,15 +53,13 @@ PROVIDERS: dict[ProviderName, ModelProvider] = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One provider with its address and key, ready to be called."""
-
     provider: ModelProvider
     base_url: str
     key: SecretStr | None = None
 
     @property
     def is_official(self) -> bool:
-        """Whether this is the provider's own address and not a proxy."""
+        """Whether this is the provider's own address, not a proxy."""
         return self.base_url == self.provider.address
 
     @property
@@ -74,21 +72,20 @@ def _setting(settings: Settings, name: str) -> object:
 
 
 def configured_key(settings: Settings, provider: ModelProvider) -> SecretStr | None:
-    """The key that is set for a provider, if one is."""
     value = _setting(settings, provider.key_variable.lower())
     return value if isinstance(value, SecretStr) and value.get_secret_value().strip() else None
 
 
 def configured_model(settings: Settings, provider: ModelProvider) -> str:
-    """The model that is set for a provider; may be empty for those that can be asked what they have."""
+    """The configured model; may be empty for providers that can list theirs."""
     return str(_setting(settings, provider.model_variable.lower()) or "")
 
 
 def make_endpoint(settings: Settings, provider: ModelProvider) -> Endpoint:
-    """Where a provider is called. An address without a path gets the path its protocol is usually found under."""
+    """Resolves a provider's address and key. An address without a path gets the usual one of its protocol."""
     address = str(_setting(settings, provider.url_variable.lower()) or provider.address).rstrip("/")
     if provider.protocol == "anthropic":
-        address = address.removesuffix("/v1")  # its SDK adds the version itself
+        address = address.removesuffix("/v1")  # the SDK adds the version
     elif urlsplit(address).path in ("", "/"):
         address += urlsplit(provider.address).path
     return Endpoint(provider, address, configured_key(settings, provider))

@@ -1,4 +1,4 @@
-"""Removes invisible characters from everything a model is asked (GRD-09)."""
+"""Removes invisible characters from model requests (GRD-09)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _TEXTS = ("content", "args")
 _SIGNED = "thinking"
-"""A provider takes its own reasoning back only as it was."""
+"""A provider accepts its own reasoning only unchanged."""
 
 
 def remove_invisible_from_request(request: ModelRequest) -> tuple[ModelRequest, int]:
-    """The request a model may read, and how many unseen signs were taken out of messages, results and tools."""
+    """Returns the cleaned request, and how many characters were removed from messages, results and tools."""
     found = 0
     messages: list[ModelMessage] = []
     for message in request.messages:

@@ -1,4 +1,4 @@
-"""The model service: one per thinker, the only thing that calls a model (LLM-01)."""
+"""The model service: one per thinker, the only caller of models (LLM-01)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _TEXT_PARTS = {"text", "thinking"}
 
 
 async def redact_stream(events: AsyncIterable[ModelEvent], secrets: SecretMatcher) -> AsyncGenerator[ModelEvent]:
-    """The same events with masks. The end of a piece is held back while it may be the beginning of a secret."""
+    """Masks secrets in events. Holds back the end of a piece while it may be the beginning of a secret."""
     held: TextDelta | ThinkDelta | None = None
     async for event in events:
         if isinstance(event, TextDelta | ThinkDelta):
@@ -91,7 +91,7 @@ _log = logging.getLogger(__name__)
 
 
 class ModelService:
-    """Chooses a model, streams its answers, and books every call: reserved before, settled after (CST-09)."""
+    """Chooses a model, streams its answers, and meters every call (CST-09)."""
 
     def __init__(
         self,
@@ -110,14 +110,14 @@ class ModelService:
             settings.llm_breaker_errors, settings.llm_breaker_cooldown_seconds, self._report_health, clock
         )
         self._caller = ModelCaller(settings, agent, self._meter)
-        # Read at the start: a mistake in it is told before anything depends on it.
+        # Read at the start, so that a mistake in it is reported at once.
         self._fallbacks = self._chooser.fallbacks()
         self._interrupted = InterruptedAnswers()
         self._selected: dict[Purpose, ModelSelection] = {}
         self._choosing = asyncio.Lock()
 
     async def choose(self, purpose: Purpose = "chat") -> ModelChoice:
-        """The model in force: configured, else by key, else a local server that runs, else the embedded one."""
+        """Returns the model in use: configured, else by key, else a running local server, else the embedded one."""
         try:
             return (await self._select(purpose)).choice
         except ProviderDown:
@@ -126,11 +126,10 @@ class ModelService:
             return self._fallbacks[0].choice
 
     async def request(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Stream one call. Ends with `Completed`, or raises one of the provider errors of `core.errors`.
+        """Streams one call. Ends with `Completed`, or raises one of the provider errors of `core.errors`.
 
-        When the chosen provider is down or limits us, the next one of LLM_FALLBACKS answers, and `FellBack` says so.
-        Close it (`contextlib.aclosing`) when you stop reading early: that ends the call at the provider and books it
-        as cancelled.
+        If the chosen provider is down or limits us, the next one of LLM_FALLBACKS answers, after a `FallbackUsed`. Use
+        `contextlib.aclosing` to stop early: that ends the call at the provider and records it as cancelled.
         """
         request, unseen = remove_invisible_from_request(request)
         if unseen:
@@ -149,11 +148,9 @@ class ModelService:
                 yield event
 
     def health(self) -> list[ProviderHealth]:
-        """How each provider that was called is doing."""
         return self._health.report()
 
     async def close(self) -> None:
-        """Close connections and stop the embedded engine."""
         await self._meter.drain()
         await self._caller.close()
 
@@ -161,7 +158,7 @@ class ModelService:
         try:
             chosen = await self._select(purpose)
         except ProviderDown as error:
-            # A local server that does not run cannot even say which model it has.
+            # A local server that is not running cannot say which model it has.
             if not self._fallbacks:
                 raise
             return FallbackCandidates(tuple(self._fallbacks), error)
@@ -202,7 +199,7 @@ class ModelService:
             )
 
     def _report_side_call(self, request: ModelRequest, done: Completed) -> None:
-        """What is called beside the conversation belongs to its turn too; the loop tells of its own calls."""
+        """Traces calls other than chat; the turn's loop traces those."""
         if self._trace is not None:
             data: JsonObject = {
                 "call_id": request.call_id,

@@ -1,8 +1,4 @@
-"""How many tokens a request will have, without a tokenizer's tables: by family and script, corrected by what was used.
-
-The figures are averages over prose, code and JSON. What they miss for one model, the provider's own count corrects
-(CMP-05): `TokenCounter.learn` keeps a ratio per model.
-"""
+"""Estimates tokens without a tokenizer, by model family and script, corrected by what providers report (CMP-05)."""
 
 from __future__ import annotations
 
@@ -18,14 +14,14 @@ from annabelle.core.tools import ToolSpec
 TokenizerFamily = Literal["openai", "anthropic", "llama", "gemini"]
 
 MOST_TOKENS: Final = 1_000_000_000
-"""No model reads or writes so many in one call: a count beyond it is a mistake of whoever counted."""
+"""No model reads or writes more in one call: a higher count is a mistake."""
 
 _PER_MESSAGE = 4
 _PER_IMAGE_OR_FILE = 1000
 _LEARNING_RATE = 0.3
 _MOST_CORRECTION = 2.0
 
-# Chinese, Japanese, Korean: about a token per sign. Cyrillic and Greek have long words of their own in every table.
+# Chinese, Japanese, Korean: about a token per character. Cyrillic and Greek have longer tokens.
 _EASTERN = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"
 )
@@ -35,7 +31,7 @@ _LATIN = re.compile("[\x00-\u024f]+")
 
 @dataclass(frozen=True, slots=True)
 class _CharacterRates:
-    """Characters per token, by script; `other` is for scripts that few tables know well."""
+    """Characters per token, by script; `other` is for scripts that tokenizers rarely know well."""
 
     latin: float
     cyrillic: float
@@ -66,7 +62,7 @@ _NAMES: Final[tuple[tuple[str, TokenizerFamily], ...]] = (
 
 
 def family_of(model: str) -> TokenizerFamily:
-    """Whose way of cutting words a model has, by its name; most others cut like OpenAI's."""
+    """Returns the tokenizer family for a model's name; OpenAI's by default."""
     name = model.lower()
     for part, family in _NAMES:
         if part in name:
@@ -75,12 +71,10 @@ def family_of(model: str) -> TokenizerFamily:
 
 
 def estimate_text_tokens(text: str, model: str = "") -> int:
-    """About how many tokens a text has."""
     return round(_estimate_text(text, _RATES[family_of(model)]) + 0.4999) if text else 0
 
 
 def estimate_tokens(messages: Sequence[ModelMessage], tools: Sequence[ToolSpec] = (), model: str = "") -> int:
-    """What each message and tool says, plus what it carries around itself."""
     rates = _RATES[family_of(model)]
     tokens = sum(_estimate_text(f"{tool.name}{tool.description}{tool.input_schema}", rates) for tool in tools)
     extra = 0
@@ -107,13 +101,13 @@ def estimate_tokens(messages: Sequence[ModelMessage], tools: Sequence[ToolSpec] 
 
 
 class TokenCounter:
-    """Counts for one thinker, and learns from what providers report."""
+    """Estimates for one thinker, corrected by what providers report."""
 
     def __init__(self) -> None:
         self._ratios: dict[str, float] = {}
 
     def ratio(self, model: str) -> float:
-        """Reported by estimated, as far as it is known of this model."""
+        """Reported by estimated tokens of this model, 1 if unknown."""
         return self._ratios.get(model, 1.0)
 
     def count(self, messages: Sequence[ModelMessage], tools: Sequence[ToolSpec] = (), model: str = "") -> int:
@@ -123,11 +117,11 @@ class TokenCounter:
         return round(estimate_text_tokens(text, model) * self.ratio(model))
 
     def learn(self, model: str, estimated: int, reported: int) -> None:
-        """Take in one call: `estimated` as `estimated_tokens` said it, `reported` by the provider."""
+        """Learns from one call: `estimated` by `estimate_tokens`, `reported` by the provider."""
         if estimated <= 0 or reported <= 0:
             return
         seen = min(_MOST_CORRECTION, max(1 / _MOST_CORRECTION, reported / estimated))
-        # The first report replaces a guess; those after it move a figure that is known already.
+        # The first report replaces a guess; later ones adjust a known ratio.
         known = self._ratios.get(model)
         self._ratios[model] = seen if known is None else known + _LEARNING_RATE * (seen - known)
 

@@ -1,4 +1,4 @@
-"""What goes into a model call and what comes out of it, the same for every provider."""
+"""Input and output types of model calls, the same for every provider."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
 
 Purpose = Literal["chat", "summary", "thinking"]
-"""Why a model is asked; each purpose may have its own model (LLM-05)."""
+"""Why a model is called; each purpose may have its own model (LLM-05)."""
 
 ToolMode = Literal["native", "schema", "none"]
-"""`native`: the provider's function calling. `schema`: a constrained JSON answer. `none`: conversation only."""
+"""`native`: the provider's function calling. `schema`: constrained JSON answers. `none`: conversation only."""
 
 ToolChoice = Literal["auto", "none", "required"] | tuple[str, ...]
 """`required` forces some tool; a tuple of names forces one of these."""
@@ -26,7 +26,7 @@ ProviderName = Literal["groq", "anthropic", "openai", "openrouter", "ollama", "l
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """Which model answers, how it is given tools, and why, in a sentence for the person."""
+    """Which model answers, its tool mode, and the reason in a sentence for the person."""
 
     provider: ProviderName
     model: str
@@ -36,7 +36,7 @@ class ModelChoice:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call of a model. A new attempt of the same step has a new `call_id`."""
+    """One model call. Each attempt of a step has a new `call_id`."""
 
     call_id: str
     messages: list[ModelMessage]
@@ -52,21 +52,19 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """More of the answer."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkDelta:
-    """More of the model's reasoning, where the provider shows it."""
+    """More of the model's reasoning, if the provider shows it."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The last event of every call that worked: the whole response, its tokens and its record in the ledger."""
+    """Last event of a successful call: the whole response, its usage and its ledger record."""
 
     response: ModelResponse
     usage: TokenUsage
@@ -75,7 +73,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class FallbackUsed:
-    """Another model answers from here on; `reason` is the sentence that says what is wrong with the first (I-29)."""
+    """Another model answers from here on; `reason` says what is wrong with the first (I-29)."""
 
     failed: ModelChoice | None
     answering: ModelChoice
@@ -83,7 +81,6 @@ class FallbackUsed:
 
     @property
     def sentence(self) -> str:
-        """What the person is told."""
         where = "this machine" if self.answering.provider == "embedded" else self.answering.provider
         return f"{self.reason} So {self.answering.model} ({where}) answers."
 

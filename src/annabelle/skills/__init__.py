@@ -1,1 +1,1 @@
-"""What Annabelle knows how to do: playbooks that say how a kind of request is handled, and which tools it takes."""
+"""Playbooks: how to handle kinds of requests, and which tools they need."""

@@ -1,4 +1,4 @@
-"""A playbook says how to handle one kind of request; it is parsed from a Markdown file with front matter (PLB-02)."""
+"""Playbooks: how to handle a kind of request, as Markdown files with front matter (PLB-02)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """`instructions` go into the prompt of a turn that matches, `required_tools` into its tools (SEL-06)."""
+    """`instructions` go into the prompt of a matching turn, `required_tools` into its tools (SEL-06)."""
 
     name: str
     instructions: str
@@ -20,18 +20,16 @@ class Playbook:
     priority: int = 0
     description: str = ""
     servers: tuple[str, ...] = ()
-    """Servers it is for: a default with some is made when the first of them is there (PLB-01)."""
+    """Servers it is for: a default playbook with servers is written once one of them exists (PLB-01)."""
 
     def is_usable(self, tools: Collection[str]) -> bool:
-        """Whether at least half of the required tools are there; without them its instructions lead nowhere."""
+        """Whether at least half of the required tools are available; else its instructions are useless."""
         return 2 * sum(name in tools for name in self.required_tools) >= len(self.required_tools)
 
 
 class Playbooks(Protocol):
-    """Anything that knows which playbooks a message calls for."""
-
     def matching(self, text: str, tools: Collection[str]) -> tuple[Playbook, ...]:
-        """Those whose words stand in the message and that these tools suffice for, the most important first."""
+        """Returns playbooks whose keywords are in the message and whose tools suffice, most important first."""
         ...
 
 
@@ -44,20 +42,17 @@ _NOT_PLAIN = tuple("[]{}&*!|>%@`\"',")
 
 
 class FrontMatterMistake(ValueError):
-    """What is wrong, with the line it is in."""
+    """A syntax error, with its line."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatterDocument:
-    """The values by name, and the text below."""
-
     values: dict[str, str] = field(default_factory=dict[str, str])
     lists: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     body: str = ""
 
 
 def parse_front_matter(text: str) -> FrontMatterDocument:
-    """The file in its two parts."""
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].rstrip() != _FENCE:
         raise FrontMatterMistake(f"line 1: the file does not begin with {_FENCE}")
@@ -76,7 +71,7 @@ def parse_front_matter(text: str) -> FrontMatterDocument:
 
 
 def _parse_pair(document: FrontMatterDocument, line: str, number: int) -> list[str] | None:
-    """Take in one name; what it returns is the list that the next lines may fill."""
+    """Parses one name; returns the list that the next lines may fill."""
     pair = _PAIR.fullmatch(line.rstrip())
     if pair is None:
         raise FrontMatterMistake(f"line {number}: expected `name: value`")
@@ -133,7 +128,7 @@ class PlaybookMistake(ValueError):
 
 
 def read_playbook(path: Path) -> Playbook:
-    """The playbook in a file; OSError when it cannot be read."""
+    """Reads a playbook; OSError if the file cannot be read."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -146,7 +141,7 @@ def read_playbook(path: Path) -> Playbook:
 
 
 def parse_playbook(text: str, stem: str) -> Playbook:
-    """The playbook that a text describes; without a name of its own it is called like its file."""
+    """Parses a playbook; its name defaults to the file's stem."""
     try:
         document = parse_front_matter(text)
     except FrontMatterMistake as mistake:

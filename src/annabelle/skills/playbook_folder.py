@@ -1,6 +1,4 @@
-"""The playbooks of a home: defaults written and updated where nobody changed them (PLB-01), files reread when they
-change, matched by the words of a message (PLB-02).
-"""
+"""The playbooks of a home: default files (PLB-01), rereading of changed files, and matching by keyword (PLB-02)."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ _log = logging.getLogger(__name__)
 MOST_MATCHES: Final = 3
 _MOST_FILES = 200
 _LOOKED_AT_CHARS = 20_000
-"""Of a message: who pastes a book says at its beginning what is to be done with it."""
+"""Part of a message that is searched: a request usually precedes a long pasted text."""
 _WORD = re.compile(r"\w+")
 
 _Version = tuple[int, int, int]
@@ -29,7 +27,7 @@ _Version = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _LoadedPlaybook:
-    """A file as it was read; without a playbook when it is broken."""
+    """A file as it was read; without a playbook if it is broken."""
 
     version: _Version
     playbook: Playbook | None
@@ -37,10 +35,7 @@ class _LoadedPlaybook:
 
 
 class PlaybookFolder:
-    """Each call looks whether a file came, went or changed, which takes a tenth of a millisecond; only those are read.
-
-    So an edit holds from the next message on. A broken file is named in the log once, and the others work.
-    """
+    """Rereads changed files on each call, so that edits apply to the next message. Logs a broken file once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,10 +43,7 @@ class PlaybookFolder:
         self._missing = False
 
     def matching(self, text: str, tools: Collection[str]) -> tuple[Playbook, ...]:
-        """Those with a keyword in the message, as whole words in any case; by priority, then by name, at most three.
-
-        A playbook that lacks its tools takes no place of another.
-        """
+        """Returns usable playbooks with a keyword in the message, as whole words; three at most, by priority."""
         self._refresh()
         words = _space_words(text[:_LOOKED_AT_CHARS])
         found = [
@@ -92,7 +84,7 @@ class PlaybookFolder:
     def _read(self, name: str, version: _Version) -> _LoadedPlaybook:
         try:
             if not (self._folder / name).is_file():
-                raise PlaybookMistake("it is no file")  # a pipe would be waited for, and the turn with it
+                raise PlaybookMistake("it is no file")  # reading a pipe would block the turn
             playbook = read_playbook(self._folder / name)
         except PlaybookMistake as mistake:
             _log.warning("the playbook %s is passed over: %s", name, mistake)
@@ -108,12 +100,12 @@ def _version(entry: os.DirEntry[str]) -> _Version | None:
     try:
         state = entry.stat()
     except OSError:
-        return None  # it went while the folder was read
+        return None  # deleted while the folder was read
     return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 def _space_words(text: str) -> str:
-    """The words alone, each between blanks: a phrase is then found as whole words by a plain search."""
+    """Returns the words separated by single spaces, so that a substring search finds whole words."""
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
 
@@ -124,7 +116,7 @@ _NOT_OURS = "not a file of ours"
 
 
 def default_playbooks(servers: Collection[str], defaults: Path = DEFAULTS) -> list[Path]:
-    """The packaged playbooks that make sense with these servers; most need none in particular."""
+    """Lists the packaged playbooks for these servers; most need none in particular."""
     wanted: list[Path] = []
     for path in sorted(defaults.glob("*.md")):
         needed = read_playbook(path).servers
@@ -134,7 +126,7 @@ def default_playbooks(servers: Collection[str], defaults: Path = DEFAULTS) -> li
 
 
 def seed_playbooks(folder: Path, servers: Collection[str], defaults: Path = DEFAULTS) -> list[str]:
-    """Write what is new; returns the names of the files written. OSError when the folder cannot be written."""
+    """Writes new and updated defaults, and returns their names. OSError if the folder is not writable."""
     folder.mkdir(parents=True, exist_ok=True)
     recorded = _read_manifest(folder / MANIFEST)
     kept, written = dict(recorded), list[str]()
@@ -143,13 +135,13 @@ def seed_playbooks(folder: Path, servers: Collection[str], defaults: Path = DEFA
         target, packaged = folder / source.name, _hash(text.encode())
         standing, before = _current_hash(target), recorded.get(source.name)
         if standing is None and before is not None:
-            continue  # the person deleted it
+            continue  # the user deleted it
         if standing is None or (standing == before and standing != packaged):
             write_atomically(target, text)
             written.append(source.name)
             standing = packaged
         if standing == packaged:
-            # Also when it was written by a start that was killed before it could note so.
+            # Also if a start was killed after writing it and before recording it.
             kept[source.name] = packaged
     if kept != recorded:
         write_atomically(folder / MANIFEST, json.dumps(dict(sorted(kept.items())), indent=2) + "\n")
@@ -157,7 +149,7 @@ def seed_playbooks(folder: Path, servers: Collection[str], defaults: Path = DEFA
 
 
 def _current_hash(target: Path) -> str | None:
-    """What is there now: the hash of a plain file, something else for a link or a folder, None for nothing."""
+    """Hash of a plain file, a marker for a link or folder, None if nothing is there."""
     if not target.is_symlink() and not target.exists():
         return None
     try:

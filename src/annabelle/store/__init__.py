@@ -1,1 +1,1 @@
-"""The one door to the database: SQLite in the home by default, PostgreSQL by URL."""
+"""All access to the database: SQLite in the home by default, PostgreSQL by URL."""

@@ -1,4 +1,4 @@
-"""Runs Alembic's revisions on a connection. Imported only when a migration is due."""
+"""Runs Alembic revisions on a connection. Imported only when a migration is due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annabelle.core.errors import StorageTrouble
 
 
 def run_alembic(connection: Connection, folder: Path, to: str, version_table: str = "alembic_version") -> None:
-    """Upgrade to revision `to` inside the transaction that is open on the connection."""
+    """Upgrades to revision `to` inside the connection's open transaction."""
     script = ScriptDirectory(str(folder))
 
     def steps(found: tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
@@ -41,5 +41,5 @@ def run_alembic(connection: Connection, folder: Path, to: str, version_table: st
 
 
 def list_heads(folder: Path) -> list[str]:
-    """The newest revisions in a folder; more than one means that two branches were never joined."""
+    """Returns the newest revisions in a folder; several mean that branches were not merged."""
     return list(ScriptDirectory(str(folder)).get_heads())

@@ -1,6 +1,4 @@
-"""Questions to people and the turns that wait for them: each question is answered once and ends in a visible state
-(POL-03, I-28).
-"""
+"""Approvals and the turns that wait for them. Each approval is answered once (POL-03, I-28)."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from annabelle.store.portable_sql import InsertNew
 from annabelle.store.tables import approvals, parked_turns, threads
 
 ApprovalState = Literal["pending", "approved", "denied", "expired", "cancelled", "used"]
-"""`approved` is a yes that no call has used yet; `cancelled` is a question, or an unused yes, that was taken back."""
+"""`approved` has not been used by a call yet; `cancelled` is a question or an unused approval that was taken back."""
 
 _insert_approval = InsertNew(approvals, ["call_id"])
 _by_id = select(approvals).where(approvals.c.id == bindparam("id"))
@@ -48,7 +46,7 @@ _select_same_call = (
 
 @dataclass(frozen=True, slots=True)
 class ApprovalBinding:
-    """What a yes is bound to: the chain of turns it was asked in, for whom, and the exact call."""
+    """What an approval covers: a chain of turns, a person, an agent and the exact call."""
 
     root_id: str
     user_id: str
@@ -58,8 +56,6 @@ class ApprovalBinding:
 
 @dataclass(frozen=True, slots=True)
 class NewApproval:
-    """A question about to be asked."""
-
     bound: ApprovalBinding
     thread_id: str
     message_id: str
@@ -96,7 +92,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalVerdict:
-    """A person's answer as it is written down; with edited arguments the yes is bound to their digest."""
+    """A person's answer. With edited arguments, the approval covers their digest."""
 
     state: Literal["approved", "denied"]
     by: str
@@ -106,7 +102,7 @@ class ApprovalVerdict:
 
 
 def add_approval(connection: Connection, new: NewApproval) -> Approval:
-    """Write a question down. The same call again finds the same question."""
+    """Stores a question. The same call again returns the same question."""
     values: JsonObject = {
         "id": new_id("apr"),
         "user_id": new.bound.user_id,
@@ -128,7 +124,7 @@ def add_approval(connection: Connection, new: NewApproval) -> Approval:
 
 
 def get_approval(connection: Connection, approval_id: str, user_id: str) -> Approval:
-    """A person's own question; another person's is not found either."""
+    """Returns one of this person's approvals; NotFound for anyone else's."""
     row = connection.execute(_by_id, {"id": approval_id}).mappings().first()
     if row is None or row["user_id"] != user_id:
         raise NotFound(f"There is no question {approval_id}.", hint="annabelle approvals lists yours.")
@@ -136,14 +132,13 @@ def get_approval(connection: Connection, approval_id: str, user_id: str) -> Appr
 
 
 def list_message_approvals(connection: Connection, message_id: str) -> list[Approval]:
-    """What was asked in the turn of a message, in order."""
     return [_approval_from_row(row) for row in connection.execute(_of_message, {"message_id": message_id}).mappings()]
 
 
 def list_approvals(
     connection: Connection, user_id: str, state: ApprovalState | None = None, limit: int = 100
 ) -> list[Approval]:
-    """A person's questions, newest first."""
+    """Lists a person's approvals, newest first."""
     query = select(approvals).where(approvals.c.user_id == user_id)
     query = query if state is None else query.where(approvals.c.state == state)
     rows = connection.execute(query.order_by(approvals.c.created_at.desc(), approvals.c.id.desc()).limit(limit))
@@ -151,7 +146,7 @@ def list_approvals(
 
 
 def decide_approval(connection: Connection, approval_id: str, verdict: ApprovalVerdict) -> bool:
-    """Write the answer down if the question still waits and its time is not over; whether it was so."""
+    """Stores the answer and returns True, if the question is still pending and has not expired."""
     at = now()
     change: JsonObject = {
         "state": verdict.state,
@@ -169,7 +164,7 @@ def decide_approval(connection: Connection, approval_id: str, verdict: ApprovalV
 
 
 def use_approval(connection: Connection, yes: ApprovalBinding, call_id: str) -> str | None:
-    """The question whose yes covers this call; it is used up by this call id, which may come again after a crash."""
+    """Uses up the approval that covers this call and returns its id. A repeated `call_id` gets the same one."""
     alike = [_approval_from_row(row) for row in connection.execute(_select_same_call, _binding_values(yes)).mappings()]
     for one in alike:
         if one.state == "used" and one.used_by == call_id:
@@ -182,7 +177,6 @@ def use_approval(connection: Connection, yes: ApprovalBinding, call_id: str) -> 
 
 
 def was_approval_used(connection: Connection, call_id: str, user_id: str) -> bool:
-    """Whether a call was made with this person's yes."""
     yes = select(approvals.c.id).where(
         approvals.c.used_by == call_id, approvals.c.state == "used", approvals.c.user_id == user_id
     )
@@ -190,29 +184,28 @@ def was_approval_used(connection: Connection, call_id: str, user_id: str) -> boo
 
 
 def find_denied(connection: Connection, yes: ApprovalBinding, call_id: str) -> Approval | None:
-    """An earlier no to the same call in the same chain of turns."""
+    """Finds an earlier denial of the same call in the same chain of turns."""
     alike = (_approval_from_row(row) for row in connection.execute(_select_same_call, _binding_values(yes)).mappings())
     return next((one for one in alike if one.state == "denied" and one.call_id != call_id), None)
 
 
 def end_approvals(connection: Connection, ids: list[str], state: Literal["expired", "cancelled"]) -> None:
-    """Take back questions, and yeses that were not used."""
+    """Ends pending questions and unused approvals."""
     open_ones = update(approvals).where(approvals.c.id.in_(ids), approvals.c.state.in_(("pending", "approved")))
     connection.execute(open_ones.values(state=state))
 
 
 def mark_resumed(connection: Connection, message_id: str, by: str) -> None:
-    """Note which message carries on the turn that asked."""
     connection.execute(update(approvals).where(approvals.c.message_id == message_id).values(resumed_by=by))
 
 
 def list_root_approvals(connection: Connection, root_id: str) -> list[Approval]:
-    """Everything that was asked in a chain of parked turns, in order."""
+    """Lists all approvals of a chain of parked turns, in order."""
     return [_approval_from_row(row) for row in connection.execute(_of_root, {"root_id": root_id}).mappings()]
 
 
 def mark_used(connection: Connection, approval_id: str, call_id: str) -> None:
-    """Note the call that was made with a yes it did not have to show."""
+    """Records the call an approval was used for, if it did not go through `use_approval`."""
     unused = update(approvals).where(approvals.c.id == approval_id, approvals.c.state == "approved")
     connection.execute(unused.values(state="used", used_by=call_id))
 
@@ -237,7 +230,7 @@ _is_open = or_(
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestionFilter:
-    """Which of them are meant; what is not said does not matter."""
+    """Selects open questions; None matches anything."""
 
     thread_id: str | None = None
     agent_id: str | None = None
@@ -245,11 +238,11 @@ class OpenQuestionFilter:
     channel: str | None = None
     chat_id: str | None = None
     turn: str | None = None
-    """The message that asks, or the one its chain of turns began with."""
+    """The message that asks, or the first one of its chain of turns."""
 
 
 def list_waiting_messages(connection: Connection, where: OpenQuestionFilter) -> list[str]:
-    """The messages whose turns wait, oldest first."""
+    """Lists the messages whose turns wait, oldest first."""
     wanted = {
         approvals.c.thread_id: where.thread_id,
         approvals.c.agent_id: where.agent_id,
@@ -269,19 +262,17 @@ def list_waiting_messages(connection: Connection, where: OpenQuestionFilter) -> 
 
 
 def list_expired_messages(connection: Connection, at: datetime) -> list[str]:
-    """The messages with a question whose time is over."""
     query = select(approvals.c.message_id).where(approvals.c.state == "pending", approvals.c.expires_at <= at)
     return list(dict.fromkeys(connection.execute(query.order_by(approvals.c.expires_at)).scalars()))
 
 
 def next_expiry(connection: Connection) -> datetime | None:
-    """When the time of the next question is over."""
     query = select(approvals.c.expires_at).where(approvals.c.state == "pending").order_by(approvals.c.expires_at)
     return cast("datetime | None", connection.execute(query.limit(1)).scalar())
 
 
 def list_forgotten_messages(connection: Connection, digest: str) -> list[str]:
-    """The messages whose open questions were about something that was forgotten."""
+    """Lists the messages whose open questions concern a forgotten text."""
     query = select(approvals.c.message_id).where(_is_open, approvals.c.digest == digest)
     return list(dict.fromkeys(connection.execute(query).scalars()))
 
@@ -290,7 +281,6 @@ _insert_parked_turn = InsertNew(parked_turns, ["message_id"])
 
 
 def store_parked_turn(connection: Connection, message: StoredMessage, root_id: str, turn: JsonObject) -> None:
-    """Keep the turn of a message as it stood when it began to wait."""
     values: JsonObject = {
         "message_id": message.id,
         "user_id": message.user_id,
@@ -302,11 +292,9 @@ def store_parked_turn(connection: Connection, message: StoredMessage, root_id: s
 
 
 def get_parked_turn(connection: Connection, message_id: str) -> JsonObject | None:
-    """The turn of a message, if it waits."""
     query = select(parked_turns.c.turn).where(parked_turns.c.message_id == message_id)
     return cast("JsonObject | None", connection.execute(query).scalar())
 
 
 def remove_parked_turn(connection: Connection, message_id: str) -> None:
-    """It went on, or never will."""
     connection.execute(delete(parked_turns).where(parked_turns.c.message_id == message_id))

@@ -1,4 +1,4 @@
-"""Copies of a database, made before every migration and kept a while, and the way back (I-19)."""
+"""Backups of a database, made before every migration, and how to restore them (I-19)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACKUP_TIME_FORMAT = "%Y%m%dT%H%M%S%f"
 
 
 def backup_time(path: Path) -> datetime | None:
-    """When a backup was made, by its name: a copied file has another date."""
+    """When a backup was made, by its name: copying changes a file's date."""
     try:
         return datetime.strptime(path.stem.rsplit("-", 1)[-1], BACKUP_TIME_FORMAT).replace(tzinfo=UTC)
     except ValueError:
@@ -24,13 +24,13 @@ def backup_time(path: Path) -> datetime | None:
 
 
 def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
-    """Copy a SQLite database with everything its WAL holds. A crash half-way leaves no backup, never half of one."""
+    """Copies a SQLite database including its WAL. A crash leaves no partial backup."""
     target = folder / f"{file.stem}-{revision}-{at.strftime(BACKUP_TIME_FORMAT)}{file.suffix}"
     temporary = target.with_name(f".{target.name}.part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for half in folder.glob(f".{file.stem}-*{file.suffix}.part"):
-            half.unlink(missing_ok=True)  # of a copy that was killed: a file has one owner, so none is under way
+            half.unlink(missing_ok=True)  # of a killed copy: a file has one owner, so no other copy is running
         _copy_database(file, temporary)
         temporary.replace(target)
     except (OSError, driver.Error) as error:
@@ -46,7 +46,7 @@ def copy_file(file: Path, folder: Path, revision: str, at: datetime) -> Path:
 
 
 def restore_file(backup: Path, file: Path) -> Path:
-    """Put a backup in the place of the database. What was there is kept beside it as `<name>.replaced`; where."""
+    """Replaces the database by a backup. Returns where the old one is kept: `<name>.replaced` beside it."""
     if not backup.is_file():
         raise NotFound(f"There is no backup at {backup}.")
     lock = FileLock(file)
@@ -57,7 +57,7 @@ def restore_file(backup: Path, file: Path) -> Path:
         _copy_database(backup, fresh)
         kept = _free_path(file.with_name(f"{file.name}.replaced"))
         for suffix in ("", "-wal", "-shm"):
-            # The WAL moves along with the file it belongs to; it is never deleted.
+            # The WAL belongs to the old file and moves with it; it is never deleted.
             with contextlib.suppress(FileNotFoundError):
                 file.with_name(file.name + suffix).replace(kept.with_name(kept.name + suffix))
         fresh.replace(file)
@@ -69,7 +69,7 @@ def restore_file(backup: Path, file: Path) -> Path:
 
 
 def _free_path(path: Path) -> Path:
-    """The first of `<name>`, `<name>-2`, `<name>-3` … that is free: whoever tries several backups loses none."""
+    """Returns the first free one of `<name>`, `<name>-2`, …, so that trying several backups loses none."""
     number, unused = 1, path
     while unused.exists():
         number += 1
@@ -83,7 +83,7 @@ def _copy_database(source: Path, target: Path) -> None:
         contextlib.closing(driver.connect(str(target))) as writing,
     ):
         reading.backup(writing)
-        # A backup is one plain file: whoever moves it cannot lose a WAL.
+        # A backup is a single file, so that moving it cannot lose a WAL.
         writing.execute("PRAGMA journal_mode=DELETE")
         trouble = writing.execute("PRAGMA quick_check(1)").fetchone()
         if trouble != ("ok",):

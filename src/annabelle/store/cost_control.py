@@ -1,6 +1,4 @@
-"""What each day and month has spent and reserved, in billionths of a dollar so that a cap cannot drift (TRU-01), the
-last hour of an agent's calls (CST-01), and which agents are paused.
-"""
+"""Spending per day and month in billionths of a dollar (TRU-01), calls of the last hour (CST-01), paused agents."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from annabelle.store.tables import agent_states, model_calls, spending
 NANO: Final = 1_000_000_000
 _MOST_USD: Final = 1_000_000_000.0
 _DAY_LENGTH: Final = len("2026-07-03")
-# One number for all ledgers of a database: who books waits for whoever is booking.
+# Shared by all ledgers of a database, so that only one writes at a time.
 _lock_statement = text("SELECT pg_advisory_xact_lock(7239055017)")
 
 
@@ -50,7 +48,7 @@ _mark_warned = (
 
 @dataclass(frozen=True, slots=True)
 class SpendingCaps:
-    """The most a day and a month may cost, in billionths of a dollar; None is no cap."""
+    """Caps per day and month, in billionths of a dollar; None is no cap."""
 
     day: int | None = None
     month: int | None = None
@@ -65,7 +63,7 @@ NO_CAPS: Final = SpendingCaps()
 
 @dataclass(frozen=True, slots=True)
 class PeriodSpending:
-    """How a day (2026-07-03) or a month (2026-07) stands."""
+    """Spending of a day (2026-07-03) or a month (2026-07)."""
 
     period: str
     settled: int = 0
@@ -74,7 +72,7 @@ class PeriodSpending:
 
 
 class OverBudget(Exception):
-    """A reservation does not fit; `spent` is how things stand without it."""
+    """A reservation exceeds a cap; `spent` is the spending without it."""
 
     def __init__(self, spent: PeriodSpending, cap: int, asked: int) -> None:
         super().__init__(spent.period)
@@ -82,24 +80,24 @@ class OverBudget(Exception):
 
 
 def to_nano_usd(usd: float) -> int:
-    """Dollars as a whole number, never less than they were."""
+    """Converts dollars to billionths, rounded up."""
     return math.ceil(round(min(max(usd, 0.0), _MOST_USD) * NANO, 3))
 
 
 def periods_of(at: datetime) -> tuple[str, str]:
-    """The day and the month a moment is counted in, both UTC."""
+    """Returns the UTC day and month a moment belongs to."""
     utc = at.astimezone(UTC)
     return f"{utc:%Y-%m-%d}", f"{utc:%Y-%m}"
 
 
 def lock_spending(connection: Connection) -> None:
-    """Let nobody else book until this transaction is over. SQLite has one writer anyway."""
+    """Blocks other bookings until the transaction ends. SQLite has a single writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(_lock_statement)
 
 
 def hold_amount(connection: Connection, at: datetime, amount: int, caps: SpendingCaps) -> None:
-    """Hold back the most a call can cost. Raises OverBudget, and the transaction must then be given up."""
+    """Reserves the most a call can cost. Raises OverBudget; the transaction must then be rolled back."""
     for period in periods_of(at):
         spent = _change_period(connection, period, 0, amount)
         cap = caps.cap_for(period)
@@ -111,7 +109,7 @@ def hold_amount(connection: Connection, at: datetime, amount: int, caps: Spendin
 def book_amount(
     connection: Connection, at: datetime, settled: int, released: int, caps: SpendingCaps
 ) -> list[PeriodSpending]:
-    """Book what a call really cost in the periods it was reserved in. Tells which of them are worth a warning now."""
+    """Books the actual cost in the periods of the reservation. Returns periods that now need a warning."""
     warnings: list[PeriodSpending] = []
     for period in periods_of(at):
         spent = _change_period(connection, period, settled, -released)
@@ -124,7 +122,6 @@ def book_amount(
 
 
 def read_spending(connection: Connection, at: datetime) -> tuple[PeriodSpending, PeriodSpending]:
-    """How the day and the month of a moment stand."""
     names = periods_of(at)
     rows = connection.execute(_select_periods, {"periods": list(names)}).mappings().all()
     found = {spent.period: spent for spent in map(_spending_from_row, rows)}
@@ -161,18 +158,16 @@ _HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class RecentCall:
-    """One settled call, and how long ago it was made."""
-
     minutes_ago: int
     input_tokens: int
     output_tokens: int
 
 
 def list_last_hour(connection: Connection, agent_id: str, at: datetime, forgotten: datetime | None) -> list[RecentCall]:
-    """An agent's calls of the last hour, oldest first, without those up to the moment `forgotten`.
+    """Lists an agent's calls of the last hour, oldest first, leaving out those up to `forgotten`.
 
-    A clock that went back while nobody ran leaves calls in the future: the hour then ends with the newest of them, so
-    that it is neither empty nor longer than an hour.
+    If the clock went back, some calls are in the future: the hour then ends at the newest one, so that it is neither
+    empty nor too long.
     """
     newest: datetime | None = connection.execute(_select_newest_call, {"agent_id": agent_id}).scalar()
     end = at if newest is None else max(at, newest)
@@ -194,19 +189,18 @@ class AgentState:
 
 
 def get_agent_state(connection: Connection, agent_id: str) -> AgentState:
-    """How an agent stands; one never paused is not."""
     row = connection.execute(select(agent_states).where(agent_states.c.agent_id == agent_id)).first()
     return AgentState(agent_id) if row is None else AgentState(*row)
 
 
 def list_agent_states(connection: Connection) -> dict[str, AgentState]:
-    """Every agent that was ever paused."""
+    """Lists every agent that was ever paused."""
     rows = connection.execute(select(agent_states).order_by(agent_states.c.agent_id))
     return {state.agent_id: state for state in (AgentState(*row) for row in rows)}
 
 
 def pause_agent(connection: Connection, agent_id: str, reason: str) -> AgentState:
-    """Pause an agent; one that is paused keeps its first reason and time."""
+    """Pauses an agent; one already paused keeps its reason and time."""
     state = get_agent_state(connection, agent_id)
     return (
         state
@@ -216,7 +210,7 @@ def pause_agent(connection: Connection, agent_id: str, reason: str) -> AgentStat
 
 
 def resume_agent(connection: Connection, agent_id: str, *, reset_window: bool = False) -> AgentState:
-    """Let an agent go on; with `reset_window` what it spent until now is forgotten."""
+    """Resumes an agent; with `reset_window` its spending so far no longer counts."""
     window_from = now() if reset_window else get_agent_state(connection, agent_id).window_from
     return _write_agent_state(connection, AgentState(agent_id, window_from=window_from))
 

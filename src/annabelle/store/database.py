@@ -1,4 +1,4 @@
-"""The database of one process: reads run side by side, writes one after the other on SQLite."""
+"""The database of one process. Reads run concurrently; writes on SQLite run one at a time."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _writers(place: DatabaseLocation) -> int:
 
 
 class Database:
-    """Opened once per process. `read` and `write` take a function that gets the connection of one transaction."""
+    """Opened once per process. `read` and `write` run a function with the connection of one transaction."""
 
     def __init__(self, writing: Engine, reading: Engine, place: DatabaseLocation, lock: FileLock | None) -> None:
         self.dialect: DialectName = "sqlite" if place.file else "postgresql"
@@ -61,7 +61,7 @@ class Database:
     async def open(
         cls, url: str, *, synchronous: str = "NORMAL", backups: Path | None = None, plan: MigrationPlan = HUB_PLAN
     ) -> Database:
-        """Take ownership, bring the tables up to date, and be ready. Raises StorageTrouble or AlreadyRunning."""
+        """Locks the database and migrates it. Raises StorageTrouble or AlreadyRunning."""
         return await asyncio.to_thread(cls._open, url, synchronous, backups, plan)
 
     @classmethod
@@ -76,7 +76,7 @@ class Database:
             lock = FileLock(place.file)
             lock.acquire()
             if place.file.exists() and not os.access(place.file, os.W_OK, effective_ids=True):
-                # SQLite would open it all the same, and fail with the first message.
+                # SQLite would still open it, and fail at the first write.
                 lock.release()
                 raise read_only_error(place)
         writing = make_engine(url, synchronous, pool_size=_writers(place))
@@ -92,12 +92,12 @@ class Database:
         return cls(writing, make_engine(url, synchronous, pool_size=READERS, read_only=True), place, lock)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
-        """Run a query on a consistent view; it cannot change anything."""
+        """Runs a query on a consistent, read-only view."""
         self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._run, self._reading, query)
 
     async def write(self, change: Callable[[Connection], T]) -> T:
-        """Run a change in one transaction: all of it is stored when this returns, none of it when it raises."""
+        """Runs a change in one transaction: everything is stored when this returns, nothing if it raises."""
         self._require_open()
         return await asyncio.get_running_loop().run_in_executor(self._writers, self._run, self._writing, change)
 
@@ -124,7 +124,7 @@ class Database:
         raise AssertionError("unreachable")
 
     async def vacuum(self, tables: Sequence[str] = ()) -> None:
-        """Leave nothing of deleted rows behind: rewrite the file, or on PostgreSQL these tables."""
+        """Removes all traces of deleted rows: rewrites the file, or on PostgreSQL these tables."""
         self._require_open()
 
         def vacuum_or_explain() -> None:
@@ -139,7 +139,7 @@ class Database:
         await asyncio.get_running_loop().run_in_executor(self._writers, vacuum_or_explain)
 
     async def problems(self) -> list[str]:
-        """What is wrong inside the database file; empty when it is sound (I-22)."""
+        """Lists what is damaged inside the database file (I-22)."""
         if self.dialect != "sqlite":
             return []
 
@@ -156,7 +156,7 @@ class Database:
             return [trouble.message]
 
     async def close(self) -> None:
-        """Finish what was begun, fold the WAL into the file, and let go. Safe to call twice."""
+        """Finishes running work, merges the WAL into the file, and closes. Safe to call twice."""
         self._closed = True
         try:
             await asyncio.wait_for(asyncio.to_thread(self._close), CLOSE_TIMEOUT_SECONDS)

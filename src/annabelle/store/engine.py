@@ -1,6 +1,4 @@
-"""Database engines for SQLite and PostgreSQL, how a file is vacuumed, and what their errors mean to a person. The
-SQLite driver is a wheel with FTS5, not the interpreter's own.
-"""
+"""Database engines for SQLite and PostgreSQL, vacuuming and error messages. The SQLite driver ships FTS5."""
 
 from __future__ import annotations
 
@@ -38,12 +36,11 @@ POSTGRES_BOUNDS = "-c lock_timeout=15s -c statement_timeout=60s -c idle_in_trans
 
 
 def sqlite_url(path: Path) -> str:
-    """The address of a SQLite file."""
     return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def parse_url(url: str) -> URL:
-    """The address of a database as SQLAlchemy wants it; a plain postgresql:// gets the driver we ship."""
+    """Parses a database URL for SQLAlchemy; postgresql:// gets the driver we ship."""
     try:
         parsed = make_url(url)
     except Exception as error:
@@ -62,9 +59,9 @@ def parse_url(url: str) -> URL:
 def make_engine(
     url: str, synchronous: str = "NORMAL", *, pool_size: int = 5, pool_timeout: float = 30, read_only: bool = False
 ) -> Engine:
-    """An engine set up our way. On SQLite a transaction takes the write lock at its start, so none fails half-way.
+    """Makes an engine. On SQLite a transaction takes the write lock at its start, so that none fails later.
 
-    What a statement was given is not part of its error: that is what people said, and errors are logged and shown.
+    Errors leave out the parameters of statements: they contain what people said, and errors are logged and shown.
     """
     parsed = parse_url(url)
     if parsed.drivername != "sqlite":
@@ -116,7 +113,7 @@ def _prepare_sqlite(engine: Engine, synchronous: str, read_only: bool) -> None:
 
 
 def checkpoint(engine: Engine) -> None:
-    """Fold the WAL into the file. A checkpoint that fails loses nothing: the WAL stays and is read next time."""
+    """Merges the WAL into the file. If that fails nothing is lost: the WAL is read next time."""
     try:
         with contextlib.closing(engine.raw_connection()) as connection:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)").close()
@@ -128,10 +125,7 @@ _POSTGRES_MINUTES = 30
 
 
 def vacuum(engine: Engine, tables: Sequence[str] = ()) -> None:
-    """A SQLite file as a whole with its WAL; on PostgreSQL these tables, given as `"schema"."table"` or `"table"`.
-
-    What the server itself keeps, its WAL and its own backups, is beyond us.
-    """
+    """Rewrites a SQLite file with its WAL; on PostgreSQL these tables, given as `"table"` or `"schema"."table"`."""
     if engine.dialect.name == "sqlite":
         _vacuum_file(engine)
         return
@@ -145,7 +139,7 @@ def vacuum(engine: Engine, tables: Sequence[str] = ()) -> None:
 
 
 def _vacuum_file(engine: Engine) -> None:
-    # Past SQLAlchemy, which would open a transaction, in which SQLite refuses to vacuum.
+    # Bypasses SQLAlchemy, which would open a transaction, where SQLite refuses to vacuum.
     with contextlib.closing(engine.raw_connection()) as connection:
         cursor = connection.cursor()
         cursor.execute("VACUUM")
@@ -165,12 +159,12 @@ _FULL_STATES = frozenset({"53100", "53200"})  # disk full, out of memory
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLocation:
-    """Where a database is, for messages about it."""
+    """Location of a database, for error messages."""
 
     url: URL
     backups: Path | None = None
     restore_command: str | None = None
-    """The command that restores a backup, where there is one."""
+    """The command that restores a backup, if there is one."""
 
     @property
     def file(self) -> Path | None:
@@ -186,7 +180,7 @@ class DatabaseLocation:
 
 
 def list_backups(file: Path, folder: Path) -> list[Path]:
-    """The backups of one database file, oldest first."""
+    """Lists the backups of a database file, oldest first."""
     return sorted(folder.glob(f"{file.stem}-*{file.suffix}"), key=lambda path: path.name.rsplit("-", 1)[-1])
 
 
@@ -195,12 +189,12 @@ def get_sqlstate(error: DBAPIError) -> str | None:
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """Whether the same transaction, run again, can succeed."""
+    """Whether running the transaction again can succeed."""
     return get_sqlstate(error) in _RETRIED_STATES
 
 
 def describe_error(error: DBAPIError | PoolTimeout, place: DatabaseLocation) -> AnnabelleError | None:
-    """The error to show instead; None when it is a mistake of ours that nobody else can act on."""
+    """Returns the error to show instead; None if it is a bug that users cannot fix."""
     if isinstance(error, PoolTimeout):
         return Unavailable(f"The database {place.name} is too busy.", hint="Try again in a moment.")
     return _describe_sqlite(error, place) if place.file else _describe_postgres(error, place)
@@ -213,7 +207,6 @@ def read_only_error(place: DatabaseLocation) -> StorageTrouble:
 
 
 def damaged_error(place: DatabaseLocation) -> StorageTrouble:
-    """What to say, and what to do, when the file is not a sound database any more."""
     backup = place.newest_backup()
     if backup is None:
         hint = "There is no backup; move the file away to start anew."

@@ -12,7 +12,7 @@ from annabelle.core.errors import AlreadyRunning, StorageTrouble
 
 
 class FileLock:
-    """Holds `<file>.lock` while this process owns the file. A killed holder leaves nothing to clean up."""
+    """Holds `<file>.lock` while this process owns the file. The kernel releases it when the process dies."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -20,7 +20,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take ownership, or say which process has it."""
+        """Takes the lock; AlreadyRunning names the process that has it."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -39,13 +39,13 @@ class FileLock:
                 hint="Stop that process first (annabelle down); a file has one owner.",
             ) from error
         self._descriptor = descriptor
-        # The number is a courtesy to whoever is turned away: on a full disk the lock holds without it.
+        # The pid is only for the error message: on a full disk the lock works without it.
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
 
     def release(self) -> None:
-        # The lock file stays: removing it would let two processes lock two files of the same name.
+        # Keep the lock file: if it were removed, two processes could lock different files of the same name.
         if self._descriptor is not None:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, 0)

@@ -1,4 +1,4 @@
-"""The lock that keeps a second hub away from one PostgreSQL database. SQLite files have a lock of their own."""
+"""Keeps a second hub away from a PostgreSQL database. SQLite files have their own lock."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from annabelle.store.engine import DatabaseLocation, describe_error, make_engine
 
 _KEY: Final = 0x414E4E4148554221  # any number, the same in every hub
 _WAIT_SECONDS: Final = 5.0
-"""PostgreSQL may notice the death of a killed hub a moment after its successor starts."""
+"""PostgreSQL may notice a killed hub only after its successor starts."""
 _RETRY_SECONDS: Final = 0.2
 
 
 class HubLock:
-    """An advisory lock on a connection of its own, so the server releases it when this process is gone."""
+    """An advisory lock on its own connection, so that the server releases it when this process dies."""
 
     def __init__(self, engine: Engine, connection: Connection) -> None:
         self._engine, self._connection = engine, connection
 
     @classmethod
     async def acquire(cls, url: str, wait_seconds: float = _WAIT_SECONDS) -> HubLock | None:
-        """Own the database while this process lives; AlreadyRunning where another hub does. None for a SQLite file."""
+        """Locks the database for this process; AlreadyRunning if another hub has it. None for a SQLite file."""
         if parse_url(url).drivername == "sqlite":
             return None
         return await asyncio.to_thread(cls._acquire, url, wait_seconds)
@@ -58,6 +58,6 @@ class HubLock:
         try:
             self._connection.invalidate()  # closes it, so the server drops the lock
         except DBAPIError:
-            pass  # the server has gone, and the lock with it
+            pass  # the server is gone, and so is the lock
         finally:
             self._engine.dispose()

@@ -1,7 +1,7 @@
-"""The ledger: every model call, reserved before and settled after, counted once however often it is told (CST-09).
+"""The ledger of model calls: reserved before, settled after, and counted once however often reported (CST-09).
 
-A call that is never settled, because whoever made it died, is given up after a while and booked at what was reserved
-for it. If word of it comes later all the same, that word counts.
+A call that is never settled, because its process died, is given up after a while and booked at its reserved cost. A
+later settlement still counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from annabelle.store.portable_sql import InsertNew, InsertOrUpdate
 from annabelle.store.tables import model_calls
 
 UNKNOWN = "unknown"
-"""The outcome of a call that was given up: nobody knows what it cost, so it counts as what was reserved."""
+"""Outcome of a call that was given up: its cost is unknown, so the reserved one counts."""
 
 _SETTLED = [
     "state",
@@ -73,7 +73,7 @@ ReservationState = Literal["new", "open", "settled"]
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """What one day, agent, model, purpose or person used. `open` calls are reserved and not settled yet."""
+    """Usage of one day, agent, model, purpose or person. `open` calls are reserved and not settled yet."""
 
     key: str
     calls: int
@@ -84,7 +84,7 @@ class UsageTotal:
 
 @dataclass(frozen=True, slots=True)
 class SettledCall:
-    """A settlement that counted, and the days and months that are worth a warning since."""
+    """A settlement that counted, and the periods that now need a warning."""
 
     agent_id: str
     usage: TokenUsage
@@ -94,10 +94,7 @@ class SettledCall:
 def reserve_call(
     connection: Connection, request: Reserve, caps: SpendingCaps = NO_CAPS, at: datetime | None = None
 ) -> ReservationState:
-    """Write down a call that is about to be made, and hold back the most it can cost. Told again, it changes nothing.
-
-    Raises OverBudget when a cap would be passed; the transaction must then be given up.
-    """
+    """Stores a call and reserves the most it can cost. Idempotent. Roll back the transaction on OverBudget."""
     at = at or now()
     cost_control.lock_spending(connection)
     values: JsonObject = {
@@ -120,10 +117,7 @@ def reserve_call(
 def settle_call(
     connection: Connection, call: ModelCall, caps: SpendingCaps = NO_CAPS, at: datetime | None = None
 ) -> SettledCall | None:
-    """Write down how a call ended, reserved or not. The first settlement stays; None when this one came later.
-
-    What somebody else reserved, or for another purpose, is not theirs to settle: that changes nothing either.
-    """
+    """Stores how a call ended. None if it was settled before, or reserved by another agent or for another purpose."""
     at = at or now()
     cost_control.lock_spending(connection)
     row = connection.execute(_known, {"call_id": call.call_id}).mappings().first()
@@ -132,7 +126,7 @@ def settle_call(
     if row is not None and (row["agent_id"], row["purpose"]) != (call.agent_id, call.purpose):
         return None
     most = 0.0 if row is None else float(row["reserved_usd"] or 0.0)
-    # A cost nobody knows is the reserved one.
+    # An unknown cost counts as the reserved one.
     cost_usd = (most or None) if call.usage.cost_usd is None else call.usage.cost_usd
     held, cost = cost_control.to_nano_usd(most), cost_control.to_nano_usd(cost_usd or 0.0)
     given_up = row is not None and row["state"] == "settled"
@@ -145,7 +139,7 @@ def settle_call(
 
 
 def settle_abandoned(connection: Connection, before: datetime, caps: SpendingCaps = NO_CAPS) -> list[SettledCall]:
-    """Book the calls that were reserved before this moment and can no longer be running."""
+    """Settles calls reserved before this moment, which can no longer be running."""
     cost_control.lock_spending(connection)
     given_up: list[SettledCall] = []
     for row in connection.execute(_abandoned, {"before": before}).mappings().all():
@@ -182,7 +176,7 @@ def _settled_values(call: ModelCall, at: datetime) -> JsonObject:
 
 
 def sum_usage(connection: Connection, user_id: str | None, by: Grouping = "day") -> list[UsageTotal]:
-    """What a person's model calls used, or everybody's, grouped; days are UTC."""
+    """Sums up model usage of one person or of all, grouped; days are UTC."""
     key = _grouping_column(connection, by).label("key")
     query = select(
         key,

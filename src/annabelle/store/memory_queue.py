@@ -1,4 +1,4 @@
-"""What the memory still has to do: delivered turns to store (MEM-12), and idle threads to read facts from (MEM-07)."""
+"""Pending work for the memory: delivered turns to store (MEM-12), and idle threads to extract facts from (MEM-07)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annabelle.store.tables import idle_threads, messages, to_remember
 
 _insert_unstored = InsertNew(to_remember, ["message_id"])
 _delete_unstored = delete(to_remember).where(to_remember.c.message_id == bindparam("message"))
-# In the order things were said, which no clock decides.
+# In the order of messages, independent of clocks.
 _select_unstored = (
     select(to_remember)
     .outerjoin(messages, messages.c.id == to_remember.c.message_id)
@@ -40,7 +40,7 @@ class UnstoredTurn:
 
 
 def add_unstored_turn(connection: Connection, message: StoredMessage, agent_id: str) -> None:
-    """Note a delivered turn; a second note changes nothing."""
+    """Records a delivered turn. Idempotent."""
     values: dict[str, object] = {
         "message_id": message.id,
         "thread_id": message.thread_id,
@@ -53,22 +53,19 @@ def add_unstored_turn(connection: Connection, message: StoredMessage, agent_id: 
 
 
 def list_unstored_turns(connection: Connection, limit: int) -> list[UnstoredTurn]:
-    """What has to be stored, in the order it was said."""
+    """Lists turns to store, in the order they were said."""
     return [UnstoredTurn(*row) for row in connection.execute(_select_unstored, {"limit": limit})]
 
 
 def has_unstored_turn(connection: Connection, thread_id: str) -> bool:
-    """Whether a turn of this thread has still to be stored."""
     return connection.execute(_select_of_thread, {"thread_id": thread_id}).first() is not None
 
 
 def remove_unstored_turn(connection: Connection, message_id: str) -> None:
-    """It is stored, or there is nothing to store."""
     connection.execute(_delete_unstored, {"message": message_id})
 
 
 def count_failed_try(connection: Connection, message_id: str) -> None:
-    """Count a try that the memory refused."""
     connection.execute(_update_attempts, {"message": message_id})
 
 
@@ -96,7 +93,7 @@ class IdleThread:
 
 
 def put_idle_thread(connection: Connection, message: StoredMessage, agent_id: str, due_at: datetime) -> None:
-    """Something was said: the thread is due later than it was."""
+    """Postpones the thread's due time after a new message."""
     values: dict[str, object] = {
         "thread_id": message.thread_id,
         "user_id": message.user_id,
@@ -113,16 +110,16 @@ def get_idle_thread(connection: Connection, thread_id: str) -> IdleThread | None
 
 
 def list_idle_threads(connection: Connection) -> list[IdleThread]:
-    """Every thread that rests, the one due first first."""
+    """Lists idle threads by due time."""
     rows = connection.execute(select(idle_threads).order_by(idle_threads.c.due_at, idle_threads.c.thread_id))
     return [IdleThread(*row) for row in rows]
 
 
 def is_thread_busy(connection: Connection, thread_id: str) -> bool:
-    """Whether a message of the thread waits for its answer, or a turn of it for being stored."""
+    """Whether a message of the thread is unanswered, or a turn not stored yet."""
     return bool(connection.execute(_busy, {"thread_id": thread_id}).scalar())
 
 
 def remove_idle_thread(connection: Connection, idle: IdleThread) -> None:
-    """It was taken up, unless something was said since."""
+    """Removes an idle thread, unless a message arrived since."""
     connection.execute(_delete_idle, {"thread": idle.thread_id, "message": idle.last_message_id})

@@ -1,6 +1,4 @@
-"""What is stored beside a message: the turn it continues, the risk the guardian found in it (GRD-11), and its
-delivery.
-"""
+"""State stored with a message: the turn it continues, the risk found in it (GRD-11), and its delivery."""
 
 from __future__ import annotations
 
@@ -25,7 +23,6 @@ _insert_continuation = InsertNew(table, whole_rows=True)
 
 
 def add_continuation(connection: Connection, parked: StoredMessage, content: str, decided_by: str) -> StoredMessage:
-    """Queue the continuation of a message's turn in its thread."""
     values: JsonObject = {
         "id": new_id("msg"),
         "thread_id": parked.thread_id,
@@ -49,28 +46,27 @@ def add_continuation(connection: Connection, parked: StoredMessage, content: str
 
 
 def root_message_id(message: StoredMessage) -> str:
-    """The message a chain of parked turns began with: the person's own words."""
+    """Id of the person's message that began the chain of parked turns."""
     return str(message.metadata[_ROOT]) if message.source == "decision" else message.id
 
 
 def resumed_message_id(message: StoredMessage) -> str | None:
-    """The message whose turn this one carries on, if it does."""
+    """Id of the message whose turn this one continues, if any."""
     return str(message.metadata[_RESUMES]) if message.source == "decision" else None
 
 
 def load_root_message(connection: Connection, message: StoredMessage) -> StoredMessage:
-    """The person's own message behind this one."""
     return message if message.source != "decision" else messages.load_message(connection, root_message_id(message))
 
 
 def store_risk(connection: Connection, message_id: str, facts: JsonObject) -> None:
-    """Note with a message what is known of its content, for whoever judges the calls of its turn."""
+    """Adds facts about a message's content to its metadata, for judging the calls of its turn."""
     kept = messages.load_message(connection, message_id).metadata
     connection.execute(update(table).where(table.c.id == message_id).values(metadata=kept | facts))
 
 
 def was_told_since(connection: Connection, message: StoredMessage, since: datetime) -> bool:
-    """Whether this sender was told in this chat that a message was blocked, at that time or later."""
+    """Whether this sender was told in this chat since then that a message was blocked."""
     asked = table.alias("asked")
     query = (
         select(table.c.metadata)
@@ -105,7 +101,7 @@ class Delivery:
 
 
 def create_delivery(connection: Connection, message: StoredMessage) -> Delivery:
-    """Note that a message has to go out; a second note changes nothing."""
+    """Records that a message has to be sent. Idempotent."""
     at = now()
     values: dict[str, object] = {
         "message_id": message.id,
@@ -121,7 +117,7 @@ def create_delivery(connection: Connection, message: StoredMessage) -> Delivery:
 
 
 def begin_delivery(connection: Connection, message_id: str) -> Delivery:
-    """Note that it is being handed over now. Gives back how it stood before: `sending` means an attempt never ended."""
+    """Marks a delivery as being sent. Returns its previous state: `sending` means an attempt never ended."""
     before = get_delivery(connection, message_id)
     if before.state in ("pending", "sending"):
         connection.execute(
@@ -133,7 +129,7 @@ def begin_delivery(connection: Connection, message_id: str) -> Delivery:
 
 
 def finish_delivery(connection: Connection, message_id: str, state: Literal["pending", "sent", "unknown"]) -> None:
-    """Note how the attempt ended: sent, unknown, or pending again when it surely did not go out. `sent` is for good."""
+    """Records how the attempt ended; pending if it was certainly not sent. `sent` is final."""
     connection.execute(
         update(deliveries)
         .where(deliveries.c.message_id == message_id, deliveries.c.state != "sent")
@@ -149,7 +145,7 @@ def get_delivery(connection: Connection, message_id: str) -> Delivery:
 
 
 def list_unfinished_deliveries(connection: Connection, limit: int = 1000) -> list[Delivery]:
-    """What still has to go out, oldest first."""
+    """Lists messages still to be sent, oldest first."""
     rows = connection.execute(
         select(deliveries)
         .where(deliveries.c.state.in_(("pending", "sending")), deliveries.c.state != "sent")

@@ -1,6 +1,4 @@
-"""Messages in the order they were said, kept whether or not a model answers (SES-05), and the claim that says which
-message of a thread is being processed, and by whom (DUR-04).
-"""
+"""Messages in order, stored whether or not a model answers (SES-05), and claims on the ones in progress (DUR-04)."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ MessageKind = Literal["inbound", "answer", "said"]
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One message as it is kept. `position` is its place in the order; clocks play no part in it."""
+    """A stored message. `position` defines the order, independent of clocks."""
 
     position: int
     id: str
@@ -46,7 +44,6 @@ class StoredMessage:
 
 
 def message_from_row(row: RowMapping) -> StoredMessage:
-    """A row of the table as a message."""
     return StoredMessage(**{str(key): value for key, value in row.items()})
 
 
@@ -92,8 +89,6 @@ _listing = (
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """How many messages may wait."""
-
     per_thread: int = 50
     total: int = 1000
 
@@ -112,7 +107,7 @@ def queue_message(
     *,
     trace_id: str | None = None,
 ) -> QueuedReceipt:
-    """Queue a message. One that came before, by its id or its channel's id, is given back as it was stored (I-20)."""
+    """Queues a message. A repeat, by its id or its channel's id, returns the stored one (I-20)."""
     threads.touch_thread(connection, thread.id, now())
     if known := find_known_message(connection, message):
         return QueuedReceipt(known, duplicate=True)
@@ -140,7 +135,7 @@ def queue_message(
 
 
 def find_known_message(connection: Connection, message: InboundMessage) -> StoredMessage | None:
-    """The message as it was stored when it came before, by its id or its channel's id."""
+    """Finds a message that came before, by its id or its channel's id."""
     if message.external_id is not None:
         key = message.model_dump(include={"channel", "chat_id", "user_id", "external_id"})
         if found := _first_message(connection, _by_external_id, key):
@@ -170,7 +165,7 @@ def add_reply(
     metadata: JsonObject | None = None,
     trace_id: str | None = None,
 ) -> StoredMessage:
-    """The one answer to a message. When there is one already, that one stays and is given back."""
+    """Adds the answer to a message. If there is one already, that one stays and is returned."""
     asked = load_message(connection, reply_to)
     values: JsonObject = {
         "id": new_id("msg"),
@@ -189,12 +184,11 @@ def add_reply(
 
 
 def find_answer(connection: Connection, message_id: str) -> StoredMessage | None:
-    """The answer to a message, if it has one."""
     return _first_message(connection, _answer, {"id": message_id})
 
 
 def list_replies(connection: Connection, message: StoredMessage) -> list[StoredMessage]:
-    """Everything said in answer to a message in its own thread, in order."""
+    """Lists all replies to a message in its own thread, in order."""
     parameters: JsonObject = {
         "thread_id": message.thread_id,
         "user_id": message.user_id,
@@ -214,7 +208,7 @@ def add_agent_message(
     metadata: JsonObject | None = None,
     trace_id: str | None = None,
 ) -> StoredMessage:
-    """What an agent said by a tool call; the same call again gives back the same message."""
+    """Stores what an agent said by a tool call; the same call again returns the same message."""
     thread = threads.load_thread(connection, thread_id)
     values: JsonObject = {
         "id": new_id("msg"),
@@ -258,12 +252,12 @@ def _reply_values(asked: StoredMessage) -> JsonObject:
 
 
 def set_message_state(connection: Connection, message_id: str, state: MessageState) -> bool:
-    """Move a message on; a finished one stays as it ended. Whether it moved."""
+    """Changes a message's state unless it is finished; returns whether it did."""
     return connection.execute(_move, {"message": message_id, "new_state": state}).rowcount == 1
 
 
 def get_message(connection: Connection, message_id: str, user_id: str) -> StoredMessage:
-    """A person's own message; another person's is not found either."""
+    """Returns a message of this person; NotFound for anyone else's."""
     found = _first_message(connection, _own, {"id": message_id, "user_id": user_id})
     if found is None:
         raise NotFound(f"There is no message {message_id}.")
@@ -271,7 +265,7 @@ def get_message(connection: Connection, message_id: str, user_id: str) -> Stored
 
 
 def load_message(connection: Connection, message_id: str) -> StoredMessage:
-    """A message by its id alone, for the flow that works on it; never to answer a person's request."""
+    """Loads a message of any person, for internal use; never to answer a person's request."""
     found = _first_message(connection, _by_id, {"id": message_id})
     if found is None:
         raise NotFound(f"There is no message {message_id}.")
@@ -279,7 +273,7 @@ def load_message(connection: Connection, message_id: str) -> StoredMessage:
 
 
 def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, user_id: str) -> list[str]:
-    """The messages of a chat that run or wait, oldest first."""
+    """Lists the running and waiting messages of a chat, oldest first."""
     columns = messages.c
     query = (
         select(columns.id)
@@ -293,7 +287,7 @@ def list_unfinished_in_chat(connection: Connection, channel: str, chat_id: str, 
 def list_messages(
     connection: Connection, thread_id: str, user_id: str, after: int = 0, limit: int = 100
 ) -> list[StoredMessage]:
-    """A person's thread in order, from behind the position `after`."""
+    """Lists a person's thread in order, after the position `after`."""
     parameters: JsonObject = {"thread_id": thread_id, "user_id": user_id, "after": after, "limit": limit}
     return [message_from_row(row) for row in connection.execute(_listing, parameters).mappings()]
 
@@ -323,7 +317,7 @@ _select_waiting = (
     )
     .order_by(messages.c.position)
     .limit(bindparam("free"))
-    # PostgreSQL: what another owner is taking right now is passed over, and seen again with its new state.
+    # PostgreSQL: skips rows another owner is claiming; they are seen later with their new state.
     .with_for_update(of=messages, skip_locked=True)
 )
 _select_waiting_in_thread = _select_waiting.where(messages.c.thread_id == bindparam("thread_id"))
@@ -339,8 +333,6 @@ _select_claimed = (
 
 @dataclass(frozen=True, slots=True)
 class ClaimedMessage:
-    """A message that is this owner's to work on."""
-
     thread_id: str
     message_id: str
     message: StoredMessage
@@ -349,7 +341,7 @@ class ClaimedMessage:
 def claim_next_messages(
     connection: Connection, owner: str, max_running: int, thread_id: str | None = None
 ) -> list[ClaimedMessage]:
-    """Take the oldest waiting message of each thread nobody works on, up to `max_running` claims of this owner."""
+    """Claims the oldest waiting message of each unclaimed thread, up to `max_running` claims of this owner."""
     free = max_running - connection.execute(_count_claims, {"owner": owner}).scalar_one()
     if free <= 0:
         return []
@@ -366,11 +358,11 @@ def claim_next_messages(
 
 
 def release_claim(connection: Connection, message_id: str) -> bool:
-    """Let the thread of a finished message go on; whether it was held."""
+    """Releases the thread of a finished message; returns whether it was claimed."""
     return connection.execute(_delete_claim, {"message": message_id}).rowcount == 1
 
 
 def list_claims(connection: Connection, owner: str) -> list[ClaimedMessage]:
-    """Everything this owner has claimed, in order; what a restarted owner has to take up again."""
+    """Lists this owner's claims in order, to resume them after a restart."""
     rows = connection.execute(_select_claimed, {"owner": owner}).mappings()
     return [ClaimedMessage(message.thread_id, message.id, message) for message in map(message_from_row, rows)]

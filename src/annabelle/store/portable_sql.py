@@ -1,6 +1,4 @@
-"""Column types and prebuilt INSERT statements that behave the same on SQLite and PostgreSQL. Building a statement costs
-more than running it, so the frequent ones are module constants.
-"""
+"""Column types and INSERT statements for both SQLite and PostgreSQL. Prebuilt: building costs more than running."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ class UtcTimestamp(TypeDecorator[datetime]):
 
 
 class SafeText(TypeDecorator[str]):
-    """Text of people and models. What no engine can hold (NUL, lone surrogates) becomes the replacement character."""
+    """Text from people and models. Replaces what no engine can store: NUL and lone surrogates."""
 
     impl = Text
     cache_ok = True
@@ -56,7 +54,7 @@ class SafeText(TypeDecorator[str]):
 
 
 class JsonText(TypeDecorator[object]):
-    """Any JSON value. Kept as escaped text, so that every string comes back exactly as it went in."""
+    """Any JSON value, stored as escaped text, so that strings round-trip exactly."""
 
     impl = Text
     cache_ok = True
@@ -72,27 +70,27 @@ RowValues = Mapping[str, object]
 
 
 class InsertNew:
-    """INSERT of a row unless one with the same key is there; tells what was really inserted."""
+    """INSERT that skips rows whose key exists, and returns what was inserted."""
 
     def __init__(self, table: Table, key: Sequence[str] = (), *, whole_rows: bool = False) -> None:
         returning = list(table.c) if whole_rows else list(table.primary_key.columns)
-        target = list(key) or None  # without one: any unique key
+        target = list(key) or None  # None: any unique key
         self._by_engine = {
             "sqlite": sqlite.insert(table).on_conflict_do_nothing(index_elements=target).returning(*returning),
             "postgresql": postgresql.insert(table).on_conflict_do_nothing(index_elements=target).returning(*returning),
         }
 
     def insert(self, connection: Connection, values: RowValues) -> RowMapping | None:
-        """The row as it was inserted; None when it was there already."""
+        """Returns the inserted row; None if it existed."""
         return connection.execute(self._by_engine[connection.dialect.name], values).mappings().first()
 
     def insert_many(self, connection: Connection, rows: Sequence[RowValues]) -> Sequence[RowMapping]:
-        """The rows that were inserted, in no particular order."""
+        """Returns the inserted rows, unordered."""
         return connection.execute(self._by_engine[connection.dialect.name], rows).mappings().all()
 
 
 class InsertOrUpdate:
-    """INSERT of a row, or an update of the one with the same key, as far as `only_if` allows."""
+    """INSERT, or update of the row with the same key if `only_if` allows."""
 
     def __init__(
         self, table: Table, key: Sequence[str], changed: Sequence[str], only_if: ColumnElement[bool] | None = None

@@ -1,4 +1,4 @@
-"""Rules of calls as people stated them, active until revoked and kept apart from every conversation (I-14)."""
+"""People's rules about tool calls, active until revoked and independent of conversations (I-14)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from annabelle.store.tables import rules
 
 RuleKind = Literal["allow", "ask", "never"]
 RuleState = Literal["proposed", "stated", "active", "revoked"]
-"""`stated` is noticed in the person's own words and holds at once; `proposed` is an agent's idea and holds only when
+"""`stated` comes from the person's own words and applies at once; `proposed` comes from an agent and applies once
 confirmed. Both wait for the person."""
 
 _HOLDING = ("stated", "active")
@@ -39,7 +39,7 @@ _same = select(rules).where(
 
 @dataclass(frozen=True, slots=True)
 class NewRule:
-    """A rule about to be written down. `match` says which calls it is about, in the shape policy reads."""
+    """A rule to store. `match` says which calls it covers, in the format policy reads."""
 
     user_id: str
     kind: RuleKind
@@ -63,7 +63,7 @@ class StoredRule:
 
 
 def add_rule(connection: Connection, new: NewRule, state: Literal["proposed", "stated", "active"]) -> StoredRule:
-    """Write a rule down. One that says the same and was not revoked is the same rule, and only ever grows firmer."""
+    """Stores a rule. An equal one that was not revoked is kept, and may only become stronger."""
     known = _find_same_rule(connection, new)
     if known is not None:
         return _strengthen(connection, known, state)
@@ -88,12 +88,12 @@ def add_rule(connection: Connection, new: NewRule, state: Literal["proposed", "s
 def add_allowance(
     connection: Connection, *, user_id: str, agent_id: str | None, words: str, match: JsonObject
 ) -> StoredRule:
-    """A narrow "always allow" the person chose when they were asked: active at once, being their own yes (POL-05)."""
+    """Adds a narrow "always allow" that the person chose when asked: active at once (POL-05)."""
     return add_rule(connection, NewRule(user_id, "allow", words, match, agent_id), "active")
 
 
 def confirm_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
-    """The person's yes to a rule that was proposed. A second yes changes nothing; a revoked one stays revoked."""
+    """Confirms a rule that waits. Idempotent; a revoked rule stays revoked."""
     rule = get_rule(connection, rule_id, user_id)
     if rule.state == "revoked":
         raise Conflict(f"The rule {rule_id} was revoked.", hint="State it again: annabelle rules add")
@@ -103,7 +103,7 @@ def confirm_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRu
 
 
 def revoke_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
-    """End a rule, also one that was only proposed. It stays in the list as what it was."""
+    """Revokes a rule, even one only proposed. It stays in the list."""
     get_rule(connection, rule_id, user_id)
     connection.execute(
         update(rules).where(rules.c.id == rule_id, rules.c.state != "revoked").values(state="revoked", revoked_at=now())
@@ -112,7 +112,7 @@ def revoke_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRul
 
 
 def get_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
-    """A person's own rule; another person's is not found either."""
+    """Returns a rule of this person; NotFound for anyone else's."""
     row = connection.execute(_by_id, {"id": rule_id}).mappings().first()
     if row is None or row["user_id"] != user_id:
         raise NotFound(f"There is no rule {rule_id}.", hint="annabelle rules lists yours.")
@@ -120,14 +120,14 @@ def get_rule(connection: Connection, rule_id: str, user_id: str) -> StoredRule:
 
 
 def list_rules(connection: Connection, user_id: str, *, revoked: bool = False) -> list[StoredRule]:
-    """A person's rules, oldest first; with the revoked ones when asked for."""
+    """Lists a person's rules, oldest first, optionally with revoked ones."""
     query = select(rules).where(rules.c.user_id == user_id).order_by(rules.c.created_at, rules.c.id)
     rows = connection.execute(query if revoked else query.where(rules.c.state != "revoked")).mappings()
     return [_rule_from_row(row) for row in rows]
 
 
 def list_active_rules(connection: Connection, user_id: str, agent_id: str | None) -> list[StoredRule]:
-    """The rules that hold for what this agent does for this person: the agent's own and those for every agent."""
+    """Lists the rules in force for this agent and person: the agent's own and those for every agent."""
     rows = connection.execute(_active, {"user_id": user_id, "agent_id": agent_id}).mappings()
     return [_rule_from_row(row) for row in rows]
 

@@ -1,6 +1,4 @@
-"""Brings a database to the newest revision in one transaction, after a backup; on PostgreSQL that is a copy of the
-tables in a schema of their own (I-19).
-"""
+"""Migrates a database in one transaction, after a backup; on PostgreSQL a copy in a separate schema (I-19)."""
 
 from __future__ import annotations
 
@@ -20,40 +18,40 @@ from annabelle.store.engine import make_engine
 from annabelle.store.migrations import FOLDER, NEWEST
 from annabelle.store.tables import metadata
 
-# Any fixed number will do; it keeps two processes from migrating one PostgreSQL database at once.
+# Arbitrary number that keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 0x616E6E6162656C6C
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """One set of tables and its history. Several sets can share a PostgreSQL database: each has its own version."""
+    """A set of tables and its revisions. Several can share a PostgreSQL database: each has its own version."""
 
     newest: str
     folder: Path
     tables: MetaData = metadata
     version_table: str = "alembic_version"
     create: Callable[[Connection], None] | None = None
-    """Makes all tables at once in an empty database; without it the revisions are run in turn."""
+    """Creates all tables in an empty database; without it all revisions are run."""
     extra_tables: tuple[str, ...] = ()
-    """Tables of this set that are not in `tables`, because only one engine has them."""
+    """Tables that are not in `tables`, because only one engine has them."""
     snapshot_prefix: str = "backup_"
-    """What the names of this set's copies on PostgreSQL begin with."""
+    """Prefix of the schemas that hold backups on PostgreSQL."""
     restore_command: str | None = None
-    """The command that puts a backup in the place of a damaged file."""
+    """The command that replaces a damaged file by a backup."""
 
 
 HUB_PLAN = MigrationPlan(newest=NEWEST, folder=FOLDER, create=metadata.create_all)
 
 
 def read_revision(connection: Connection, plan: MigrationPlan = HUB_PLAN) -> str | None:
-    """The revision the tables are at; None for a database that has none of them yet."""
+    """Returns the revision of the tables; None if there are none yet."""
     if not inspect(connection).has_table(plan.version_table):
         return None
     return connection.execute(text(f"SELECT version_num FROM {plan.version_table}")).scalar()  # noqa: S608  ours
 
 
 def migrate_database(engine: Engine, file: Path | None, backups: Path | None, plan: MigrationPlan = HUB_PLAN) -> None:
-    """Do nothing when there is nothing to do; else back up and migrate. A failure leaves everything as it was."""
+    """Backs up and migrates, if needed. A failure changes nothing."""
     with engine.connect() as connection:
         found = read_revision(connection, plan)
         connection.rollback()
@@ -63,7 +61,7 @@ def migrate_database(engine: Engine, file: Path | None, backups: Path | None, pl
         if found is not None and file is not None and backups is not None:
             backup.copy_file(file, backups, found, at)
         if file is not None:
-            # Rebuilding a table drops it for a moment; what it must hold is checked at the end instead.
+            # Rebuilding a table drops it for a moment; foreign keys are checked at the end instead.
             _set_pragma(connection, "foreign_keys=OFF")
         try:
             with connection.begin():
@@ -74,7 +72,7 @@ def migrate_database(engine: Engine, file: Path | None, backups: Path | None, pl
 
 
 def _set_pragma(connection: Connection, setting: str) -> None:
-    # Past SQLAlchemy, which would open a transaction, in which SQLite passes such settings over.
+    # Bypasses SQLAlchemy, which would open a transaction, where SQLite ignores such settings.
     cursor = connection.connection.cursor()
     cursor.execute(f"PRAGMA {setting}")
     cursor.close()
@@ -98,7 +96,7 @@ def _migrate(connection: Connection, plan: MigrationPlan, at: datetime) -> None:
 
 
 def create_tables(connection: Connection, plan: MigrationPlan = HUB_PLAN) -> None:
-    """All tables at once in an empty database: the same result as every revision in turn, without loading Alembic."""
+    """Creates all tables in an empty database: the same as running every revision, without loading Alembic."""
     if plan.create is not None:
         plan.create(connection)
     table = plan.version_table
@@ -112,14 +110,14 @@ def create_tables(connection: Connection, plan: MigrationPlan = HUB_PLAN) -> Non
 
 
 def run_revisions(connection: Connection, plan: MigrationPlan, to: str | None = None) -> None:
-    """Run the revisions that are missing, within the caller's transaction."""
-    # Alembic costs more to import than most starts need, so it is loaded when a migration is really due.
+    """Runs missing revisions in the caller's transaction."""
+    # Alembic is slow to import and rarely needed, so it is loaded only here.
     alembic_upgrade = importlib.import_module("annabelle.store.alembic_runner").run_alembic
     alembic_upgrade(connection, plan.folder, to or plan.newest, plan.version_table)
 
 
 def take_snapshot(connection: Connection, revision: str, at: datetime, plan: MigrationPlan = HUB_PLAN) -> str:
-    """Copy every table inside the caller's transaction, and drop the oldest copies; the name of the new schema."""
+    """Copies every table in the caller's transaction and drops the oldest copies; returns the new schema."""
     schema = f"{plan.snapshot_prefix}{revision}_{at.strftime(BACKUP_TIME_FORMAT).lower()}"
     connection.execute(text(f'CREATE SCHEMA "{schema}"'))
     for table in _list_tables(connection, plan):
@@ -130,13 +128,13 @@ def take_snapshot(connection: Connection, revision: str, at: datetime, plan: Mig
 
 
 def list_snapshots(connection: Connection, plan: MigrationPlan = HUB_PLAN) -> list[str]:
-    """The snapshots of one set of tables in the database, oldest first."""
+    """Lists the snapshots of one set of tables, oldest first."""
     names = [name for name in inspect(connection).get_schema_names() if name.startswith(plan.snapshot_prefix)]
     return sorted(names, key=lambda name: name.rsplit("_", 1)[-1])
 
 
 def restore_snapshot(url: str, schema: str, plan: MigrationPlan = HUB_PLAN) -> None:
-    """Put a snapshot in the place of the tables, at the revision it was taken at; all of it or nothing."""
+    """Replaces the tables by a snapshot, at its revision, in one transaction."""
     engine = make_engine(url, pool_size=1)
     try:
         with engine.begin() as connection:
@@ -157,7 +155,7 @@ def _copy_rows(connection: Connection, schema: str, plan: MigrationPlan) -> None
     for table in _list_tables(connection, plan):
         if table == plan.version_table:
             continue
-        # What the database works out by itself cannot be written.
+        # Computed columns cannot be written.
         columns = [column for column in inspector.get_columns(table) if "computed" not in column]
         names = ", ".join(f'"{column["name"]}"' for column in columns)
         copy = f'INSERT INTO "{table}" ({names}) SELECT {names} FROM "{schema}"."{table}"'  # noqa: S608
@@ -170,7 +168,7 @@ def _copy_rows(connection: Connection, schema: str, plan: MigrationPlan) -> None
 
 
 def _list_tables(connection: Connection, plan: MigrationPlan) -> list[str]:
-    """Those of one set, those that others refer to first. Another set in the same database is none of its business."""
+    """Lists the tables of this set, referenced ones first. Other sets in the database are left alone."""
     present = set(inspect(connection).get_table_names())
     names = (plan.version_table, *(table.name for table in plan.tables.sorted_tables), *plan.extra_tables)
     return [name for name in names if name in present]

@@ -1,6 +1,4 @@
-"""The model's history of each thread, and ended conversations, when they live in a shared PostgreSQL instead of files.
-Summarised turns are stored under the thread's name with a suffix.
-"""
+"""Session histories and ended conversations in a shared PostgreSQL. Without one, they are files."""
 
 from __future__ import annotations
 
@@ -16,18 +14,17 @@ from annabelle.store.tables import archives, sessions
 _OLDER: Final = ":older"
 
 PositionedRecord = tuple[int, JsonObject]
-"""A record, and where it stands."""
 
 
 def summarised_thread_id(thread_id: str) -> str:
-    """The name under which the summed-up turns of a thread are kept; no thread can have it."""
+    """Name under which the summarised turns of a thread are stored; no thread can have it."""
     return f"{thread_id}{_OLDER}"
 
 
 def append_session(
     connection: Connection, agent_id: str, thread_id: str, records: Sequence[JsonObject], *, user_id: str
 ) -> None:
-    """Add records behind those that are there, all or none."""
+    """Appends records, all or none."""
     if records:
         connection.execute(
             insert(sessions),
@@ -39,7 +36,6 @@ def append_session(
 
 
 def load_session(connection: Connection, agent_id: str, thread_id: str) -> list[PositionedRecord]:
-    """The records of a session in order."""
     rows = connection.execute(
         select(sessions.c.position, sessions.c.record)
         .where(sessions.c.agent_id == agent_id, sessions.c.thread_id == thread_id)
@@ -49,7 +45,6 @@ def load_session(connection: Connection, agent_id: str, thread_id: str) -> list[
 
 
 def move_records(connection: Connection, positions: Sequence[int], thread_id: str) -> None:
-    """Keep these records under another name."""
     connection.execute(update(sessions).where(sessions.c.position.in_(positions)).values(thread_id=thread_id))
 
 
@@ -58,13 +53,13 @@ def remove_records(connection: Connection, positions: Sequence[int]) -> None:
 
 
 def lock_session(connection: Connection, agent_id: str, thread_id: str) -> None:
-    """Until the transaction ends, nobody else who asks for this lock changes the session."""
+    """Locks the session against other holders of this lock until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(f"{agent_id}/{thread_id}"))))
 
 
 def list_session_threads(connection: Connection, agent_id: str) -> dict[str, str]:
-    """Every thread with a mark that changes whenever its session does."""
+    """Maps every thread to a mark that changes whenever its session does."""
     rows = connection.execute(
         select(sessions.c.thread_id, func.max(sessions.c.position), func.count())
         .where(sessions.c.agent_id == agent_id, sessions.c.thread_id.not_like(f"%{_OLDER}"))
@@ -83,7 +78,7 @@ def add_archive(
     user_id: str,
     ended_at: datetime,
 ) -> None:
-    """Keep a conversation; the same one again changes nothing. Who calls holds the session's lock."""
+    """Stores an ended conversation. Idempotent; the caller must hold the session's lock."""
     if connection.scalar(select(exists().where(archives.c.id == archive_id))):
         return
     connection.execute(
@@ -94,7 +89,7 @@ def add_archive(
 
 
 def load_archives(connection: Connection, agent_id: str, thread_id: str) -> list[JsonObject]:
-    """The conversations of a thread, oldest first."""
+    """Returns the ended conversations of a thread, oldest first."""
     rows = connection.execute(
         select(archives.c.record)
         .where(archives.c.agent_id == agent_id, archives.c.thread_id == thread_id)
@@ -104,7 +99,7 @@ def load_archives(connection: Connection, agent_id: str, thread_id: str) -> list
 
 
 def list_archive_ids(connection: Connection, agent_id: str, thread_id: str) -> list[str]:
-    """Which there are, oldest first, without reading them."""
+    """Lists the ids of a thread's ended conversations, oldest first."""
     rows = connection.execute(
         select(archives.c.id)
         .where(archives.c.agent_id == agent_id, archives.c.thread_id == thread_id)

@@ -1,4 +1,4 @@
-"""Every table the hub owns, on both engines. A change here needs a migration beside it."""
+"""Tables of the hub on both engines. A change here needs a migration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMING = {
 
 metadata = MetaData(naming_convention=NAMING)
 
-# SQLite numbers rows only in a column that is exactly INTEGER PRIMARY KEY.
+# SQLite numbers rows only in an INTEGER PRIMARY KEY column.
 Counter = BigInteger().with_variant(Integer(), "sqlite")
 
 threads = Table(
@@ -127,8 +127,8 @@ tool_calls = Table(
     Column("trace_id", Text),
     Column("started_at", UtcTimestamp, nullable=False),
     Column("finished_at", UtcTimestamp),
-    Column("trust", Text),  # trusted | untrusted, of what came back; none until then
-    Column("labels", JsonText),  # what else is known of it: private, pried, suspicious, unscanned, vouched
+    Column("trust", Text),  # trusted | untrusted, of the result; null until then
+    Column("labels", JsonText),  # private, pried, suspicious, unscanned, vouched
 )
 
 model_calls = Table(
@@ -154,7 +154,7 @@ model_calls = Table(
     Column("error_code", Text),
     Column("reserved_at", UtcTimestamp, nullable=False),
     Column("settled_at", UtcTimestamp),
-    Column("reserved_usd", Float),  # the most it can cost; held back from the budgets until it is settled
+    Column("reserved_usd", Float),  # the most it can cost; reserved in the budgets until settled
     Column("price_known", Boolean),
     Index(None, "user_id", "reserved_at"),
     Index(None, "agent_id", "reserved_at"),
@@ -169,8 +169,8 @@ model_calls = Table(
 spending = Table(
     "spending",
     metadata,
-    Column("period", Text, primary_key=True),  # a day as 2026-07-03 or a month as 2026-07, UTC
-    Column("settled_nano_usd", BigInteger, nullable=False),  # whole numbers: a cap must not drift
+    Column("period", Text, primary_key=True),  # UTC day as 2026-07-03 or month as 2026-07
+    Column("settled_nano_usd", BigInteger, nullable=False),  # integers, so that caps do not drift
     Column("reserved_nano_usd", BigInteger, nullable=False),
     Column("warned_at", UtcTimestamp),
 )
@@ -182,7 +182,7 @@ agent_states = Table(
     Column("paused", Boolean, nullable=False),
     Column("reason", SafeText),
     Column("paused_at", UtcTimestamp),
-    Column("window_from", UtcTimestamp),  # what was spent before does not count for the next pause
+    Column("window_from", UtcTimestamp),  # earlier spending does not count for the next pause
 )
 
 deliveries = Table(
@@ -215,7 +215,7 @@ sessions = Table(
 to_remember = Table(
     "to_remember",
     metadata,
-    Column("message_id", Text, primary_key=True),  # a delivered turn the memory has not stored yet (MEM-12)
+    Column("message_id", Text, primary_key=True),  # a delivered turn not stored in memory yet (MEM-12)
     Column("thread_id", Text, nullable=False, index=True),
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
@@ -226,7 +226,7 @@ to_remember = Table(
 idle_threads = Table(
     "idle_threads",
     metadata,
-    Column("thread_id", Text, primary_key=True),  # facts are learnt from it once it has rested (MEM-07)
+    Column("thread_id", Text, primary_key=True),  # facts are extracted once it is idle (MEM-07)
     Column("user_id", Text, nullable=False),
     Column("agent_id", Text, nullable=False),
     Column("last_message_id", Text, nullable=False),
@@ -236,7 +236,7 @@ idle_threads = Table(
 archives = Table(
     "archives",
     metadata,
-    Column("id", Text, primary_key=True),  # conversations that ended, when sessions live in a shared PostgreSQL
+    Column("id", Text, primary_key=True),  # ended conversations, if sessions are in a shared PostgreSQL
     Column("agent_id", Text, nullable=False),
     Column("thread_id", Text, nullable=False),
     Column("user_id", Text, nullable=False),
@@ -248,7 +248,7 @@ archives = Table(
 tasks = Table(
     "tasks",
     metadata,
-    Column("id", Text, primary_key=True),  # work an agent handed on: one tool call, or a subagent
+    Column("id", Text, primary_key=True),  # work an agent delegated: a tool call or a subagent
     Column("kind", Text, nullable=False),  # tool_call | subagent
     Column("state", Text, nullable=False),  # queued | running | done | failed | unknown
     Column("user_id", Text, nullable=False),
@@ -271,7 +271,7 @@ approvals = Table(
     Column("agent_id", Text, nullable=False),
     Column("thread_id", Text, nullable=False),
     Column("message_id", Text, nullable=False, index=True),  # the message whose turn asked
-    Column("root_id", Text, nullable=False, index=True),  # the message a chain of parked turns began with
+    Column("root_id", Text, nullable=False, index=True),  # the first message of a chain of parked turns
     Column("call_id", Text, nullable=False, unique=True),
     Column("tool", Text, nullable=False),
     Column("arguments", JsonText, nullable=False),
@@ -284,8 +284,8 @@ approvals = Table(
     Column("decided_by", Text),
     Column("edited", JsonText),  # the arguments as the person changed them
     Column("note", SafeText),
-    Column("used_by", Text),  # the call id that used the yes
-    Column("resumed_by", Text),  # the message that carries the turn on
+    Column("used_by", Text),  # the call id that used the approval
+    Column("resumed_by", Text),  # the message that continues the turn
     Index(None, "user_id", "created_at"),
     Index(
         "ix_approvals_pending",
@@ -310,10 +310,10 @@ rules = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("user_id", Text, nullable=False),
-    Column("agent_id", Text),  # none: every agent
+    Column("agent_id", Text),  # null: every agent
     Column("kind", Text, nullable=False),  # allow | ask | never
-    Column("words", SafeText, nullable=False),  # as the person said it, or how an allowance reads
-    Column("match", JsonText, nullable=False),  # which calls it is about
+    Column("words", SafeText, nullable=False),  # the person's words, or the text of an allowance
+    Column("match", JsonText, nullable=False),  # which calls it covers
     Column("state", Text, nullable=False),  # proposed | stated | active | revoked
     Column("created_at", UtcTimestamp, nullable=False),
     Column("confirmed_at", UtcTimestamp),

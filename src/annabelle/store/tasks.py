@@ -1,4 +1,4 @@
-"""Tasks: work an agent handed on, from the moment it was asked for to its result (RTR-05, I-26)."""
+"""Tasks that agents delegated, from request to result (RTR-05, I-26)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ _finish = (
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task about to be taken on, and on whose behalf."""
-
     id: str
     kind: TaskKind
     user_id: str
@@ -68,7 +66,7 @@ class StoredTask:
 
 
 def create_task(connection: Connection, new: NewTask, at_once: int | None = None) -> StoredTask:
-    """Write a task down. The same id again is the same task; `at_once` bounds the open ones of this agent and kind."""
+    """Stores a task. The same id is the same task; `at_once` limits open tasks of this agent and kind."""
     known = connection.execute(_by_id, {"id": new.id}).mappings().first()
     if known is not None:
         return _task_from_row(known)
@@ -93,18 +91,18 @@ def create_task(connection: Connection, new: NewTask, at_once: int | None = None
 
 
 def begin_task(connection: Connection, task_id: str) -> bool:
-    """Note that a queued task is being worked on; whether it was queued."""
+    """Marks a queued task as running; returns whether it was queued."""
     return connection.execute(_begin, {"task": task_id, "new_state": "running"}).rowcount == 1
 
 
 def finish_task(connection: Connection, task_id: str, state: TaskState, result: JsonObject) -> bool:
-    """Keep how a task ended; the first end stays. Whether this was it."""
+    """Stores how a task ended; returns False if it had ended before."""
     change: JsonObject = {"task": task_id, "new_state": state, "new_result": result, "at": now()}
     return connection.execute(_finish, change).rowcount == 1
 
 
 def get_task(connection: Connection, task_id: str, user_id: str) -> StoredTask:
-    """A person's own task; another person's is not found either."""
+    """Returns a task of this person; NotFound for anyone else's."""
     task = load_task(connection, task_id)
     if task.user_id != user_id:
         raise NotFound(f"There is no task {task_id}.")
@@ -112,7 +110,7 @@ def get_task(connection: Connection, task_id: str, user_id: str) -> StoredTask:
 
 
 def load_task(connection: Connection, task_id: str) -> StoredTask:
-    """A task by its id alone, for the flow that works on it."""
+    """Loads a task of any person, for internal use."""
     row = connection.execute(_by_id, {"id": task_id}).mappings().first()
     if row is None:
         raise NotFound(f"There is no task {task_id}.")
@@ -120,7 +118,6 @@ def load_task(connection: Connection, task_id: str) -> StoredTask:
 
 
 def list_unfinished_tasks(connection: Connection) -> list[StoredTask]:
-    """Every open task, oldest first."""
     rows = connection.execute(
         select(tasks).where(tasks.c.state.in_(_OPEN)).order_by(tasks.c.created_at, tasks.c.id)
     ).mappings()
@@ -128,13 +125,12 @@ def list_unfinished_tasks(connection: Connection) -> list[StoredTask]:
 
 
 def list_message_tasks(connection: Connection, message_id: str) -> list[StoredTask]:
-    """What was handed on in the turn of a message, oldest first."""
     rows = connection.execute(_of_message, {"message_id": message_id}).mappings()
     return [_task_from_row(row) for row in rows]
 
 
 def list_tasks(connection: Connection, user_id: str, limit: int = 50) -> list[StoredTask]:
-    """A person's tasks, newest first."""
+    """Lists a person's tasks, newest first."""
     rows = connection.execute(
         select(tasks).where(tasks.c.user_id == user_id).order_by(tasks.c.created_at.desc(), tasks.c.id).limit(limit)
     ).mappings()

@@ -1,6 +1,4 @@
-"""Removes a text from tables: rows stay, what holds the text is masked. Also checks whether a file still holds it
-(TRU-09).
-"""
+"""Masks a text in tables, keeping their rows, and checks whether a file still contains it (TRU-09)."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ _BATCH = 500
 
 @dataclass(frozen=True, slots=True)
 class TextColumns:
-    """The columns of a table that may hold what people said, and how its rows are told apart."""
+    """Columns of a table that may contain people's words, and its keys."""
 
     table: str
     keys: tuple[str, ...]
@@ -39,12 +37,12 @@ class TextColumns:
     json: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     returned: tuple[str, ...] = ()
-    """Columns that are handed back of each row that holds the text."""
+    """Columns to return for each row with the text."""
     schema: str | None = None
 
     @classmethod
     def from_table(cls, table: Table, returned: Iterable[str] = ()) -> TextColumns:
-        """What a table of ours says about itself: words and JSON are content, chats and senders are names."""
+        """Text and JSON columns of a table are content; chats and senders are names."""
         return cls(
             table.name,
             keys=tuple(column.name for column in table.primary_key),
@@ -59,7 +57,7 @@ class TextColumns:
         return not (self.words or self.json or self.names)
 
     def plain_table(self) -> sa.TableClause:
-        """The table with plain columns: JSON is read and written as the text it is stored as."""
+        """The table with untyped columns: JSON is read and written as stored text."""
         wanted = dict.fromkeys((*self.keys, *self.words, *self.json, *self.names, *self.returned))
         columns: list[sa.ColumnClause[object]] = [sa.column(name) for name in wanted]
         return sa.table(self.table, *columns, schema=self.schema)
@@ -67,7 +65,7 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True)
 class TextRemoval:
-    """What to look for, in whose rows, and whether to take it out or only to count it."""
+    """The text to find, whose rows to search, and whether to remove it or only count it."""
 
     matcher: ForgetMatcher
     apply: bool
@@ -75,27 +73,26 @@ class TextRemoval:
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def alias(self, name: str) -> str:
-        """Another name, for one that must stay one of a kind: always the same, and nothing can be read from it."""
+        """A substitute for a name that must stay unique: always the same, and not reversible."""
         if name.startswith(_ALIAS):
             return name
         return f"{_ALIAS}{hashlib.blake2b(name.encode(), key=self.salt, digest_size=8).hexdigest()}"
 
     def as_dry_run(self) -> TextRemoval:
-        """The same search, which changes nothing."""
         return replace(self, apply=False)
 
     def owner_filter(self, table: Table) -> sa.ColumnElement[bool]:
-        """The rows of the person who asks; a table that belongs to nobody is everybody's."""
+        """Condition for the person's rows; true for a table without a user."""
         if self.user_id is None or "user_id" not in table.c:
             return sa.true()
-        # Without the table's name: it also stands in queries on its shadow.
+        # Without the table's name, because it is also used in queries on its `plain_table`.
         user_id: sa.ColumnClause[str] = sa.column("user_id")
         return user_id == self.user_id
 
     def run(
         self, connection: Connection, cells: TextColumns, rows: sa.ColumnElement[bool] | None = None
     ) -> list[FoundRow]:
-        """The rows that hold the text; with `apply` they hold it no longer."""
+        """Returns the rows with the text; with `apply`, masks it."""
         if cells.empty:
             return []
         table = cells.plain_table()
@@ -125,7 +122,7 @@ class TextRemoval:
 T = TypeVar("T")
 
 FORGOTTEN_DIGEST = "forgotten"
-"""Stands where a hash was: a yes with it fits no call any more."""
+"""Replaces a hash, so that an approval with it matches no call any more."""
 _MESSAGE_COLUMNS = ("message_id", "reply_to")
 _select_pieces = (
     sa.select(events.c.seq, events.c.message_id, events.c.step, events.c.attempt, events.c.type, events.c.data)
@@ -135,7 +132,7 @@ _select_pieces = (
 
 
 def remove_text(connection: Connection, sweep: TextRemoval) -> dict[str, int]:
-    """Go through every table: how many rows of each held the text."""
+    """Searches every table and returns the number of rows with the text for each."""
     counts: dict[str, int] = {}
     touched: set[str] = set()
     for table in metadata.sorted_tables:
@@ -150,7 +147,7 @@ def remove_text(connection: Connection, sweep: TextRemoval) -> dict[str, int]:
 
 
 def _empty_split_sentences(connection: Connection, sweep: TextRemoval) -> int:
-    """A model says a sentence in pieces, each an event of its own: they are read together, and emptied together."""
+    """Empties streamed pieces that contain the text only when joined: each piece is an event."""
     query = _select_pieces.where(sweep.owner_filter(events))
     rows = (
         cast("FoundRow", dict(row))
@@ -167,7 +164,7 @@ def _empty_split_sentences(connection: Connection, sweep: TextRemoval) -> int:
 
 
 def _group_pieces(rows: Iterable[FoundRow]) -> Iterator[list[FoundRow]]:
-    """The pieces of each attempt of each step; the whole text, which comes last, is a row like any other."""
+    """Groups the pieces of each attempt of each step, without the final whole text."""
 
     def same(row: FoundRow) -> tuple[object, ...]:
         return row["message_id"], row["step"], row["attempt"], row["type"]
@@ -183,10 +180,7 @@ def _pieces_match(sweep: TextRemoval, pieces: list[FoundRow]) -> bool:
 
 
 def _remove_references(connection: Connection, touched: set[str]) -> None:
-    """What else knows of the messages: a plain hash of arguments, which lets a guess be sure, and the way to memory.
-
-    A turn that goes on needs its hashes: they are how its calls are known again.
-    """
+    """Removes argument hashes, which would confirm a guess, except of running turns, and queue entries for memory."""
     running = sa.select(messages.c.id).where(messages.c.state == "running")
     for some in _split_batches(sorted(touched)):
         ended = sa.and_(tool_calls.c.message_id.in_(some), tool_calls.c.message_id.not_in(running))
@@ -207,7 +201,7 @@ _SQLITE = b"SQLite format 3\x00"
 
 
 def bytes_contain(path: Path, needle: ForgetMatcher) -> bool:
-    """Whether the text stands in the bytes of a file; a row that is long may be split over pages and not be seen."""
+    """Whether a file's bytes contain the text; misses long rows split over database pages."""
     with path.open("rb") as file:
         tail = b""
         while chunk := file.read(_CHUNK):
@@ -218,7 +212,7 @@ def bytes_contain(path: Path, needle: ForgetMatcher) -> bool:
 
 
 def file_contains(path: Path, needle: ForgetMatcher) -> bool:
-    """The same for a file nobody writes; of a database also the rows are read."""
+    """Like `bytes_contain`, for a file that is not being written; also reads the rows of a database."""
     return bytes_contain(path, needle) or (_is_database(path) and _rows_contain(path, needle))
 
 

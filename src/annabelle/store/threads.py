@@ -1,6 +1,4 @@
-"""Threads, one conversation of one person with one agent in one chat, and the numbered events of their turns
-(THR-04).
-"""
+"""Threads, one per channel, chat, person and agent, and the numbered events of their turns (THR-04)."""
 
 from __future__ import annotations
 
@@ -38,7 +36,6 @@ class Thread:
 
 
 def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str, user_id: str, agent_id: str) -> Thread:
-    """The thread of this chat, person and agent; made at their first message."""
     key: dict[str, object] = {"channel": channel, "chat_id": chat_id, "user_id": user_id, "agent_id": agent_id}
     row = connection.execute(_select_thread, key).mappings().first()
     if row is None:
@@ -49,7 +46,7 @@ def find_or_create_thread(connection: Connection, *, channel: str, chat_id: str,
 
 
 def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:
-    """A person's own thread; another person's is not found either."""
+    """Returns a thread of this person; NotFound for anyone else's."""
     row = (
         connection.execute(select(threads).where(threads.c.id == thread_id, threads.c.user_id == user_id))
         .mappings()
@@ -61,7 +58,7 @@ def get_thread(connection: Connection, thread_id: str, user_id: str) -> Thread:
 
 
 def load_thread(connection: Connection, thread_id: str) -> Thread:
-    """A thread by its id alone, for the flow that works on it; never to answer a person's request."""
+    """Loads a thread of any person, for internal use; never to answer a person's request."""
     row = connection.execute(select(threads).where(threads.c.id == thread_id)).mappings().first()
     if row is None:
         raise NotFound(f"There is no thread {thread_id}.")
@@ -69,7 +66,7 @@ def load_thread(connection: Connection, thread_id: str) -> Thread:
 
 
 def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[Thread]:
-    """A person's threads, the one used last first."""
+    """Lists a person's threads, last used first."""
     rows = connection.execute(
         select(threads)
         .where(threads.c.user_id == user_id)
@@ -80,7 +77,7 @@ def list_threads(connection: Connection, user_id: str, limit: int = 50) -> list[
 
 
 def touch_thread(connection: Connection, thread_id: str, at: datetime) -> None:
-    """Note that something was said; on PostgreSQL this also makes the writers of one thread wait for each other."""
+    """Updates the thread's time; on PostgreSQL this also serializes the writers of one thread."""
     connection.execute(_update_thread, {"thread": thread_id, "at": at})
 
 
@@ -106,14 +103,14 @@ _select_of_message = (
 
 
 def append_events(connection: Connection, thread_id: str, new: Sequence[TurnEvent]) -> list[StoredEvent]:
-    """Write events down in order and give back the new ones; a key its message already has is passed over."""
+    """Stores events in order and returns the new ones; skips a key its message already has."""
     if not new:
         return []
     user_id = connection.execute(_select_owner, {"thread_id": thread_id}).scalar()
     if user_id is None:
         raise NotFound(f"There is no thread {thread_id}.")
     if connection.dialect.name == "postgresql":
-        # Numbers must become visible in their order, or a reader that saw the later one never asks for the earlier.
+        # Numbers must become visible in order, or a reader that saw a later one would miss an earlier one.
         connection.execute(_lock_writers, {"user_id": user_id})
     rows: list[dict[str, object]] = [
         {
@@ -137,7 +134,6 @@ def append_events(connection: Connection, thread_id: str, new: Sequence[TurnEven
 def list_events_after(
     connection: Connection, thread_id: str | None, user_id: str, seq: int = 0, limit: int = 500
 ) -> list[StoredEvent]:
-    """A person's events behind `seq`, of one thread or of all their threads."""
     parameters: dict[str, object] = {"user_id": user_id, "seq": seq, "limit": limit}
     if thread_id is None:
         return [_event_from_row(row) for row in connection.execute(_select_after, parameters).mappings()]
@@ -146,16 +142,15 @@ def list_events_after(
 
 
 def list_message_events(connection: Connection, message_id: str, user_id: str) -> list[StoredEvent]:
-    """Every event of one message of a person, in order."""
     parameters = {"message_id": message_id, "user_id": user_id}
     return [_event_from_row(row) for row in connection.execute(_select_of_message, parameters).mappings()]
 
 
 def last_event_number(connection: Connection, user_id: str) -> int:
-    """The number of a person's newest event; 0 when there is none."""
+    """Number of a person's newest event, or 0."""
     return connection.execute(select(func.max(events.c.seq)).where(events.c.user_id == user_id)).scalar() or 0
 
 
 def _event_from_row(row: RowMapping) -> StoredEvent:
-    # Our own rows were valid when they were written.
+    # Our own rows are valid, so validation is skipped.
     return StoredEvent.model_construct(**{str(key): value for key, value in row.items() if key != "user_id"})

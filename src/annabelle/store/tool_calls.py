@@ -1,6 +1,4 @@
-"""Tool calls, stored as started before dispatch so that none happens twice unseen (DUR-03), and what foreign content a
-thread has seen through them (TRU-03). Foreign content taints for good: it may live on in a summary or an archive.
-"""
+"""Tool calls, stored before dispatch so that none is repeated (DUR-03), and the lasting taint of threads (TRU-03)."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ _update_call = (
         labels=bindparam("new_labels"),
     )
 )
-# What was only looked at on the agent's behalf has no arguments, and was not used by it.
+# Rows of `note_untrusted` have no arguments, and were not calls of the agent.
 _select_tools_used = (
     select(tool_calls.c.tool)
     .where(tool_calls.c.message_id == bindparam("message_id"), tool_calls.c.arguments_hash != "")
@@ -40,7 +38,7 @@ _select_tools_used = (
 
 @dataclass(frozen=True, slots=True)
 class StartedToolCall:
-    """What is known of a call: new, finished with this result, or started once without an end."""
+    """State of a call: new, finished with a result, or started without a known end."""
 
     state: Literal["fresh", "finished", "in_doubt"]
     result: JsonObject | None = None
@@ -48,8 +46,6 @@ class StartedToolCall:
 
 @dataclass(frozen=True, slots=True)
 class NewToolCall:
-    """A call about to be made, and on whose behalf."""
-
     call_id: str
     tool: str
     arguments_hash: str
@@ -60,7 +56,7 @@ class NewToolCall:
 
 
 def begin_call(connection: Connection, call: NewToolCall) -> StartedToolCall:
-    """Write the call down as started. Only `fresh` may be dispatched without a thought."""
+    """Stores the call as started. Only a `fresh` one may be dispatched without checks."""
     values: JsonObject = {
         "call_id": call.call_id,
         "state": "started",
@@ -85,12 +81,12 @@ def begin_call(connection: Connection, call: NewToolCall) -> StartedToolCall:
 def finish_call(
     connection: Connection, call_id: str, result: JsonObject, trust: Trust = "untrusted", labels: Sequence[Label] = ()
 ) -> None:
-    """Keep the result, how far it may be trusted and what else is known of it; the first one stays."""
+    """Stores the first result with its trust and labels; later ones are ignored."""
     _end_call(connection, call_id, "finished", result, (trust, labels))
 
 
 def mark_call_unknown(connection: Connection, call_id: str, result: JsonObject) -> None:
-    """Keep that nobody knows whether the call happened, with the result that says so: our own words."""
+    """Records that the call may or may not have happened, with a result that says so."""
     _end_call(connection, call_id, "unknown", result, ("trusted", ()))
 
 
@@ -113,7 +109,6 @@ def _end_call(
 
 
 def list_unknown_calls(connection: Connection, message_id: str) -> list[str]:
-    """The calls of a message whose outcome nobody knows."""
     rows = connection.execute(
         select(tool_calls.c.call_id)
         .where(tool_calls.c.message_id == message_id, tool_calls.c.state == "unknown")
@@ -123,18 +118,17 @@ def list_unknown_calls(connection: Connection, message_id: str) -> list[str]:
 
 
 def list_tools_used(connection: Connection, message_id: str) -> list[str]:
-    """The tools that were called for a message, each once, in the order of their first call."""
+    """Lists the tools called for a message, in the order of their first call."""
     rows = connection.execute(_select_tools_used, {"message_id": message_id})
     return list(dict.fromkeys(str(row[0]) for row in rows))
 
 
 def is_known_call(connection: Connection, call_id: str) -> bool:
-    """Whether a call of this id was begun."""
     return connection.execute(_select_call, {"call_id": call_id}).first() is not None
 
 
 def find_same_call(connection: Connection, message_id: str, arguments_hash: str) -> str | None:
-    """The id of a call of exactly this tool and these arguments in the turn of a message, if there was one."""
+    """Finds a call with this tool and these arguments in the turn of a message."""
     query = select(tool_calls.c.call_id).where(
         tool_calls.c.message_id == message_id, tool_calls.c.arguments_hash == arguments_hash
     )
@@ -142,9 +136,9 @@ def find_same_call(connection: Connection, message_id: str, arguments_hash: str)
 
 
 QUOTED_TURNS = 10
-"""Turns whose words back what an agent writes down."""
+"""Turns whose words can justify what an agent stores."""
 WARNED_TURNS = 50
-"""Turns whose warnings make policy more careful: more than anybody waits for, but not all of a chat of years."""
+"""Turns whose warnings make policy stricter: many, but not years of chat."""
 _EARLIER_TURNS = 2
 _RESULTS = 80
 _RESULT_CHARS = 1_000_000
@@ -186,7 +180,7 @@ _finished = (
 _results = _finished.limit(_RESULTS)
 _older = _finished.offset(_RESULTS).subquery()
 _in_this_turn = _older.c.message_id.in_(bindparam("turn", expanding=True))
-# Calls of this turn one by one, for they are counted; of those before it, one of each sort.
+# Calls of this turn one by one, because they are counted; of earlier ones, one of each sort.
 _left_out = select(
     _older.c.tool,
     _older.c.trust,
@@ -202,7 +196,7 @@ _BESIDE_CONTENT = frozenset({"source", "is_error"})
 
 @dataclass(frozen=True, slots=True)
 class SeenToolResult:
-    """A result that was read outside the journal, and on whose behalf."""
+    """A result seen by a call without an id, and on whose behalf."""
 
     tool: str
     user_id: str
@@ -212,8 +206,8 @@ class SeenToolResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredToolResult:
-    """A result as the journal has it. `this_turn`: it came back since the person's last message. `cut`: there is more
-    in it than is looked at, so nothing can be said about what does not stand in it."""
+    """A stored result. `this_turn`: it is newer than the person's last message. `cut`: its content is incomplete, so
+    nothing follows from what is missing in it."""
 
     tool: str
     result: JsonObject
@@ -225,7 +219,7 @@ class StoredToolResult:
 
 @dataclass(frozen=True, slots=True)
 class TurnProvenance:
-    """What is known of a turn: the person's words, those before it, and what was seen in the whole thread."""
+    """What is known about a turn: the person's words, earlier ones, and what was seen in the thread."""
 
     words: str
     earlier: tuple[str, ...]
@@ -235,28 +229,28 @@ class TurnProvenance:
 
 
 def list_untrusted_tools(connection: Connection, message_id: str) -> list[str]:
-    """The tools whose untrusted results were seen in the thread, up to the turn of this message."""
+    """Lists tools whose untrusted results were seen in the thread, up to the turn of this message."""
     rows = connection.execute(_untrusted, {"message_id": message_id})
     return [str(row[0]) for row in rows]
 
 
 def is_tainted(connection: Connection, message_id: str) -> bool:
-    """Whether there are any."""
+    """Whether untrusted results were seen in the thread."""
     return connection.execute(_any_untrusted, {"message_id": message_id}).first() is not None
 
 
 def list_person_words(connection: Connection, message_id: str, turns: int = QUOTED_TURNS) -> list[str]:
-    """What the person said, this message first and the ones before it after. Our own notes are not among it."""
+    """Returns what the person said, newest first, starting with this message. Leaves out our own notes."""
     return [str(row["content"]) for row in _unblocked_messages(connection, message_id, turns)]
 
 
 def read_turn_provenance(connection: Connection, message_id: str) -> TurnProvenance:
-    """All that policy needs to know of a turn, also when it is one that was parked and goes on."""
+    """Returns all that policy needs to know about a turn, also about a resumed one."""
     recent = connection.execute(_select_recent, {"message_id": message_id, "turns": WARNED_TURNS}).mappings().all()
     root = next((_root_id(row) for row in recent if row["id"] == message_id), message_id)
     said = _unblocked_messages(connection, root, 1 + _EARLIER_TURNS)
-    own = bool(said) and said[0]["id"] == root  # a turn that no person began is nobody's order
-    # Asked for by itself: a flood of other results must not push a warning out of those that are looked at.
+    own = bool(said) and said[0]["id"] == root  # False if no person began the turn, so no words justify it
+    # Queried separately: many other results must not push out a warning.
     marked = connection.execute(_select_labels, {"messages": [row["id"] for row in recent]}).scalars()
     warnings = [*marked, *(row["metadata"].get("labels") for row in recent)]
     return TurnProvenance(
@@ -269,7 +263,7 @@ def read_turn_provenance(connection: Connection, message_id: str) -> TurnProvena
 
 
 def _unblocked_messages(connection: Connection, message_id: str, turns: int) -> list[RowMapping]:
-    """The person's messages without those the guardian blocked: nothing was done about them, and they back nothing."""
+    """Returns the person's messages without blocked ones, which justify nothing."""
     rows = connection.execute(_select_said, {"message_id": message_id, "turns": turns}).mappings()
     return [row for row in rows if row["metadata"].get("risk") != "high"]
 
@@ -277,7 +271,7 @@ def _unblocked_messages(connection: Connection, message_id: str, turns: int) -> 
 def _read_results(
     connection: Connection, message_id: str, recent: Sequence[RowMapping], root: str
 ) -> tuple[StoredToolResult, ...]:
-    """All results, the newest first: with their content while there is room for it, then with what is known of it."""
+    """Returns all results, newest first: with content up to a limit, then only with trust and labels."""
     turn = {message_id, root} | {str(row["id"]) for row in recent if _root_id(row) == root}
     kept: list[StoredToolResult] = []
     left = _RESULT_CHARS
@@ -300,7 +294,7 @@ def _result(row: RowMapping, content: JsonObject, *, this_turn: bool, cut: bool)
 
 
 def _root_id(row: RowMapping) -> str:
-    """The person's message behind a message: a continuation names it, and only the hub writes continuations."""
+    """Id of the person's message behind a message; only the hub writes continuations, which name it."""
     return str(row["metadata"]["root"]) if row["source"] == "decision" else str(row["id"])
 
 
@@ -309,7 +303,7 @@ def _parse_labels(value: object) -> tuple[str, ...]:
 
 
 def note_untrusted(connection: Connection, seen: SeenToolResult) -> None:
-    """Remember that foreign content was seen by a call that has no id of its own; once per turn and tool."""
+    """Records that a call without an id saw foreign content; once per turn and tool."""
     at = now()
     values: dict[str, object] = {
         "call_id": f"{seen.message_id}:seen:{seen.tool}",

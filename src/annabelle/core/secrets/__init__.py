@@ -1,1 +1,1 @@
-"""Secrets."""
+"""Detection and masking of secrets."""

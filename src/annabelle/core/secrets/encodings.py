@@ -1,4 +1,4 @@
-"""The encodings in which a program may repeat a secret: escaped, quoted, base64, or one line of it."""
+"""Encodings in which a program may repeat a secret: escaped, quoted, base64, or one of its lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONG_ENOUGH_FOR_BASE64 = 6
 
 
 def encodings_of(value: str) -> Iterator[str]:
-    """Every text by which the value could be read again; some come twice."""
+    """Yields every text from which the value could be recovered, possibly with duplicates."""
     lines = [line.strip() for line in value.splitlines()]
     for text in {value, value.strip(), *(line for line in lines if len(line) >= _LONG_LINE)} - {""}:
         yield text
@@ -22,7 +22,7 @@ def encodings_of(value: str) -> Iterator[str]:
         yield json.dumps(json.dumps(text))[3:-3]
         yield html.escape(text)
         yield html.escape(text, quote=False)
-        blob = text.encode(errors="surrogatepass")  # half a sign has no bytes of its own, and must not be an error here
+        blob = text.encode(errors="surrogatepass")  # a lone surrogate must not raise here
         yield quote(blob)
         yield quote(blob, safe="")
         yield quote_plus(blob)
@@ -31,7 +31,7 @@ def encodings_of(value: str) -> Iterator[str]:
 
 
 def _base64_encodings(blob: bytes) -> Iterator[str]:
-    """Wherever it stands in what was encoded: the groups it fills alone, for each of the three ways to begin."""
+    """Yields the base64 groups that the value alone determines, for each of its three alignments."""
     for before in range(3):
         encoded = base64.b64encode(b"\0" * before + blob).decode()
         whole = encoded[4 if before else 0 : len(encoded) - (4 if (before + len(blob)) % 3 else 0)]

@@ -1,6 +1,4 @@
-"""Finds a text that is to be forgotten in every spelling, and masks it in JSON so that the record stays readable
-(TRU-09).
-"""
+"""Finds a text to be forgotten in every spelling, and masks it in JSON so that records stay readable (TRU-09)."""
 
 from __future__ import annotations
 
@@ -16,22 +14,22 @@ _LEAST_BASE64 = 8
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 _ESCAPE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|((?:x[0-9a-fA-F]{2}\\+)*x[0-9a-fA-F]{2})|([nrtfbv])|([\"'/]))|(\\\\)")
 _BACKSLASHES = re.compile(r"\\+")
-# What no text has between its characters, and a database's numbers and vectors are full of.
+# Never part of text, but frequent in a database's numbers and vectors.
 _NO_TEXT = "\x00-\x08\x0e-\x1b\x7f\ufffd"
 _TEXTS = re.compile(f"[^{_NO_TEXT}]+")
 _UNTEXTUAL = re.compile(f"[{_NO_TEXT}]")
-_WIDEST = 18  # characters that one character may become when its spelling is folded
+_WIDEST = 18  # most characters one character may become when folded
 _SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def fold_spelling(text: str) -> str:
-    """The one spelling that stands for all that mean the same."""
+    """Returns one spelling for all equivalent ones."""
     once = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
     return " ".join(unicodedata.normalize("NFKC", once).split())
 
 
 def unescape(text: str) -> str:
-    """The text as it was before it was written as JSON, as a Python literal or into an address."""
+    """Undoes JSON, Python and URL escapes."""
     if "\\" in text:
         text = _SURROGATES.sub(_join_surrogates, _ESCAPE.sub(_decode_escape, text))
     return unquote(text) if "%" in text else text
@@ -55,7 +53,7 @@ def _join_surrogates(found: re.Match[str]) -> str:
 
 
 class ForgetMatcher:
-    """One or more texts to look for."""
+    """Finds one or more texts in any spelling."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self.texts = tuple(texts)
@@ -71,9 +69,8 @@ class ForgetMatcher:
         return bool(self._folded)
 
     def found_in(self, text: str) -> bool:
-        """Whether the text holds it, in any spelling."""
         if text.isascii() and "\\" not in text and "%" not in text:
-            # Most of what there is to search is plain, and need not be taken apart.
+            # Fast path: most text is plain.
             plain = text.lower()
             if self._found_in_folded(" ".join(plain.split()) if self._spaced else plain):
                 return True
@@ -82,13 +79,13 @@ class ForgetMatcher:
         return any(core in text for core in self._base64)
 
     def found_in_bytes(self, blob: bytes) -> bool:
-        """The same for the bytes of a file of any kind."""
+        """Like `found_in`, for the bytes of any file."""
         if any(wide in blob for wide in self._wide) or any(core.encode() in blob for core in self._base64):
             return True
         return self.found_in(self._readable_pieces(blob.decode(errors="replace")))
 
     def _readable_pieces(self, text: str) -> str:
-        """The pieces of a file that are long enough to hold it: taking vectors apart costs seconds a megabyte."""
+        """Drops pieces too short to contain a match: folding vectors takes seconds per megabyte."""
         if not self._folded or any(_UNTEXTUAL.search(folded) for folded in self._folded):
             return text
         least = min(map(len, self._folded))
@@ -96,7 +93,7 @@ class ForgetMatcher:
         return "\0".join(piece for piece in pieces if len(piece) >= least or not piece.isascii())
 
     def find_spans(self, folded: str) -> list[tuple[int, int]]:
-        """Where it stands in a folded text, from and to."""
+        """Returns the start and end of every match in a folded text."""
         found: list[tuple[int, int]] = []
         for one in self._folded:
             at = folded.find(one)
@@ -110,10 +107,10 @@ class ForgetMatcher:
 
 
 def fold_unescaped(text: str) -> tuple[str, ...]:
-    """The folded text as it stands and, where that differs, as it may have been before it was escaped."""
+    """Folds the text as it is and, if different, as it may have been before it was escaped."""
     ways = [text]
     if "\\" in text or "%" in text:
-        # A backslash before another may stand for one, or for what follows it; both are looked at.
+        # A backslash before another may stand for itself or escape what follows, so both readings are tried.
         ways += [unescape(text), _BACKSLASHES.sub(r"\\", text)]
     return tuple(fold_spelling(way) for way in dict.fromkeys(ways))
 
@@ -124,7 +121,7 @@ def _spellings(text: str) -> set[str]:
 
 
 def _base64_cores(blob: bytes) -> set[str]:
-    """What stands in a base64 text that holds these bytes, for each of the three ways they may be cut into groups."""
+    """Returns the base64 text that these bytes determine, for each of their three alignments."""
     cores: set[str] = set()
     for skipped in range(3):
         inner = blob[skipped:]
@@ -136,7 +133,7 @@ def _base64_cores(blob: bytes) -> set[str]:
 
 FORGOTTEN_MASK = "[forgotten]"
 
-# What our own records are held together by: an id, a kind, a time. Without them they could not be read again.
+# Fields our own records need to stay readable: ids, kinds, times.
 _STRUCTURE_FIELDS = frozenset(
     {
         "agent_id", "archived_at", "at", "attempt", "call_id", "channel", "code", "created_at", "ended_at", "event",
@@ -145,14 +142,14 @@ _STRUCTURE_FIELDS = frozenset(
         "tool", "tool_call_id", "tool_kind", "tool_name", "trace_id", "trust", "ts", "type", "user_id", "version",
     }
 )  # fmt: skip
-# From here on it is what people, models and tools said, whatever they call its parts.
+# Below these fields is content from people, models and tools, whatever its field names.
 PAYLOAD_FIELDS = frozenset({"args", "arguments", "content", "metadata", "profile", "return_value", "row", "structured"})
 _WORD = re.compile(r"[\w.:/+-]{1,120}")
 _LEAST_DIGITS = 6
 
 
 def mask_value(needle: ForgetMatcher, value: object, mask: str = FORGOTTEN_MASK, *, payload: bool = False) -> object:
-    """The value with a mask in the place of every string in it that holds the text."""
+    """Replaces every string that contains the text by a mask."""
     if isinstance(value, str):
         return _mask_text(needle, value, mask)
     if isinstance(value, dict):
@@ -169,7 +166,7 @@ def mask_value(needle: ForgetMatcher, value: object, mask: str = FORGOTTEN_MASK,
 
 
 def mask_json(needle: ForgetMatcher, text: str, mask: str = FORGOTTEN_MASK, *, payload: bool = False) -> str:
-    """The same for JSON as it is stored; a text that is no JSON is masked as a whole."""
+    """Like `mask_value`, for stored JSON; text that is not JSON is masked as a whole."""
     if not needle.found_in(text):
         return text
     try:
@@ -181,7 +178,7 @@ def mask_json(needle: ForgetMatcher, text: str, mask: str = FORGOTTEN_MASK, *, p
 
 
 def prune_value(needle: ForgetMatcher, value: object) -> object:
-    """The value without the entries that hold the text, and without records of a list that do; None for nothing."""
+    """Removes entries that contain the text, and records in lists that do; None if nothing is left."""
     if isinstance(value, dict):
         old = cast("dict[str, object]", value)
         kept = {
@@ -206,13 +203,13 @@ def _is_kept(old: object, new: object) -> bool:
 
 
 def _record_mentions(needle: ForgetMatcher, item: object) -> bool:
-    """Whether a record says it: half a record is no use."""
+    """Whether a record contains the text; a partial record would be useless."""
     values = cast("dict[str, object]", item).values() if isinstance(item, dict) else ()
     return any(isinstance(value, str) and needle.found_in(value) for value in values)
 
 
 def _mask_text(needle: ForgetMatcher, text: str, mask: str) -> str:
-    """A string may hold JSON itself, as a tool call's arguments do; then it stays JSON."""
+    """Masks a string. If it contains JSON, such as a tool call's arguments, it stays JSON."""
     if not needle.found_in(text):
         return text
     if text.lstrip().startswith(("{", "[")):

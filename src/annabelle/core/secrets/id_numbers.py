@@ -1,4 +1,4 @@
-"""Card, account and id numbers, told from phone, order and barcode numbers by their check digits and their shape."""
+"""Finds card, account and id numbers; check digits and format tell them from phone, order and barcode numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FEWEST_DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class NumberKind:
-    """A shape, and the arithmetic that tells the real ones from what merely looks alike."""
+    """A format, and the check that tells real numbers from lookalikes."""
 
     kind: str
     shape: re.Pattern[str]
@@ -26,10 +26,10 @@ class NumberKind:
 
 
 _DIGIT_GROUPS = re.compile(r"(?<![\w+])\d+(?:[ .-]{1,2}\d+)*(?!\w)")
-# The ways cards are printed: in one piece, in fours (the rest at the end), 4-6-5 and 4-6-4, or digit by digit.
+# Printed formats of cards: in one piece, in fours (the rest at the end), 4-6-5 and 4-6-4, or digit by digit.
 _PRINTED = re.compile(r"\d{13,19}|\d{4}(?:\D+\d{4}){2,3}(?:\D+\d{1,4})?|\d{4}\D+\d{6}\D+\d{4,5}|\d(?:\D+\d)+")
 _FIRST_GROUPS = frozenset({1, 4, *range(13, 20)})
-_LONGEST = 19 + 18 * 2  # digits, and what may stand between them
+_LONGEST = 19 + 18 * 2  # digits, and separators between them
 _NAMED_CARD = re.compile(
     r"(?i)\b(?:credit|debit|bank|visa|master|kredit|giro)?[ -]?(?:cards?|karten?)[ -]?(?:number|no\.?|nr\.?|nummer|#)?"
     r"[ :=]*(?:is|ist)?[ :=]*(\d(?:[ -]?\d){12,18})(?!\d)"
@@ -44,7 +44,7 @@ _ISSUERS: tuple[tuple[re.Pattern[str], frozenset[int]], ...] = (
     (re.compile("62"), frozenset({16, 17, 18, 19})),
     (re.compile("5[0678]|6"), frozenset({16, 18, 19})),
 )
-# Numbers of the unusual lengths are more often something else, when something else is said of them.
+# A number of unusual length is rarely a card if the text calls it something else.
 _SOMETHING_ELSE = re.compile(
     r"(?i)(?:phone|tel|mobile|cell|fax|call|whatsapp|order|tracking|parcel|invoice|ticket|barcode|ean|isbn|imei|serial)"
     r"\W*(?:number|no|nr|id|code|#)?\W*(?:is|at|on)?\W*$"
@@ -53,7 +53,7 @@ _COMMON_LENGTHS = frozenset({14, 15, 16})
 
 
 def is_luhn_valid(digits: str) -> bool:
-    """The check digit of cards, and of several countries' ids."""
+    """Checks the check digit of cards and of several countries' ids."""
     total = 0
     for index, digit in enumerate(reversed(digits)):
         value = int(digit) * (2 if index % 2 else 1)
@@ -71,7 +71,7 @@ def _find_cards(text: str) -> Iterator[tuple[str, int, int]]:
         for first, (start, end) in enumerate(groups):
             if end - start not in _FIRST_GROUPS or text[start] not in "23456":
                 continue
-            for _, last in groups[first : first + 19]:  # the expiry date may follow: every stretch is looked at
+            for _, last in groups[first : first + 19]:  # an expiry date may follow, so every length is tried
                 if 13 <= last - start <= _LONGEST and _is_card(text, start, last):
                     yield CARD, start, last
     for match in _NAMED_CARD.finditer(text):
@@ -172,7 +172,7 @@ _KINDS: tuple[NumberKind, ...] = (
     _make_kind(ID, r"(?:19|20)?\d{6}[-+]\d{4}", _is_swedish_id),
 )
 
-# Numbers without a check of their own are believed when they are called by name.
+# Numbers without a check digit count if the text names them.
 _NAMED_ID = re.compile(
     r"(?i)\b(?:ssn|social security|passport|national id(?:entity)?|identity card|id card|tax(?:payer)? id|itin|nhs|"
     r"driv(?:er'?s?|ing) licen[cs]e|personalausweis|reisepass|ausweis|steuer-?id\w*|sozialversicherung\w*|"
@@ -184,7 +184,7 @@ _DATE = re.compile(r"(?:19|20)\d\d[ .-]\d{1,2}[ .-]\d{1,2}(?:\D.*)?|\d{1,2}[ .-]
 
 
 def find_id_numbers(text: str) -> Iterator[tuple[str, int, int]]:
-    """Every such number: its kind, and where it begins and ends."""
+    """Yields the kind, start and end of every such number."""
     if sum(map(str.isdigit, text)) < _FEWEST_DIGITS:
         return
     yield from _find_cards(text)

@@ -12,7 +12,7 @@ from annabelle.core.text import fold_with_positions
 
 @dataclass(frozen=True, slots=True)
 class SecretNames:
-    """Names of one kind of secret: as a pattern, and the beginnings by which a text without any is told quickly."""
+    """Names of one kind of secret, as a pattern, and their beginnings for a quick check."""
 
     pattern: str
     beginnings: tuple[str, ...]
@@ -22,7 +22,7 @@ class SecretNames:
 
 
 def _parse_names(text: str) -> SecretNames:
-    """Spelled the way folded text is; longer ones first, so that the whole name is read."""
+    """Folds the names and puts longer ones first, so that the whole name matches."""
     folded = sorted({fold_with_positions(name.strip()).text.lower() for name in text.split(",")}, key=len, reverse=True)
     pattern = "|".join(re.escape(name).replace(r"\ ", "[ _-]?") for name in folded)
     return SecretNames(pattern, tuple({name.split(" ")[0] for name in folded}))
@@ -39,7 +39,7 @@ PASSWORDS = _parse_names(
     "पासवर्ड, mật khẩu, kata sandi"
 )
 AMBIGUOUS = _parse_names("pw, pass, clave, parola, parolă, heslo")
-"""Also ordinary words: what follows has to look like a password."""
+"""Also ordinary words, so the value has to look like a password."""
 
 CODES = _parse_names(
     "pin, pin code, pin number, code pin, passcode, pass code, door code, gate code, alarm code, access code,"
@@ -70,7 +70,7 @@ NON_VALUE_WORDS = _parse_words("""
     algo buena correcta débil el en es fuerte incorrecta la larga mala mi muy no nueva olvidada segura su tan una
     au ce dans est expiré faible fort le long mauvais mon oublié pas perdu sûr trop très un une
     """)  # fmt: skip
-"""A word that is not here and ends the sentence is taken for the password itself."""
+"""Any other word that ends the sentence counts as the password."""
 
 
 PASSWORD = "password"  # noqa: S105  the kind's name
@@ -80,7 +80,7 @@ KEY = "secret key or token"
 AWS_SECRET = "AWS secret key"  # noqa: S105  the kind's name
 
 _IS = r"(?:is|are|was|be|equals|becomes|to|ist|lautet|war|es|est|e|era|esta|ar|er|on|to jest|это)"
-# "for the guest wifi", "of my router", "am Server": what a secret may belong to, between its name and its value.
+# "for the guest wifi", "of my router", "am Server": the owner of a secret, between its name and its value.
 _WHOSE = r"(?:[ ]+(?:for|of|to|at|on|in|fur|vom|von|des|der|am|de|del|du|da|do|para|per|til)\b[^\n.:=;!?]{1,40}?)?"
 _VERB = rf"[ \t]+(?P<verb>{_IS})\b[: \t]+(?:now |still |set to |jetzt )?|[ \t]*[是는은は][ \t]*"
 _SAID = rf"[ \t]*(?P<sign>[:=]|->)[ \t]*|{_VERB}"
@@ -89,7 +89,7 @@ _VALUE = r"(?P<quote>[\"'`]?)(?P<value>[^\s\"'`,;]+)"
 
 
 def _compile_statement(names: SecretNames, value: str = _VALUE) -> re.Pattern[str]:
-    # Another word may be joined before ("wifi_password", "WLAN-Passwort"); a longer word is another word.
+    # A prefix may be joined to the name ("wifi_password", "WLAN-Passwort"); a suffix makes it another word.
     return re.compile(rf"(?i)(?<![a-z])(?:{names.pattern})(?![a-z]){_BETWEEN}{value}")
 
 
@@ -116,7 +116,7 @@ FoundSecrets = Iterator[tuple[str, int, int]]
 
 
 def find_in_prose(text: str) -> FoundSecrets:
-    """Every secret told in words: its kind, and where its value begins and ends."""
+    """Yields the kind of every secret told in words, and the start and end of its value."""
     lowered = text.lower()
     for kind, names, pattern, is_one in _RULES:
         if names.may_be_in(lowered):
@@ -144,7 +144,7 @@ def _is_password(match: re.Match[str]) -> bool:
     if (phrase := _PHRASE.match(match.string, match.end("value"))) and NON_VALUE_WORDS.isdisjoint(
         phrase[0].lower().split()
     ):
-        return True  # words that make no sentence are how passphrases are made
+        return True  # words that form no sentence are probably a passphrase
     if len(value) < 3 or value.lower() in NON_VALUE_WORDS or _PARTICIPLE.fullmatch(value.lower()):
         return False
     return match["sign"] is not None or _ENDS_HERE.match(match.string, match.end("value")) is not None
@@ -157,7 +157,7 @@ def _is_likely_password(match: re.Match[str]) -> bool:
 def _is_code(match: re.Match[str]) -> bool:
     value = _strip_punctuation(match["value"])
     if re.search(r"(?i)pin[ _-]?code", match[0]) and re.fullmatch(r"[1-9]\d{5}", value):
-        return False  # the postal codes of India are called so
+        return False  # Indian postal codes are called PIN codes
     return re.fullmatch(r"(?!\d{4}-\d\d-)(?=.*\d{3})[\w#*-]{3,16}|\d{1,3}-\d{1,3}-\d{1,3}", value) is not None
 
 
@@ -177,7 +177,7 @@ def _strip_punctuation(value: str) -> str:
 
 
 def _looks_generated(value: str) -> bool:
-    """Not a word of any language: digits or signs among letters, or four digits and more."""
+    """Whether it is not a natural word: digits or symbols among letters, or at least four digits."""
     if _DATE_OR_TIME.fullmatch(value) or "://" in value:
         return False
     letters, digits = sum(c.isalpha() for c in value), sum(c.isdigit() for c in value)

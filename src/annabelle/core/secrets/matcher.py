@@ -1,4 +1,4 @@
-"""Finds known secrets in every encoding, in texts and in nested data, and masks them."""
+"""Finds and masks known secrets in every encoding, in text and nested data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MASK: Final = "«redacted»"
 
 
 class SecretMatcher:
-    """All forms of some secrets. To see that a text has none of them takes a moment only, and most have none."""
+    """Matches some secrets in all their encodings. Fast for text without secrets, which is most text."""
 
     def __init__(self, values: Iterable[str]) -> None:
         found = {
@@ -22,14 +22,14 @@ class SecretMatcher:
         self._pattern = re.compile("|".join(map(re.escape, self._longest_first)))
 
     def found_in(self, value: object) -> bool:
-        """Whether one of them stands anywhere in a text or in nested data, names of fields included."""
+        """Whether text or nested data contains a secret, field names included."""
         return bool(self._longest_first) and any(map(self._found_in_text, iterate_texts(value)))
 
     def mask(self, text: str) -> str:
         return self._pattern.sub(MASK, text) if self._found_in_text(text) else text
 
     def mask_data(self, value: object) -> object:
-        """Nested data with masks in it; the same object if it holds no secret, a mask alone if it is too deep."""
+        """Masks nested data. Returns the same object if it has no secret, and only a mask if it is nested too deep."""
         if not self.found_in(value):
             return value
         try:
@@ -42,7 +42,7 @@ class SecretMatcher:
         return cast("dict[str, object]", masked) if isinstance(masked, dict) else {}
 
     def partial_match_length(self, text: str) -> int:
-        """How many signs at the end of a text may be the beginning of a secret that goes on in the next piece."""
+        """Length of the end of a text that may be the beginning of a secret continued in the next piece."""
         most = 0
         for form in self._longest_first:
             at = text.find(form[0], max(0, len(text) - len(form) + 1))
@@ -57,9 +57,9 @@ class SecretMatcher:
 
 
 def iterate_texts(value: object) -> Iterator[str]:
-    """Every text in nested data, names of fields included."""
+    """Yields every text in nested data, field names included."""
     waiting = [value]
-    while waiting:  # not by recursion: what others send may be nested as deep as they like
+    while waiting:  # no recursion: input may be nested arbitrarily deep
         node = waiting.pop()
         if isinstance(node, str):
             yield node
@@ -72,7 +72,7 @@ def iterate_texts(value: object) -> Iterator[str]:
 
 
 def map_texts(node: object, change: Callable[[str], str]) -> object:
-    """A copy with every text changed, keys included."""
+    """Copies nested data with every text changed, keys included."""
     if isinstance(node, str):
         return change(node)
     if isinstance(node, dict):

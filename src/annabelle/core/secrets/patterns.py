@@ -1,4 +1,4 @@
-"""Patterns of known kinds of keys and tokens: one table for what is masked in logs and what memory refuses to store."""
+"""Patterns of known keys and tokens, for masking in logs and for what memory refuses to store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretPattern:
-    """Text that is a secret whatever stands around it. Each one holds one of the marks, which is quick to see."""
+    """Text that is a secret in any context. Each match contains one of the markers, which are quick to check."""
 
     kind: str
     markers: tuple[str, ...]
@@ -53,7 +53,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
         ("-----BEGIN", "AGE-SECRET-KEY-1"),
         rf"-----BEGIN[ A-Z]*{_PRIVATE_KEY}[\s\S]*?(?:-----END[ A-Z]*{_PRIVATE_KEY}|\Z)|AGE-SECRET-KEY-1[0-9A-Z]{{20,}}",
     ),
-    # What stands before the seed is bounded: a text of nothing but beginnings would be read to its end from each.
+    # The part before the seed is bounded: unbounded, text full of prefixes would take quadratic time.
     SecretPattern("one-time password seed", ("otpauth://",), r"(?<=otpauth://)\S{0,400}?secret=[A-Z2-7]{8,}\S*"),
     SecretPattern("password in an address", ("@",), r"(?<=://)[^\s:/@]*:[^\s/@]+(?=@)"),
 )
@@ -62,27 +62,27 @@ ANY_SECRET = re.compile("|".join(shape.pattern for shape in SECRET_PATTERNS))
 _MARKERS = tuple(dict.fromkeys(mark for shape in SECRET_PATTERNS for mark in shape.markers))
 
 ASSIGNED_SECRET = re.compile(
-    # What stands before may be joined to it by an underscore (MAIL_TOKEN=…), but not be a part of the same word.
+    # An underscore may join a prefix to the name (MAIL_TOKEN=…), but not be part of the same word.
     r"(?i)(?<![^\W_])(authorization|x-annabelle-token|api[_-]?key|token|secret|password|passwd)([\"']?\s*[:=]\s*[\"']?)"
-    # A handle (secret://vault/…) stands for a secret and is none: who is asked about a call has to see which it is.
+    # A handle (secret://vault/…) is not a secret: people who approve a call need to see which one it is.
     r"(?!//[a-z0-9_-]+/[a-z0-9]{16,64}(?![a-z0-9]))(?:(?:bearer|basic|token)\s+)?([^\s\",;&]{6,})"
 )
-"""A name that says it holds a secret, the sign after it, and the value."""
+"""A secret's name, the sign after it, and the value."""
 
 
 def may_contain_secret(text: str) -> bool:
-    """False for the most of texts, in a tenth of the time a search for every shape takes."""
+    """Quick check that is False for most texts, in a tenth of the time of a full search."""
     return any(mark in text for mark in _MARKERS)
 
 
-# A key begins where a word begins: "task-list-of-the-week" holds no key.
+# A key begins at the start of a word: "task-list-of-the-week" contains none.
 _AT_WORD_START = re.compile(
     "|".join(f"(?P<k{n}>(?<![A-Za-z0-9])(?:{shape.pattern}))" for n, shape in enumerate(SECRET_PATTERNS))
 )
 
 
 def find_patterns(text: str) -> Iterator[tuple[str, int, int]]:
-    """Every such key: its kind, and where it begins and ends."""
+    """Yields the kind, start and end of every such key."""
     if may_contain_secret(text):
         for match in _AT_WORD_START.finditer(text):
             yield SECRET_PATTERNS[int(str(match.lastgroup)[1:])].kind, match.start(), match.end()

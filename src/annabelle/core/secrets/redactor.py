@@ -1,4 +1,4 @@
-"""Masks secrets in everything that is written to disk or logged (POL-06, TRC-03)."""
+"""Masks secrets in everything written to disk or logged (POL-06, TRC-03)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ __all__ = ["MASK", "Redactor", "SecretMatcher", "environment_secrets", "is_secre
 _LEAST = 8
 _LONG = 16
 
-# PWD alone is every shell's current folder; DB_PWD is a password. A desktop's session is its name.
+# PWD alone is the shell's current folder, DB_PWD a password; DESKTOP_SESSION is a desktop's name.
 _SECRET_NAME = re.compile(
     r"(?<!^DESKTOP)(?:(?:^|_)(?:API_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|SESSION|API_HASH)|_PWD)$", re.I
 )
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an environment variable or field of this name holds a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
-    """What variables hold that must not be written down: values of a secret's name, and passwords in addresses."""
+    """Yields values of variables with a secret's name, and passwords in URLs."""
     for name, value in environment.items():
         if is_secret_name(name):
             yield value
@@ -37,7 +36,7 @@ def environment_secrets(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def passwords_in_url(address: str) -> Iterator[str]:
-    """The password of an address (`scheme://user:password@host`), as it is written there and as it is meant."""
+    """Yields the password of a URL (`scheme://user:password@host`), both quoted and unquoted."""
     if "://" not in address or "@" not in address:
         return
     with contextlib.suppress(ValueError):
@@ -46,10 +45,7 @@ def passwords_in_url(address: str) -> Iterator[str]:
 
 
 class Redactor:
-    """Masks known secret values in whatever form they come, and anything that has the shape of one.
-
-    One for each process: whoever gets to know of a secret teaches it here, and everything that is written down asks it.
-    """
+    """Masks known secrets in every encoding, and known patterns. One per process; `learn` adds secrets."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: set[str] = set()
@@ -62,10 +58,10 @@ class Redactor:
         return cls(environment_secrets(os.environ))
 
     def learn(self, secrets: Iterable[str], *, spoken: bool = True) -> None:
-        """Mask these values from now on. Short ones would mask ordinary words, so they are left out.
+        """Masks these values from now on. Skips short ones, which would mask ordinary words.
 
-        With `spoken=False` they are masked where something is written down, and left alone where people, models and
-        tools speak to each other: a folder or an address that may hold a secret, or may be what the talk is about.
+        With `spoken=False` they are masked only in logs and files, not in what people, models and tools exchange: a
+        path or URL may contain a secret, or be the subject of the conversation.
         """
         known = self._values if spoken else self._unsaid
         new = {value for value in secrets if len(value) >= _LEAST} - known
@@ -81,7 +77,7 @@ class Redactor:
         return ASSIGNED_SECRET.sub(rf"\1\2{MASK}", text)
 
     def redact_data(self, value: object) -> object:
-        """The same for nested data; fields with a secret's name are masked whole."""
+        """Like calling it, for nested data; fields with a secret's name are masked completely."""
         if isinstance(value, str):
             return self(value)
         if isinstance(value, dict):
@@ -96,19 +92,19 @@ class Redactor:
 
     @property
     def written(self) -> SecretMatcher:
-        """Every value that is masked in logs, traces and errors."""
+        """All values masked in logs, traces and errors."""
         return self._all_secrets
 
     @property
     def distinctive_secrets(self) -> SecretMatcher:
-        """The known values alone, for what people, models and tools say to each other.
+        """Known values to mask in what people, models and tools exchange.
 
-        A name or a shape proves nothing there. A password that is an ordinary word is left out: it would be taken out
-        of every sentence that has the word, and whoever reads the sentence learns the password by its gap.
+        Names and patterns prove nothing there. A password that is an ordinary word is left out: masking it everywhere
+        would reveal it by the gaps.
         """
         return self._distinctive_secrets
 
 
 def _is_distinctive(value: str) -> bool:
-    """Whether nobody says it by chance: it is long, or made of letters and of something else."""
+    """Whether it is unlikely to occur by chance: long, or not only letters or digits."""
     return len(value) >= _LONG or not (value.isalpha() or value.isdigit())

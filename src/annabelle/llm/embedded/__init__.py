@@ -1,9 +1,9 @@
-"""The engine inside: a small model that answers with no key, no server and no network (LLM-03)."""
+"""The embedded engine: a small model that needs no key, server or network (LLM-03)."""
 
 from __future__ import annotations
 
 import os
 
-# Read once, when the engine's library is loaded. Its threads otherwise spin while they wait for each other: on a busy
-# machine that doubles the CPU time of every answer.
+# Read once, when the library is loaded. Otherwise its threads spin while waiting, which doubles the CPU time of every
+# answer on a busy machine.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

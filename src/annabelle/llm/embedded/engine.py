@@ -1,7 +1,6 @@
-"""Runs a GGUF model in this process, behind an OpenAI-compatible server on loopback with a key of its own.
+"""Runs a GGUF model in this process, behind an OpenAI-compatible loopback server with its own key.
 
-Measured with the packaged 135M model on two cores: ready in 0.7 s, first word of a short answer
-after 0.15 s, 180 MB more than without it.
+With the packaged 135M model on two cores: ready in 0.7 s, first word of a short answer after 0.15 s, 180 MB of memory.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class _GgufFile(Protocol):
 
 
 class _LlamaParams(Protocol):
-    """The part of the engine's parameters that is set here; the library has no types."""
+    """The parameters set here; the library has no types."""
 
     model: _GgufFile
     model_alias: set[str]
@@ -75,7 +74,7 @@ _library = cast("_LlamaLibrary", xllamacpp)
 
 
 class GgufEngine:
-    """One loaded model. Everything that may take a while happens in a thread."""
+    """One loaded model. Slow work runs in a thread."""
 
     def __init__(self, weights: Path, *, context: int, max_tokens: int) -> None:
         self._weights, self._context, self._max_tokens = weights, context, max_tokens
@@ -84,7 +83,7 @@ class GgufEngine:
         self._lock = asyncio.Lock()
 
     async def start(self) -> Endpoint:
-        """Load the model on first use; a second caller waits for the first."""
+        """Loads the model on first use; a second caller waits for the first."""
         async with self._lock:
             if self._server is None:
                 async with asyncio.timeout(_LOAD_SECONDS):
@@ -97,7 +96,7 @@ class GgufEngine:
             if server is not None:
                 holder = [server]
                 del server
-                await asyncio.to_thread(holder.clear)  # the last reference going away stops it
+                await asyncio.to_thread(holder.clear)  # dropping the last reference stops it
 
     def _load(self) -> _LlamaServer:
         if not self._weights.is_file():
@@ -111,13 +110,13 @@ class GgufEngine:
         params.port = 0
         params.api_keys = [self._key]
         params.n_ctx = self._context
-        params.n_parallel = 1  # one conversation at a time keeps the whole context and cache for it
+        params.n_parallel = 1  # a single conversation gets the whole context and cache
         params.n_predict = self._max_tokens
         params.cpuparams.n_threads = os.cpu_count() or 1
         params.cpuparams_batch.n_threads = os.cpu_count() or 1
         params.n_threads_http = 4
         params.cache_prompt = True
-        params.cache_ram_mib = 0  # the slot keeps the last prompt; a second store of gigabytes is not for small homes
+        params.cache_ram_mib = 0  # the slot keeps the last prompt; a second cache takes gigabytes
         params.warmup = False
         params.ui = False
         params.endpoint_slots = False
@@ -134,12 +133,12 @@ class GgufEngine:
 
 
 MAX_TOKENS = 512
-# Tokens are estimated, and a prompt that is too long is refused whole: then a smaller part of it is tried.
+# Token counts are estimates, and a prompt that is too long is refused: then a smaller part is tried.
 _SHARES = (0.8, 0.5, 0.25)
 
 
 class EmbeddedBackend:
-    """One engine with one model. Long conversations are cut at the front until they fit its small context."""
+    """One engine with one model. Drops the oldest messages until a conversation fits its small context."""
 
     def __init__(self, weights: GgufWeights) -> None:
         self._weights = weights
@@ -150,7 +149,7 @@ class EmbeddedBackend:
     async def stream(self, ask: ModelQuestion) -> AsyncGenerator[BackendEvent]:
         async with self._lock:
             if self._backend is None:
-                # Its server closes a connection after each stream, so keeping one would only meet a closed door.
+                # The server closes a connection after each stream, so keeping one is useless.
                 place = await self._engine.start()
                 self._backend = OpenAiBackend(place, keep_alive=False, extra=self._weights.sampling)
         tokens = min(ask.max_tokens or MAX_TOKENS, MAX_TOKENS)
@@ -179,7 +178,7 @@ class EmbeddedBackend:
 
 
 def fit_messages(messages: list[ModelMessage], room: int) -> list[ModelMessage]:
-    """The conversation within `room` tokens: its oldest messages go first, then long texts lose their ends."""
+    """Fits messages into `room` tokens: drops the oldest, then truncates long texts."""
     if estimate_tokens(messages) <= room or not messages:
         return messages
     first, rest = messages[0], messages[1:]

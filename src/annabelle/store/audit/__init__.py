@@ -1,1 +1,1 @@
-"""The audit: what was done and decided, line by line, each chained to the one before (GRD-08, TRU-08)."""
+"""The audit: a log of actions and decisions, each line chained to the previous one (GRD-08, TRU-08)."""

@@ -1,6 +1,4 @@
-"""Appends records to the audit: opens, repairs and rotates its files. Facts are cleaned first: a record holds names,
-numbers and fingerprints, never content.
-"""
+"""Appends records to the audit and rotates its files. Records hold names, numbers and hashes, never content."""
 
 from __future__ import annotations
 
@@ -43,17 +41,17 @@ _LONGEST_TEXT: Final = 200
 _MOST_ENTRIES: Final = 50
 _DEEPEST: Final = 4
 _LARGEST: Final = 2**63
-# Fields that hold people's words or what tools were given: of these a record keeps a fingerprint and the length.
+# Fields with people's words or tool input: records keep only their fingerprint and length.
 _CONTENT_FIELDS: Final = frozenset(
     {"arguments", "content", "explanation", "message_text", "note", "reason", "reasons", "result", "snippet", "text"}
     | {"texts", "words"}
 )
-# A plain hash of a short text can be guessed and tried, so it is keyed once more.
+# A plain hash of a short text can be guessed, so it is hashed again with a key.
 _FINGERPRINTS: Final = ("hash", "sha256", "digest")
 
 
 class AuditFactCleaner:
-    """Makes facts fit to be kept for years."""
+    """Reduces facts to what a record may contain."""
 
     def __init__(self, key: bytes, redact: Redactor) -> None:
         self._key, self._redact = key, redact
@@ -62,7 +60,7 @@ class AuditFactCleaner:
         try:
             return self._clean(facts)
         except RecursionError:
-            # Too deep to be looked through. Nobody may keep the rest out of the record by that.
+            # Nested too deep for one pass. Clean each fact alone, so that one cannot keep the others out.
             return {name: value for one in facts.items() for name, value in self._clean_one(*one).items()}
 
     def _clean(self, facts: JsonObject) -> JsonObject:
@@ -117,8 +115,6 @@ DROPPED: Final = "dropped"
 
 @dataclass(frozen=True, slots=True)
 class AuditNote:
-    """What somebody wants written down."""
-
     kind: str
     facts: JsonObject
     at: str
@@ -126,13 +122,12 @@ class AuditNote:
 
     @classmethod
     def about_audit(cls, event: str, **facts: object) -> AuditNote:
-        """About the audit itself."""
         return cls("audit", {"event": event, **facts}, timestamp_now())
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLimits:
-    """When a file is full, and how many full ones are kept."""
+    """Size at which a file is rotated, and how many rotated files are kept."""
 
     max_bytes: int = 10_000_000
     keep_files: int = 20
@@ -143,7 +138,7 @@ def timestamp_now() -> str:
 
 
 class AuditChain:
-    """Appends records. Not for two threads at once; a second process is kept out by a lock."""
+    """Appends records. Not thread-safe; a lock keeps a second process out."""
 
     def __init__(self, places: AuditPaths, limits: AuditLimits, redact: Redactor) -> None:
         self._paths, self._limits, self._redact = places, limits, redact
@@ -156,7 +151,7 @@ class AuditChain:
         self._size = self._synced = 0
 
     def open(self) -> None:
-        """Take the files over. What somebody cut off the end stays a visible gap: the numbers go on behind it."""
+        """Opens the files. If the tail was cut off, numbering continues after it, so the gap stays visible."""
         try:
             self._paths.active.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire()
@@ -172,13 +167,13 @@ class AuditChain:
                 self.append([AuditNote.about_audit(HEAD_MISSING)])
             self.sync()
         except BaseException as error:
-            self._lock.release()  # or a second try would find the first one in its way
+            self._lock.release()  # so that a second try can acquire it
             if not isinstance(error, OSError):
                 raise
             raise StorageTrouble(f"The audit can not be opened: {error.strerror}.") from error
 
     def _load_key(self) -> bytes:
-        """The key, marked as one an audit was begun with. The head comes first: without it such a key is evidence."""
+        """Loads or makes the key and marks it as used. Writes the head first: a marked key without one is evidence."""
         places = self._paths
         found = read_key(places.key)
         key = found or new_key()
@@ -190,11 +185,11 @@ class AuditChain:
             except StorageTrouble:
                 if found is None:
                     raise
-                _log.warning("The key of the audit could not be marked yet.")  # a full disk; the next start does it
+                _log.warning("The key of the audit could not be marked yet.")  # disk full; the next start retries
         return key
 
     def append(self, notes: Iterable[AuditNote]) -> None:
-        """Add records in one write: all of them, or on a full disk none."""
+        """Adds records in one write: all of them, or none if the disk is full."""
         assert self._clean is not None, "the chain was not opened"
         descriptor = self._descriptor if self._descriptor is not None else self._open_active()
         last, lines = self._last, bytearray()
@@ -217,7 +212,7 @@ class AuditChain:
             try:
                 self._rotate()
             except OSError as error:
-                # What was appended is written; the file just stays longer until it can be rotated.
+                # The records are written; the file stays longer until it can be rotated.
                 _log.warning("The audit could not be rotated: %s", error.strerror)
 
     @property
@@ -225,7 +220,7 @@ class AuditChain:
         return self._last.n > self._synced
 
     def sync(self) -> None:
-        """Have it on disk, and only then say in the head how far it came: a power cut must not look like a cut tail."""
+        """Syncs the file, then the head: a power cut must not look like a cut-off tail."""
         last = self._last
         if self._descriptor is not None:
             os.fsync(self._descriptor)
@@ -249,7 +244,7 @@ class AuditChain:
         return self._descriptor
 
     def _reopen_if_deleted(self, descriptor: int) -> None:
-        """What is written to a file that somebody deleted nobody can read: the rest goes to a new one, behind a gap."""
+        """If the file was deleted, continues in a new one, which leaves a visible gap."""
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(self._paths.active.stat(), os.fstat(descriptor)):
                 return
@@ -269,10 +264,10 @@ class AuditChain:
             self._drop(path)
 
     def _drop(self, path: Path) -> None:
-        """Say first what goes, so that it is not missed."""
+        """Deletes a rotated file, after recording that, so that verification does not report it missing."""
         first, last = read_first_number(path), read_last_head([path])
         if first is None or last is None:
-            return  # it was altered, and is evidence
+            return  # altered, so it is evidence
         self.append([AuditNote.about_audit(DROPPED, first=first, last=last.n, last_record=last.hash)])
         self.sync()
         path.unlink(missing_ok=True)
@@ -281,4 +276,4 @@ class AuditChain:
         try:
             return read_head(self._paths.head, self._key)
         except ForgedAuditHead:
-            return None  # the record that notes it makes `verify` fail
+            return None  # the record about it makes `verify` fail

@@ -1,6 +1,4 @@
-"""Audit records and the files they are read from: a record is a line of canonical JSON whose keyed hash covers the hash
-of the line before, and the head is a small file that says how far the audit has come.
-"""
+"""Audit records and their files. A record is canonical JSON; its keyed hash covers the previous record's hash."""
 
 from __future__ import annotations
 
@@ -24,11 +22,10 @@ from annabelle.core.tools import JsonObject
 
 FINGERPRINT_LENGTH: Final = 16
 _STARTED_MARK: Final = b"\nbegun\n"
-"""Stands behind a key that an audit was begun with; forgetting needs a key too, and may have come first."""
+"""Follows a key that an audit was begun with; forgetting uses the key too, possibly earlier."""
 
 
 def read_key(path: Path) -> bytes | None:
-    """The key, or None when this home has none yet."""
     try:
         return path.read_bytes().removesuffix(_STARTED_MARK) or None
     except FileNotFoundError:
@@ -38,7 +35,7 @@ def read_key(path: Path) -> bytes | None:
 
 
 def has_started_audit(path: Path) -> bool:
-    """Whether the key says that an audit was begun with it: who has a head then and finds none was robbed of it."""
+    """Whether the key is marked as used by an audit; a missing head was then removed."""
     try:
         return path.read_bytes().endswith(_STARTED_MARK)
     except FileNotFoundError:
@@ -46,7 +43,6 @@ def has_started_audit(path: Path) -> bool:
 
 
 def get_or_create_key(path: Path) -> bytes:
-    """The key of this home; the first call makes it."""
     return read_key(path) or write_key(path, new_key())
 
 
@@ -63,19 +59,19 @@ def write_key(path: Path, key: bytes, *, begun: bool = False) -> bytes:
 
 
 def keyed_hash(key: bytes, blob: bytes) -> str:
-    """A fingerprint that tells nothing to whoever lacks the key: a guess cannot be tried."""
+    """Hashes with a key, so that short texts cannot be guessed without it."""
     return hmac.digest(key, blob, hashlib.sha256).hex()
 
 
 FIRST_PREVIOUS_HASH: Final = "0" * 64
-"""What the first record of all follows."""
+"""Previous hash of the very first record."""
 
 _FIELD_NAMES: Final = frozenset({"n", "at", "kind", "trace", "facts", "prev", "hash"})
 
 
 @dataclass(frozen=True, slots=True)
 class AuditChainRecord:
-    """What happened, as number `n` of this home."""
+    """One audit record, number `n` of this home."""
 
     n: int
     at: str
@@ -109,7 +105,7 @@ class AuditChainRecord:
 
 
 def parse_record(line: bytes) -> AuditChainRecord | None:
-    """The record a line holds; None for a line that is not written exactly as we write it."""
+    """Parses a line; None unless it is exactly what `to_line` writes."""
     try:
         found: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -122,7 +118,7 @@ def parse_record(line: bytes) -> AuditChainRecord | None:
             trace = body.get("trace")
             if body.keys() != _FIELD_NAMES or not (trace is None or isinstance(trace, str)) or not _is_timestamp(at):
                 return None
-            # Any other way to write the same is not ours, so that not a byte can be changed unseen.
+            # Reject any other spelling, so that no byte can be changed unnoticed.
             record = AuditChainRecord(n, at, kind, trace, cast("JsonObject", body["facts"]), prev, digest)
             return record if record.to_line() == line else None
         case _:
@@ -142,13 +138,13 @@ def _canonical_json(body: JsonObject) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class AuditPaths:
-    """The paths. A rotated file is named after its first record, so one rename is the whole rotation."""
+    """Paths of the audit. A rotated file is named after its first record, so that rotation is one rename."""
 
     active: Path
     head: Path
     key: Path
     forgotten: Path
-    """What was forgotten; its lines need the key, also in a home that has no audit yet."""
+    """Log of forget requests; it needs the key even in a home without an audit."""
 
     @classmethod
     def from_home(cls, home: Home) -> AuditPaths:
@@ -156,27 +152,23 @@ class AuditPaths:
 
     @property
     def torn(self) -> Path:
-        """What a crash left of a line that was being written."""
+        """Remains of lines torn by a crash."""
         return self.active.with_name("audit.torn")
 
     @property
     def never_started(self) -> bool:
-        """Whether there is a key and never was an audit: something was forgotten before there were any.
-
-        A key that an audit was begun with says so, and who can take that away has read the key.
-        """
+        """Whether there is a key but never was an audit: something was forgotten first, and the key has no mark."""
         traces = self.head.exists() or self.torn.exists() or bool(self.files())
         return self.forgotten.exists() and not traces and not has_started_audit(self.key)
 
     def rotated(self) -> list[Path]:
-        """Oldest first."""
         return sorted(self.active.parent.glob("audit-*.jsonl"))
 
     def rotated_path(self, first: int) -> Path:
         return self.active.with_name(f"audit-{first:012d}.jsonl")
 
     def files(self) -> list[Path]:
-        """All that hold records, oldest first."""
+        """All files with records, oldest first."""
         return [*self.rotated(), *([self.active] if self.active.exists() else [])]
 
 
@@ -185,14 +177,14 @@ _WIDTH: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class AuditHead:
-    """The number and hash of the last record that is surely on disk. Later ones may follow."""
+    """Number and hash of the last record known to be on disk. Later ones may follow."""
 
     n: int
     hash: str
 
 
 class ForgedAuditHead(Exception):
-    """The file is there and was not written by whoever has the key."""
+    """The head was not written with the key."""
 
 
 def read_head(path: Path, key: bytes) -> AuditHead | None:
@@ -214,7 +206,7 @@ def read_head(path: Path, key: bytes) -> AuditHead | None:
 
 
 def write_head(path: Path, head: AuditHead, key: bytes) -> None:
-    """Over the old one, in one write of one width: it needs no space on a full disk, and a kill leaves it whole."""
+    """Overwrites the head in one write of fixed width, which needs no disk space and leaves no partial head."""
     body = json.dumps({"n": head.n, "hash": head.hash, "mac": _compute_mac(head, key)})
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
@@ -231,14 +223,13 @@ _TAIL_BYTES: Final = 1 << 20
 
 
 def read_first_number(path: Path) -> int | None:
-    """The number of the record a file begins with; None when it cannot be read."""
+    """Returns the number of the first record in a file; None if it is unreadable."""
     with path.open("rb") as file:
         record = parse_record(file.readline())
     return record.n if record is not None else None
 
 
 def read_last_head(newest_first: Iterable[Path]) -> AuditHead | None:
-    """The last record that can be read in these files."""
     for path in newest_first:
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
@@ -250,7 +241,7 @@ def read_last_head(newest_first: Iterable[Path]) -> AuditHead | None:
 
 
 def move_torn_line(places: AuditPaths) -> int:
-    """Move what stands behind the last whole line out of the file that grows; how many bytes that were."""
+    """Moves a torn last line out of the active file and returns its size in bytes."""
     path = places.active
     if not path.exists():
         return 0
@@ -268,19 +259,17 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """Which records to show."""
-
     last: int = 50
     kind: str | None = None
     since: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.since is not None and self.since.tzinfo is None:
-            object.__setattr__(self, "since", self.since.astimezone())  # said without a zone, it is meant here
+            object.__setattr__(self, "since", self.since.astimezone())  # without a zone, local time is meant
 
 
 def read_latest(places: AuditPaths, wanted: AuditQuery) -> list[AuditChainRecord]:
-    """The newest records that are wanted, oldest first. What cannot be read is passed over; `verify` names it."""
+    """Returns the newest matching records, oldest first. Skips unreadable ones; `verify_audit` reports them."""
     found: list[AuditChainRecord] = []
     with open_files(places) as files:
         for _path, file in reversed(files):
@@ -293,7 +282,7 @@ def read_latest(places: AuditPaths, wanted: AuditQuery) -> list[AuditChainRecord
 def _matching_records(file: BufferedReader, wanted: AuditQuery) -> Iterator[AuditChainRecord]:
     mark = f'"kind":"{wanted.kind}"'.encode() if wanted.kind is not None else b""
     for line in file:
-        # Most lines need not be parsed to know that they are of another kind.
+        # Most lines of another kind need no parsing.
         record = parse_record(line) if mark in line else None
         if record is not None and _matches(record, wanted):
             yield record
@@ -301,7 +290,7 @@ def _matching_records(file: BufferedReader, wanted: AuditQuery) -> Iterator[Audi
 
 @contextlib.contextmanager
 def open_files(places: AuditPaths) -> Generator[list[tuple[Path, BufferedReader]]]:
-    """All files at one moment, oldest first: a rotation meanwhile neither hides one nor shows it twice."""
+    """Opens all files, oldest first, so that a concurrent rotation neither hides nor repeats one."""
     try:
         with contextlib.ExitStack() as stack:
             files = _open_consistent(places, stack)

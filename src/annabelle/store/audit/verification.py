@@ -1,6 +1,4 @@
-"""Verifies the audit from its files alone: the first record that was altered, is missing or is out of place, and
-incidents that are not tampering.
-"""
+"""Verifies the audit from its files: finds the first altered, missing or misplaced record, and reports incidents."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ from annabelle.store.audit.records import (
 )
 
 _JITTER: Final = timedelta(seconds=5)
-"""Notes of two threads may stand a moment out of order, and a clock that is kept right takes small steps."""
+"""Records of two threads may be slightly out of order, and clock corrections are small."""
 
 
 def describe_incident(record: AuditChainRecord, before: AuditChainRecord | None) -> str | None:
-    """What the record says of the audit itself or, by its time, of the clock."""
+    """Describes what a record says about the audit or, by its time, about the clock."""
     if record.kind == "audit":
         return _describe_audit_event(record)
     if before is None or before.kind == "audit":
@@ -64,7 +62,7 @@ Fault = Literal["altered", "missing", "reordered", "duplicated", "no_key", "head
 
 @dataclass(frozen=True, slots=True)
 class AuditProblem:
-    """The first thing that is wrong, and where."""
+    """The first fault, and where it is."""
 
     fault: Fault
     text: str
@@ -75,8 +73,8 @@ class AuditProblem:
 
 @dataclass(frozen=True, slots=True)
 class AuditVerification:
-    """What the files say. `dropped` records went by rotation, which is written down; `torn` bytes are a line that is
-    being written, or was when the hub was killed; `incidents` are sentences on what befell it and is no tampering."""
+    """Result of a verification. Rotation dropped `dropped` records; `torn` bytes are a line in progress or cut off by a
+    kill; `incidents` are sentences about events that are not tampering."""
 
     records: int
     first: int | None
@@ -104,14 +102,14 @@ class _AuditLine:
 
 
 def verify_audit(places: AuditPaths) -> AuditVerification:
-    """Every line, oldest first, up to the first that does not fit."""
+    """Checks every line, oldest first, up to the first fault."""
     key = read_key(places.key)
     if key is None:
         there = bool(places.files()) or places.head.exists()
         lacking = AuditProblem("no_key", f"The key {places.key.name} is missing, so nothing can be checked.")
         return AuditVerification(0, None, None, 0, 0, lacking if there else None)
     try:
-        head = read_head(places.head, key)  # before the files, which only grow meanwhile
+        head = read_head(places.head, key)  # before the files, which may grow meanwhile
     except ForgedAuditHead:
         altered = AuditProblem("head", f"{places.head.name} was altered.", places.head.name)
         return AuditVerification(0, None, None, 0, 0, altered)
@@ -201,7 +199,7 @@ class _AuditWalk:
         return None
 
     def _beginning(self) -> AuditProblem | None:
-        """Behind what did the oldest record stand? Behind nothing, or behind what rotation says it dropped."""
+        """Checks that the oldest record is the first of all, or follows what rotation dropped."""
         line = self._first
         if line is None or line.record is None:
             return None

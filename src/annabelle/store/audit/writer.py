@@ -1,7 +1,7 @@
-"""Takes notes without keeping anybody waiting: a bounded queue, and one thread that writes them down.
+"""Queues audit notes without blocking callers; one thread writes them.
 
-A note is handed to the kernel within milliseconds, so a killed process loses at most those of its last moment. What
-somebody decided (`_AT_ONCE`) is handed over before `note` returns.
+Notes are written within milliseconds, so a killed process loses only its last ones. Kinds in `_IMMEDIATE_KINDS` are
+written before `note` returns.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LOCK_SECONDS: Final = 0.05
 
 
 class AuditWriter:
-    """The audit of a running hub. A disk that is full stops nothing: notes wait, and what is lost is counted."""
+    """The audit of a running hub. A full disk stops nothing: notes wait, and lost ones are counted."""
 
     def __init__(self, chain: AuditChain, on_trouble: Callable[[str | None], None] = lambda _text: None) -> None:
-        """`on_trouble` is told, from another thread, when records cannot be written, and None when they can again."""
+        """`on_trouble` gets a message, from another thread, when writing fails, and None when it works again."""
         self._chain, self._on_trouble = chain, on_trouble
         self._waiting: deque[AuditNote] = deque()
         self._lost = 0
@@ -45,7 +45,7 @@ class AuditWriter:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Open the files and begin to write; a disk that is full is waited for. Earlier notes are written first."""
+        """Opens the files and starts writing. Earlier notes are written first. A full disk is retried."""
         with self._writing:
             self._open()
         self._thread = threading.Thread(target=self._write_loop, name="audit", daemon=True)
@@ -65,7 +65,6 @@ class AuditWriter:
         self._something.set()
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Write what waits, and close the files."""
         self._over.set()
         self._something.set()
         if self._thread is not None:
@@ -79,7 +78,7 @@ class AuditWriter:
             _log.error("%d records of the audit could not be written", len(self._waiting))
 
     def flush(self) -> None:
-        """Have on disk what was noted until now; raises StorageTrouble when that cannot be."""
+        """Syncs all notes to disk; raises StorageTrouble if that fails."""
         with self._writing:
             if not self._write() or not self._sync():
                 raise StorageTrouble("The audit can not be written.", hint="Free some disk space.")
@@ -91,7 +90,7 @@ class AuditWriter:
             self._something.clear()
             with self._writing:
                 written = self._write()
-                # Not with every record: a sync costs the disk more than all records of a second.
+                # Not after every record: a sync costs more than writing all records of a second.
                 rested = not busy or time.monotonic() > self._synced_at + _SYNC_AT_LATEST_SECONDS
                 if written and rested and self._chain.unsynced:
                     self._sync()
@@ -116,7 +115,7 @@ class AuditWriter:
         return True
 
     def _write(self) -> bool:
-        """Write all that waits; whether nothing is left over."""
+        """Writes all queued notes and returns whether that succeeded."""
         if not self._open():
             return False
         while self._waiting or self._lost:

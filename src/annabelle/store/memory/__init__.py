@@ -1,1 +1,1 @@
-"""What Annabelle knows, one file per kind of row. Only the memory server opens this database."""
+"""The memory database, one file per kind of row. Only the memory server opens it."""

@@ -23,8 +23,6 @@ _insert = InsertNew(contacts, ("user_id", "agent_id", "email"))
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A person and how to reach them."""
-
     id: int
     name: str
     email: str
@@ -40,7 +38,7 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class ContactFilter:
-    """Which contacts a list is asked for; name and company may be parts of the word."""
+    """Selects contacts; name and company match parts of words."""
 
     email: str | None = None
     name: str | None = None
@@ -49,12 +47,12 @@ class ContactFilter:
 
 
 def normalize_address(email: str) -> str:
-    """The one spelling of an address under which it is kept and looked for."""
+    """Returns the spelling under which an address is stored and looked up."""
     return email.strip().lower()
 
 
 def create_contact(connection: Connection, owner: Owner, values: RowValues) -> Contact:
-    """Add a contact; a second one with the same address is a Conflict that names the first."""
+    """Adds a contact; Conflict if another one has the address."""
     at, email = now(), normalize_address(str(values["email"]))
     empty = {"company": None, "role": None, "notes": None, "created_at": at, "updated_at": at}
     made = _insert.insert(connection, {**empty, **values, **owner.columns(), "email": email})
@@ -64,7 +62,7 @@ def create_contact(connection: Connection, owner: Owner, values: RowValues) -> C
 
 
 def get_contact(connection: Connection, owner: Owner, contact_id: int) -> Contact:
-    """One contact of this owner; somebody else's is as good as missing."""
+    """Returns a contact of this owner; NotFound for anyone else's."""
     found = find_contact(connection, owner, contact_id)
     if found is None:
         raise NotFound(f"There is no contact {contact_id}.", hint="list_contacts shows the ones there are.")
@@ -72,21 +70,21 @@ def get_contact(connection: Connection, owner: Owner, contact_id: int) -> Contac
 
 
 def find_contact(connection: Connection, owner: Owner, contact_id: int) -> Contact | None:
-    """The same, with None for one that is missing."""
+    """Like `get_contact`, but returns None for a missing one."""
     query = select(contacts).where(owner.row_filter(contacts), contacts.c.id == contact_id)
     row = connection.execute(query).mappings().first()
     return None if row is None else _contact_from_row(row)
 
 
 def find_by_email(connection: Connection, owner: Owner, email: str) -> Contact | None:
-    """The contact with this address, however it is spelled."""
+    """Finds the contact with this address in any spelling."""
     query = select(contacts).where(owner.row_filter(contacts), contacts.c.email == normalize_address(email))
     row = connection.execute(query).mappings().first()
     return None if row is None else _contact_from_row(row)
 
 
 def change_contact(connection: Connection, owner: Owner, contact_id: int, values: RowValues) -> Contact:
-    """Change what is named and leave the rest. An address somebody else has is a Conflict."""
+    """Changes only the given values. Conflict if another contact has the address."""
     get_contact(connection, owner, contact_id)
     new: dict[str, object] = {"updated_at": now(), **values}
     if "email" in values:
@@ -102,7 +100,7 @@ def change_contact(connection: Connection, owner: Owner, contact_id: int, values
 
 
 def list_contacts(connection: Connection, owner: Owner, wanted: ContactFilter, limit: int) -> list[Contact]:
-    """The contacts that fit, the latest change first."""
+    """Lists matching contacts, last changed first."""
     query = (
         select(contacts).where(owner.row_filter(contacts)).order_by(contacts.c.updated_at.desc(), contacts.c.id.desc())
     )
@@ -120,7 +118,7 @@ def list_contacts(connection: Connection, owner: Owner, wanted: ContactFilter, l
 
 
 def require_contacts(connection: Connection, owner: Owner, contact_ids: Collection[int]) -> None:
-    """Every one of these must be a contact of this owner."""
+    """Raises NotFound unless all of these are contacts of this owner."""
     query = select(contacts.c.id).where(owner.row_filter(contacts), contacts.c.id.in_(contact_ids))
     missing = sorted(set(contact_ids) - set(connection.scalars(query)))
     if missing:
@@ -129,7 +127,7 @@ def require_contacts(connection: Connection, owner: Owner, contact_ids: Collecti
 
 def _address_conflict(connection: Connection, owner: Owner, email: str) -> Conflict:
     existing = find_by_email(connection, owner, email)
-    # By its number alone: a name may be somebody else's words, and an error is read as our own.
+    # Names only the number: a name may be someone else's words, and errors are read as ours.
     which = f"Contact {existing.id}" if existing else "Another contact"
     return Conflict(f"{which} already has the address {email}.", hint="Change that one with update_contact.")
 

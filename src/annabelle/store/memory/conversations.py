@@ -1,4 +1,4 @@
-"""Conversations: what was said, turn by turn, each delivered turn once (MEM-12)."""
+"""Conversation turns; each delivered turn is stored once (MEM-12)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _mark = (
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """What was said and answered, before it has a number."""
+    """A turn before it has an id."""
 
     session_id: str
     user_message: str
@@ -45,14 +45,11 @@ class NewTurn:
     message_id: str | None = None
 
     def search_text(self) -> str:
-        """What it will be found by."""
         return _join_text(self.user_message, self.agent_response)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A remembered turn."""
-
     id: int
     session_id: str
     message_id: str | None
@@ -67,22 +64,21 @@ class StoredTurn:
     extracted_at: datetime | None
 
     def search_text(self) -> str:
-        """What it is found by, in words and in meaning."""
+        """The text it is indexed under, by words and by meaning."""
         return _join_text(self.user_message, self.agent_response)
 
     def search_context(self) -> str:
-        """Who said it and when, in words that people ask with."""
+        """Who said it and when, as words that people search for."""
         return f"{self.speaker} {self.said_at:%A %d %B %Y}".strip()
 
     def position(self, owner: Owner) -> ConversationPosition:
-        """Where it stands, for a search to know."""
         asks = not self.agent_response and self.user_message.rstrip().endswith("?")
         return ConversationPosition(self.id, owner, self.session_id, self.speaker, self.said_at, asks)
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPosition:
-    """Where a turn stands: all that a search needs of it beside its words."""
+    """What search needs to know about a turn besides its text."""
 
     id: int
     owner: Owner
@@ -90,11 +86,11 @@ class ConversationPosition:
     speaker: str
     said_at: datetime
     asks: bool
-    """Whether it ends in a question that nobody has answered within it."""
+    """Whether it ends with an unanswered question."""
 
 
 def add_turn(connection: Connection, owner: Owner, new: NewTurn) -> tuple[StoredTurn, bool]:
-    """Keep a turn with its words indexed; whether it was new. The same message again gives the first row."""
+    """Stores and indexes a turn; the flag says whether it was new. A repeated message returns the first row."""
     values: dict[str, object] = {
         **owner.columns(),
         "session_id": new.session_id,
@@ -119,12 +115,12 @@ def add_turn(connection: Connection, owner: Owner, new: NewTurn) -> tuple[Stored
 
 
 def index_turn(connection: Connection, owner: Owner, turn: StoredTurn) -> None:
-    """Write the words of a turn into the index again, as after a change of its text."""
+    """Indexes a turn again after its text changed."""
     text_index.index_row(connection, "conversation", owner, turn.id, turn.search_text(), turn.search_context())
 
 
 def get_turns(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, StoredTurn]:
-    """Turns by id; what is not this owner's is not there."""
+    """Returns turns by id, leaving out those of other owners."""
     wanted, found = list(ids), dict[int, StoredTurn]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
         ids_now = wanted[start : start + _IDS_AT_ONCE]
@@ -136,7 +132,7 @@ def get_turns(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[
 
 
 def list_unextracted(connection: Connection, owner: Owner, session_id: str | None, limit: int) -> list[StoredTurn]:
-    """The last turns that no facts were read from yet, oldest first."""
+    """Lists the last turns without extracted facts, oldest first."""
     query = select(conversations).where(owner.row_filter(conversations), _columns.extracted_at.is_(None))
     if session_id is not None:
         query = query.where(_columns.session_id == session_id)
@@ -145,12 +141,12 @@ def list_unextracted(connection: Connection, owner: Owner, session_id: str | Non
 
 
 def mark_extracted(connection: Connection, owner: Owner, ids: Sequence[int]) -> int:
-    """Say that facts were read from these turns; how many of them were this owner's and not marked before."""
+    """Marks turns as read for facts; returns how many of this owner's were not marked before."""
     return connection.execute(_mark, {**row_parameters(owner, ids), "at": now()}).rowcount if ids else 0
 
 
 def list_positions(connection: Connection, after: int = 0) -> Iterator[ConversationPosition]:
-    """Where every turn stands, of all owners, in the order they were stored: for loading a search."""
+    """Yields the positions of all owners' turns in stored order, for loading the search index."""
     asks = and_(_columns.agent_response == "", _columns.user_message.like("%?"))
     wanted = (_columns.id, _columns.user_id, _columns.agent_id, _columns.session_id, _columns.speaker, _columns.said_at)
     query = select(*wanted, asks).where(_columns.id > after).order_by(_columns.id)

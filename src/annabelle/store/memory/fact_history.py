@@ -1,4 +1,4 @@
-"""Why a fact is known, what came before and after it, and bulk changes to facts that can be undone."""
+"""Where a fact comes from, what came before and after it, and bulk changes that can be undone."""
 
 from __future__ import annotations
 
@@ -23,19 +23,16 @@ MAX_CHAIN = 50
 
 @dataclass(frozen=True, slots=True)
 class FactHistory:
-    """A fact among those before and after it."""
-
     fact: Fact
     earlier: tuple[Fact, ...]
-    """What it took the place of, and what those took the place of, the latest first."""
+    """What it replaced, and what those replaced, latest first."""
     later: tuple[Fact, ...]
-    """What took its place, up to the one that is current."""
+    """What replaced it, up to the current one."""
     said: StoredTurn | None
-    """The turn it was learnt in, when that is still remembered."""
+    """The turn it was learnt in, if still stored."""
 
 
 def read_fact_history(connection: Connection, owner: Owner, fact: Fact) -> FactHistory:
-    """Everything that explains a fact."""
     return FactHistory(
         fact,
         _earlier_facts(connection, owner, fact),
@@ -80,7 +77,7 @@ _columns = changes.c
 
 @dataclass(frozen=True, slots=True)
 class FactChangePart:
-    """One part of a change: the facts it retired, and the one it made of them, if it made one."""
+    """One part of a change: the facts it retired, and the one it made, if any."""
 
     kind: str
     retired: tuple[int, ...]
@@ -90,8 +87,6 @@ class FactChangePart:
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """What was done, and whether it was undone."""
-
     id: int
     kind: str
     summary: str
@@ -111,7 +106,6 @@ class FactChange:
 def add_change(
     connection: Connection, owner: Owner, kind: str, summary: str, done: Sequence[FactChangePart]
 ) -> FactChange:
-    """Note a change, in the transaction that makes it."""
     actions = [
         {"kind": part.kind, "retired": list(part.retired), "made": part.made, "reason": part.reason} for part in done
     ]
@@ -127,7 +121,6 @@ def add_change(
 
 
 def get_change(connection: Connection, owner: Owner, change_id: int) -> FactChange | None:
-    """One change; None when there is none of this number, or it is somebody else's."""
     row = (
         connection.execute(select(changes).where(owner.row_filter(changes), _columns.id == change_id))
         .mappings()
@@ -137,7 +130,7 @@ def get_change(connection: Connection, owner: Owner, change_id: int) -> FactChan
 
 
 def last_change(connection: Connection, owner: Owner) -> FactChange | None:
-    """The latest change that was not undone."""
+    """Returns the latest change that was not undone."""
     query = (
         select(changes)
         .where(owner.row_filter(changes), _columns.undone_at.is_(None))
@@ -149,7 +142,7 @@ def last_change(connection: Connection, owner: Owner) -> FactChange | None:
 
 
 def list_changes(connection: Connection, owner: Owner, limit: int = 20) -> list[FactChange]:
-    """Changes, the newest first."""
+    """Lists changes, newest first."""
     query = select(changes).where(owner.row_filter(changes)).order_by(_columns.id.desc()).limit(limit)
     return [_change_from_row(row) for row in connection.execute(query).mappings()]
 

@@ -1,4 +1,4 @@
-"""Facts: what is known of somebody, with where it came from. One that is replaced or deleted is retired, not lost."""
+"""Facts about people, with their origin. A fact that is replaced or deleted is retired, not lost."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ _lock = text("SELECT pg_advisory_xact_lock(hashtextextended(:owner, 20))")
 
 @dataclass(frozen=True, slots=True)
 class FactVector:
-    """The vector of a fact's text, and the model that made it."""
-
     model: str
     dimension: int
     data: bytes
@@ -56,7 +54,7 @@ class FactVector:
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact before it has a number."""
+    """A fact before it has an id."""
 
     fact: str
     category: FactCategory
@@ -71,7 +69,7 @@ class NewFact:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact as it is kept. `valid_*` is when it held in the world, the other times are when we knew."""
+    """A stored fact. `valid_*` is when it was true in the world, the other times are when we knew it."""
 
     id: int
     fact: str
@@ -96,19 +94,19 @@ class Fact:
 
 
 def fact_hash(fact: str) -> str:
-    """The same for texts that differ only in case, spaces, the form of their characters or the full stop."""
+    """Hashes a text, ignoring case, spaces, Unicode form and final punctuation."""
     plain = " ".join(unicodedata.normalize("NFKC", fact).casefold().split()).rstrip(" .!。")
     return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def lock_facts(connection: Connection, owner: Owner) -> None:
-    """Decide about one owner's facts one writer at a time. SQLite has one writer anyway."""
+    """Lets one writer at a time change an owner's facts. SQLite has a single writer anyway."""
     if connection.dialect.name == "postgresql":
         connection.execute(_lock, {"owner": f"{owner.user_id}\n{owner.agent_id}"})
 
 
 def add_fact(connection: Connection, owner: Owner, new: NewFact) -> Fact:
-    """Keep a new fact, to be found by its words and, with a vector, by its meaning."""
+    """Stores a new fact and indexes it by words and, with a vector, by meaning."""
     at = now()
     values: dict[str, object] = {
         **owner.columns(),
@@ -131,7 +129,7 @@ def add_fact(connection: Connection, owner: Owner, new: NewFact) -> Fact:
 
 
 def get_facts(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[int, Fact]:
-    """Facts by id, retired ones too; what is not this owner's is not there."""
+    """Returns facts by id, including retired ones, leaving out those of other owners."""
     wanted, found = list(dict.fromkeys(ids)), dict[int, Fact]()
     for start in range(0, len(wanted), _IDS_AT_ONCE):
         ids_now = wanted[start : start + _IDS_AT_ONCE]
@@ -143,7 +141,7 @@ def get_facts(connection: Connection, owner: Owner, ids: Iterable[int]) -> dict[
 
 
 def get_wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> dict[int, tuple[str, FactCategory]]:
-    """What current facts say, and of which category they are: all that comparing them needs."""
+    """Returns text and category of current facts, for comparing them."""
     if not ids:
         return {}
     rows = connection.execute(_wordings, row_parameters(owner, ids)).fetchall()
@@ -151,13 +149,12 @@ def get_wordings(connection: Connection, owner: Owner, ids: Collection[int]) -> 
 
 
 def find_same_fact(connection: Connection, owner: Owner, fact: str) -> Fact | None:
-    """The current fact that says exactly this."""
     row = connection.execute(_same, {**owner.columns(), "fact_hash": fact_hash(fact)}).mappings().first()
     return None if row is None else _fact_from_row(row)
 
 
 def list_current_about(connection: Connection, owner: Owner, about: str) -> list[Fact]:
-    """The current facts of one relation: what a new value of it may take the place of."""
+    """Lists the current facts of one relation, which a new value may replace."""
     return [_fact_from_row(row) for row in connection.execute(_about, {**owner.columns(), "about": about}).mappings()]
 
 
@@ -170,7 +167,7 @@ def list_facts(
     before_id: int | None = None,
     limit: int = 50,
 ) -> list[Fact]:
-    """Facts, the newest first; page on with the last id as `before_id`."""
+    """Lists facts, newest first; for the next page pass the last id as `before_id`."""
     query = select(facts).where(owner.row_filter(facts))
     if category is not None:
         query = query.where(_columns.category == category)
@@ -184,13 +181,13 @@ def list_facts(
 
 
 def list_replaced_by(connection: Connection, owner: Owner, fact_id: int) -> list[Fact]:
-    """The facts that this one took the place of, oldest first."""
+    """Lists the facts that this one replaced, oldest first."""
     query = select(facts).where(owner.row_filter(facts), _columns.superseded_by == fact_id).order_by(_columns.id)
     return [_fact_from_row(row) for row in connection.execute(query).mappings()]
 
 
 def refresh_fact(connection: Connection, owner: Owner, known: Fact, again: NewFact) -> Fact:
-    """Note that a fact was said again. Said by somebody trusted, it is trusted from now on; never the other way."""
+    """Records that a fact was repeated. A trusted repetition makes it trusted; an untrusted one never lowers it."""
     values: dict[str, object] = {"updated_at": now(), "confidence": max(known.confidence, again.confidence)}
     if known.trust == "untrusted" and again.trust == "trusted":
         values |= {"trust": "trusted", "source": again.source, "origin": {**again.origin, "before": known.origin}}
@@ -208,7 +205,7 @@ def retire_facts(
     valid_until: datetime | None = None,
     origin: JsonObject | None = None,
 ) -> list[int]:
-    """Make facts history: found by id and in the timeline, no longer by search. Which of them were current."""
+    """Retires facts: they stay in the history, but search no longer finds them. Returns those that were current."""
     gone: list[int] = []
     for fact in get_facts(connection, owner, ids).values():
         if not fact.current:
@@ -228,7 +225,7 @@ def retire_facts(
 def restore_facts(
     connection: Connection, owner: Owner, ids: Sequence[int], embedded: Mapping[int, FactVector] | None = None
 ) -> list[Fact]:
-    """Make retired facts current again, as they were; those that are current already are passed over."""
+    """Makes retired facts current again; skips those that already are."""
     back: list[Fact] = []
     for old in get_facts(connection, owner, ids).values():
         if old.current:
@@ -247,7 +244,6 @@ def restore_facts(
 
 
 def touch_facts(connection: Connection, owner: Owner, ids: Sequence[int]) -> None:
-    """Note that facts were looked at."""
     if ids:
         connection.execute(_touch, {**row_parameters(owner, ids), "seen_at": now()})
 

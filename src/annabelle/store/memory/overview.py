@@ -1,4 +1,4 @@
-"""How much an owner's memory holds, and the timeline of everything that happened to it."""
+"""Statistics of an owner's memory, and the timeline of its events."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ from annabelle.store.memory.tables import (
 
 @dataclass(frozen=True, slots=True)
 class FactCount:
-    """How many facts of a kind there are."""
-
     category: str
     trust: Trust
     retired: bool
@@ -52,8 +50,6 @@ class FactCount:
 
 @dataclass(frozen=True, slots=True)
 class OwnerStats:
-    """The counts of one owner."""
-
     facts: list[FactCount]
     conversations: int
     contacts: int
@@ -65,7 +61,6 @@ class OwnerStats:
 
 
 def read_stats(connection: Connection, owner: Owner) -> OwnerStats:
-    """Count everything that belongs to this owner."""
     retired = facts.c.retired_at.is_not(None).label("retired")
     kinds = select(facts.c.category, facts.c.trust, retired, func.count()).where(owner.row_filter(facts))
     counted = connection.execute(kinds.group_by(facts.c.category, facts.c.trust, retired).order_by(facts.c.category))
@@ -88,7 +83,7 @@ def read_stats(connection: Connection, owner: Owner) -> OwnerStats:
 
 
 def database_size(connection: Connection) -> int:
-    """What the whole memory takes, of all owners, with its indexes."""
+    """Bytes used by the memory of all owners, with its indexes."""
     if connection.dialect.name == "sqlite":
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
@@ -119,7 +114,7 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True, order=True)
 class TimelinePosition:
-    """A place in the timeline, to go on after."""
+    """A position in the timeline, to continue after."""
 
     at: datetime
     lane: int
@@ -128,7 +123,7 @@ class TimelinePosition:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTimelineEvent:
-    """One thing that happened. `after` is what a fact was corrected to, or what was answered."""
+    """One event. `after` is a corrected fact's new text, or the answer to what was said."""
 
     position: TimelinePosition
     category: TimelineCategory
@@ -140,7 +135,7 @@ class MemoryTimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class TimelineQuery:
-    """What part of the timeline is wanted: from `since` on, before `until`."""
+    """Part of the timeline: from `since`, up to but without `until`."""
 
     since: datetime
     until: datetime | None = None
@@ -150,8 +145,6 @@ class TimelineQuery:
 
 @dataclass(frozen=True, slots=True)
 class _TimelineSource:
-    """One kind of event, and the columns it is read from."""
-
     number: int
     category: TimelineCategory
     table: Table
@@ -162,7 +155,7 @@ class _TimelineSource:
     rows: ColumnElement[bool] | None = None
     source: FromClause | None = None
     trust: ColumnElement[str] | None = None
-    """Where the event holds more than the row's own words."""
+    """Set if the event includes text from other rows."""
 
 
 _successor = facts.alias("successor")
@@ -227,7 +220,7 @@ _SOURCES = (
 def read_timeline(
     connection: Connection, owner: Owner, span: TimelineQuery, limit: int, after: TimelinePosition | None = None
 ) -> list[MemoryTimelineEvent]:
-    """The events of a span, oldest first; `after` goes on where an earlier answer ended."""
+    """Lists the events of a span, oldest first; `after` continues an earlier result."""
     wanted = [
         _iterate_events(connection, owner, lane, span, after) for lane in _SOURCES if lane.category in span.categories
     ]

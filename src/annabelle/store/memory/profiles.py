@@ -1,4 +1,4 @@
-"""Profiles: what an agent knows of its user and of itself, with every version that ever was."""
+"""Profiles: what an agent knows about its user and itself, with all earlier versions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from annabelle.store.portable_sql import InsertNew
 _insert = InsertNew(profiles, ("user_id", "agent_id"))
 
 UNTRUSTED = "untrusted_fields"
-"""Where a version's origin names the fields that others may have written, as `user.city`."""
+"""Key in a version's origin that lists untrusted fields, such as `user.city`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile as it stands. Version 0 is the empty one everybody begins with."""
+    """The current profile. Version 0 is empty."""
 
     content: JsonObject
     version: int = 0
@@ -34,8 +34,6 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileVersion:
-    """A profile as it was, and why it came to be so."""
-
     version: int
     content: JsonObject
     reason: str
@@ -50,21 +48,19 @@ class ProfileVersion:
 
 @dataclass(frozen=True, slots=True)
 class ProfileChangeReason:
-    """Why a profile is changed, and by what."""
-
     reason: str
     trust: Trust
     origin: JsonObject
 
 
 def get_profile(connection: Connection, owner: Owner) -> Profile:
-    """The profile of an owner; empty when nothing was ever written."""
+    """Returns the profile of an owner, empty if none was written."""
     row = connection.execute(select(profiles).where(owner.row_filter(profiles))).mappings().first()
     return Profile({}) if row is None else _profile_from_row(connection, owner, row)
 
 
 def lock_profile(connection: Connection, owner: Owner) -> Profile:
-    """The profile, held until the transaction ends, so that two changes at once do not lose each other."""
+    """Returns the profile, locked until the transaction ends, so that concurrent changes are not lost."""
     _insert.insert(connection, {**owner.columns(), "profile": {}, "version": 0, "updated_at": now()})
     held = select(profiles).where(owner.row_filter(profiles)).with_for_update()
     return _profile_from_row(connection, owner, connection.execute(held).mappings().one())
@@ -78,7 +74,7 @@ def write_profile(
     untrusted: Collection[str],
     why: ProfileChangeReason,
 ) -> Profile:
-    """Make the next version of a profile that was taken. The same content again makes none."""
+    """Writes the next version of a locked profile. Equal content makes no new version."""
     if content == held.content:
         return held
     at, version = now(), held.version + 1
@@ -90,7 +86,7 @@ def write_profile(
 
 
 def import_history(connection: Connection, owner: Owner, versions: Collection[ProfileVersion]) -> None:
-    """Take over the history of another memory, oldest first. Only for a profile that has none of its own."""
+    """Imports the versions of another memory, oldest first. Only for a profile without a history."""
     for version in versions:
         _insert_version(connection, owner, version)
         new = {"profile": version.content, "version": version.version, "updated_at": version.changed_at}
@@ -98,14 +94,13 @@ def import_history(connection: Connection, owner: Owner, versions: Collection[Pr
 
 
 def list_versions(connection: Connection, owner: Owner, limit: int) -> list[ProfileVersion]:
-    """The newest versions, newest first."""
+    """Lists versions, newest first."""
     query = select(profile_history).where(owner.row_filter(profile_history))
     rows = connection.execute(query.order_by(profile_history.c.version.desc()).limit(limit)).mappings()
     return [_version_from_row(row) for row in rows]
 
 
 def get_version(connection: Connection, owner: Owner, version: int) -> ProfileVersion | None:
-    """The profile as it was at a version."""
     query = select(profile_history).where(owner.row_filter(profile_history), profile_history.c.version == version)
     row = connection.execute(query).mappings().first()
     return None if row is None else _version_from_row(row)

@@ -1,4 +1,4 @@
-"""Projects, and the servers each of them is linked to."""
+"""Projects, and the servers each is linked to."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _insert_project = InsertNew(projects, ("user_id", "agent_id", "name"))
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Something an owner works on; the people are ids of contacts."""
+    """A project; people are contact ids."""
 
     id: int
     name: str
@@ -44,7 +44,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFilter:
-    """Which projects a list is asked for; company may be a part of the word."""
+    """Selects projects; company matches parts of words."""
 
     status: ProjectStatus | None = None
     type: ProjectType | None = None
@@ -54,7 +54,7 @@ class ProjectFilter:
 
 
 def create_project(connection: Connection, owner: Owner, values: RowValues) -> Project:
-    """Add a project; a second one of the same name is a Conflict that names the first."""
+    """Adds a project; Conflict if another one has the name."""
     _require_people(connection, owner, values)
     at = now()
     row: dict[str, object] = {
@@ -75,7 +75,7 @@ def create_project(connection: Connection, owner: Owner, values: RowValues) -> P
 
 
 def get_project(connection: Connection, owner: Owner, project_id: int) -> Project:
-    """One project of this owner; somebody else's is as good as missing."""
+    """Returns a project of this owner; NotFound for anyone else's."""
     found = find_project(connection, owner, project_id)
     if found is None:
         raise NotFound(f"There is no project {project_id}.", hint="list_projects shows the ones there are.")
@@ -83,7 +83,7 @@ def get_project(connection: Connection, owner: Owner, project_id: int) -> Projec
 
 
 def find_project(connection: Connection, owner: Owner, project_id: int) -> Project | None:
-    """The same, with None for one that is missing."""
+    """Like `get_project`, but returns None for a missing one."""
     query = select(projects).where(owner.row_filter(projects), projects.c.id == project_id)
     row = connection.execute(query).mappings().first()
     return None if row is None else _project_from_row(row)
@@ -96,7 +96,7 @@ def find_by_name(connection: Connection, owner: Owner, name: str) -> Project | N
 
 
 def change_project(connection: Connection, owner: Owner, project_id: int, values: RowValues) -> Project:
-    """Change what is named and leave the rest; None empties what may be empty."""
+    """Changes only the given values; None clears optional ones."""
     get_project(connection, owner, project_id)
     _require_people(connection, owner, values)
     new = {"updated_at": now(), **values}
@@ -111,7 +111,7 @@ def change_project(connection: Connection, owner: Owner, project_id: int, values
 
 
 def list_projects(connection: Connection, owner: Owner, wanted: ProjectFilter, limit: int) -> list[Project]:
-    """The projects that fit, the latest change first."""
+    """Lists matching projects, last changed first."""
     query = (
         select(projects).where(owner.row_filter(projects)).order_by(projects.c.updated_at.desc(), projects.c.id.desc())
     )
@@ -130,7 +130,7 @@ def list_projects(connection: Connection, owner: Owner, wanted: ProjectFilter, l
 
 
 def _involves_contact(contact_id: int) -> ColumnElement[bool]:
-    written = type_coerce(projects.c.participants, Text)  # a list of ids without spaces: [4,17]
+    written = type_coerce(projects.c.participants, Text)  # JSON list of ids without spaces: [4,17]
     return or_(
         projects.c.primary_contact_id == contact_id,
         written.in_([f"[{contact_id}]"]),
@@ -160,7 +160,7 @@ _select_sources = select(project_sources, project_table.c.trust).join_from(proje
 
 @dataclass(frozen=True, slots=True)
 class ProjectSource:
-    """A project as another server knows it, and how the last look at it went. It is trusted as its project is."""
+    """A project as another server knows it, and the result of its last check. Trusted like its project."""
 
     id: int
     project_id: int
@@ -178,7 +178,7 @@ class ProjectSource:
 def link_source(
     connection: Connection, owner: Owner, project_id: int, mcp_name: str, values: RowValues
 ) -> tuple[ProjectSource, bool]:
-    """Tie a project to a server, and whether that is new; a second time changes what is named."""
+    """Links a project to a server, or changes the link; the flag says whether it is new."""
     get_project(connection, owner, project_id)
     at = now()
     row = {
@@ -203,7 +203,6 @@ def link_source(
 
 
 def unlink_source(connection: Connection, owner: Owner, project_id: int, mcp_name: str) -> ProjectSource:
-    """Untie a project from a server; gives back what was there."""
     get_project(connection, owner, project_id)
     gone = _find_source(connection, owner, project_id, mcp_name)
     connection.execute(
@@ -215,7 +214,7 @@ def unlink_source(connection: Connection, owner: Owner, project_id: int, mcp_nam
 def list_sources(
     connection: Connection, owner: Owner, project_id: int | None, mcp_name: str | None, limit: int
 ) -> list[ProjectSource]:
-    """The sources that fit, in the order they were linked."""
+    """Lists matching sources, in the order they were linked."""
     query = _select_sources.where(owner.row_filter(project_sources)).order_by(project_sources.c.id).limit(limit)
     if project_id is not None:
         get_project(connection, owner, project_id)
@@ -228,7 +227,6 @@ def list_sources(
 def mark_source_checked(
     connection: Connection, owner: Owner, source_id: int, status: SourceStatus, at: datetime
 ) -> ProjectSource:
-    """Note how a look at the source went."""
     one = (owner.row_filter(project_sources), project_sources.c.id == source_id)
     new = {"last_status": status, "last_checked_at": at, "updated_at": now()}
     connection.execute(update(project_sources).where(*one).values(new))

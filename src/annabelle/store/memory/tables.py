@@ -1,6 +1,4 @@
-"""Every table of the memory on both engines, and how its database is created and migrated. A change here needs a
-revision. Each row has an owner, and each query names it (I-30).
-"""
+"""Tables of the memory and their migration plan. A change here needs a revision; each row has an owner (I-30)."""
 
 from __future__ import annotations
 
@@ -39,14 +37,14 @@ facts = Table(
     Column("id", Counter, primary_key=True, autoincrement=True),
     *_owner_columns(),
     Column("fact", SafeText, nullable=False),
-    Column("fact_hash", Text, nullable=False),  # of the normalised text: finds the same fact again
-    Column("about", Text),  # "user|home" where a relation is recognised: of such facts one is current
+    Column("fact_hash", Text, nullable=False),  # of the normalised text, to find duplicates
+    Column("about", Text),  # "user|home" for a recognised relation, of which one fact is current
     Column("category", Text, nullable=False),
     Column("source", SafeText, nullable=False),  # in a person's words: "chat", "import of notes.md"
     Column("confidence", Float, nullable=False),
     Column("trust", Text, nullable=False),  # trusted | untrusted
     Column("origin", JsonText, nullable=False),  # kind, message_id, thread_id, call_id, tools, quote, conversation_id
-    # When it held in the world, and when we knew it: a correction ends the first and keeps the second.
+    # When it was true in the world, and when we knew it: a correction ends the first and keeps the second.
     Column("valid_from", UtcTimestamp, nullable=False),
     Column("valid_until", UtcTimestamp),
     Column("created_at", UtcTimestamp, nullable=False),
@@ -70,9 +68,9 @@ conversations = Table(
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     *_owner_columns(),
-    Column("session_id", Text, nullable=False),  # the thread; neighbours are looked for within it
+    Column("session_id", Text, nullable=False),  # the thread; search looks for neighbours in it
     Column("message_id", Text),  # set when the hub stores a delivered turn; one row each (MEM-12)
-    Column("speaker", SafeText, nullable=False),  # who wrote user_message, where a name is known
+    Column("speaker", SafeText, nullable=False),  # author of user_message, if known
     Column("user_message", SafeText, nullable=False),
     Column("agent_response", SafeText, nullable=False),
     Column("tags", JsonText, nullable=False),
@@ -96,7 +94,7 @@ vectors = Table(
     Column("kind", Text, primary_key=True),  # fact | conversation
     Column("row_id", BigInteger, primary_key=True, autoincrement=False),
     *_owner_columns(),
-    Column("model", Text, nullable=False),  # provider/model: vectors of two models are never compared
+    Column("model", Text, nullable=False),  # provider/model: vectors of different models are never compared
     Column("dimension", Integer, nullable=False),
     Column("vector", LargeBinary, nullable=False),  # float32, little endian, unit length
     Index(None, "user_id", "agent_id", "kind"),
@@ -193,7 +191,7 @@ changes = Table(
     *_owner_columns(),
     Column("kind", Text, nullable=False),  # tidy
     Column("summary", SafeText, nullable=False),
-    Column("actions", JsonText, nullable=False),  # what was done: ids retired, ids made
+    Column("actions", JsonText, nullable=False),  # ids retired, ids made
     Column("made_at", UtcTimestamp, nullable=False),
     Column("undone_at", UtcTimestamp),
     Index(None, "user_id", "agent_id", "made_at"),
@@ -205,7 +203,7 @@ imports = Table(
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
     *_owner_columns(),
-    Column("digest", Text, nullable=False),  # of the file: the same file goes on where it stopped
+    Column("digest", Text, nullable=False),  # of the file, so that importing it again continues
     Column("name", SafeText, nullable=False),
     Column("total", Integer, nullable=False),
     Column("begun_at", UtcTimestamp, nullable=False),
@@ -219,12 +217,12 @@ import_rows = Table(
     metadata,
     Column("import_id", Counter, ForeignKey("imports.id", ondelete="CASCADE"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("row", JsonText, nullable=False),  # staged: nothing of an import is visible before all of it is
+    Column("row", JsonText, nullable=False),  # staged: an import becomes visible only as a whole
 )
 
 
 def create_memory_tables(connection: Connection) -> None:
-    """Every table, and what full text needs on this engine."""
+    """Creates every table, and the full-text index of this engine."""
     metadata.create_all(connection)
     text_index.create_index(connection)
 

@@ -1,7 +1,7 @@
-"""Full text of what is remembered: which rows hold the words of a query, best first, on both engines.
+"""Full-text search of memories on both engines.
 
-A row is indexed by its `text` and by what is `around` it: what belongs to it without being its words, as who said it
-and when. Words of a query are always quoted and bound, so nothing a person types is syntax.
+A row is indexed by its `text` and by what is `around` it, such as who said it and when. Words of a query are quoted and
+bound, so that user input is never syntax.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ __all__ = [
 ]
 
 INDEXED_CHARACTERS = 20_000
-"""A longer text is found by its beginning only."""
+"""Only this much of a longer text is indexed."""
 
 MAX_WORDS = 64
-"""Of a longer query, the first are looked for."""
+"""Only the first words of a longer query are used."""
 
 
 def create_index(connection: Connection) -> None:
-    """Make the index's own tables for the engine at hand; part of the first revision of the memory."""
+    """Creates the index tables for this engine; part of the memory's first revision."""
     for statement in _text_engine(connection).TABLES:
         connection.exec_driver_sql(statement)
 
 
 def index_row(connection: Connection, kind: SearchKind, owner: Owner, row_id: int, text: str, around: str = "") -> None:
-    """Index a row, or index it again."""
+    """Indexes a row, replacing its earlier entry."""
     index_rows(connection, kind, owner, [(row_id, text, around)])
 
 
 def index_rows(connection: Connection, kind: SearchKind, owner: Owner, rows: Iterable[tuple[int, str, str]]) -> None:
-    """Index rows of one owner, each with its text and what is around it, or index them again."""
+    """Indexes rows of one owner (id, text, around), replacing their earlier entries."""
     folded = [
         (row_id, fold_for_search(text[:INDEXED_CHARACTERS]), fold_for_search(around[:INDEXED_CHARACTERS]))
         for row_id, text, around in rows
@@ -57,13 +57,13 @@ def index_rows(connection: Connection, kind: SearchKind, owner: Owner, rows: Ite
 
 
 def remove_rows(connection: Connection, kind: SearchKind, row_ids: Iterable[int]) -> None:
-    """Take rows out of the index; those it does not have are passed over."""
+    """Removes rows from the index; ignores those it does not have."""
     if ids := list(row_ids):
         _text_engine(connection).drop(connection, kind, ids)
 
 
 def count_terms(connection: Connection, kind: SearchKind, query: str | Iterable[str]) -> list[SearchTerm]:
-    """The words of a query, each once, in their order, with how common they are."""
+    """Returns the distinct words of a query in order, with their frequency."""
     found = (
         split_search_words(query)
         if isinstance(query, str)
@@ -75,14 +75,14 @@ def count_terms(connection: Connection, kind: SearchKind, query: str | Iterable[
 def find_rows(
     connection: Connection, kind: SearchKind, owner: Owner, wanted: Sequence[SearchTerm], limit: int
 ) -> list[tuple[int, float]]:
-    """Rows that hold at least one of the words, best first, with a score above 0 that has no upper bound."""
+    """Finds rows with at least one of the words, best first; scores are positive and unbounded."""
     if not wanted or limit <= 0:
         return []
     return _text_engine(connection).find(connection, kind, owner, wanted, limit)
 
 
 def find_substring(connection: Connection, kind: SearchKind, owner: Owner, query: str, limit: int) -> list[int]:
-    """Rows whose text holds the query as it stands, newest first: the last resort of a search."""
+    """Finds rows whose text contains the whole query, newest first: the last resort of a search."""
     wanted = fold_for_search(query[:INDEXED_CHARACTERS]).strip()
     if not wanted or limit <= 0:
         return []

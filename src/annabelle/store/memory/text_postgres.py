@@ -1,4 +1,4 @@
-"""Full text on PostgreSQL: English stems for English, the words themselves for everything else, in one GIN index."""
+"""Full text on PostgreSQL: English stems and unstemmed words in one GIN index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TABLES = [
     "CREATE INDEX ix_text_index_found ON text_index USING gin (found)",
 ]
 
-_COUNTED = 20_000  # a word of so many rows is common enough
+_COUNTED = 20_000  # enough to know that a word is common
 _RANK_WEIGHTS = f"'{{{CONTEXT_WEIGHT}, 1, 1, 1}}'"
 
 _put = text(
@@ -67,7 +67,7 @@ def find(
     values["limit"] = limit
     ranks: list[str] = []
     for n, term in enumerate(wanted):
-        # The engine's own rank does not know how rare a word is, which is most of what BM25 is worth.
+        # ts_rank ignores how rare a word is, which matters most in BM25.
         values |= {f"word{n}": term.word, f"weight{n}": _rarity(total, term.frequency)}
         ranks.append(f"CAST(:weight{n} AS real) * ts_rank({_RANK_WEIGHTS}, found, {_query(n)}, 1)")
     any_word = " || ".join(_query(n) for n in range(len(wanted)))

@@ -1,4 +1,4 @@
-"""Takes a text out of the memory: what is made of it goes, what merely mentions it is masked (TRU-09)."""
+"""Removes a text from the memory: rows about it are deleted, mentions are masked (TRU-09)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from annabelle.store.text_removal import FoundRow, TextColumns, TextRemoval
 _LEAST_CHARACTERS = 12
 _NAMES = ("about", "session_id")
 _KINDS: tuple[SearchKind, ...] = ("fact", "conversation")
-# A row whose own words hold the text goes as a whole; in what else is kept beside it, the text alone goes.
+# A row with the text in these columns is deleted; in other columns only the text is masked.
 _REMOVED_WHOLE: dict[Table, tuple[str, ...]] = {
     facts: ("fact",),
     conversations: ("user_message", "agent_response"),
@@ -42,8 +42,6 @@ _REMOVED_WHOLE: dict[Table, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class RemovedFactRow:
-    """A fact that holds the text."""
-
     id: int
     agent_id: str
     fact: str
@@ -52,14 +50,14 @@ class RemovedFactRow:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFromMemory:
-    """What held the text: the facts themselves, and how many rows of every kind."""
+    """What contained the text: the facts, and the number of rows of every kind."""
 
     facts: list[RemovedFactRow]
     counts: dict[str, int]
 
 
 def remove_text(connection: Connection, sweep: TextRemoval) -> RemovedFromMemory:
-    """Go through everything one person's agents remember; with `apply`, the text is gone from all of it."""
+    """Searches all memories of one person's agents; with `apply`, removes the text."""
     counts: dict[str, int] = {}
     known = _matching_facts(connection, sweep)
     for table, columns in _REMOVED_WHOLE.items():
@@ -76,13 +74,13 @@ def remove_text(connection: Connection, sweep: TextRemoval) -> RemovedFromMemory
             counts[table.name] = counts.get(table.name, 0) + len(_mask_table(connection, sweep, table))
     if sweep.apply and connection.dialect.name == "sqlite":
         for kind in _KINDS:
-            # No segment of the index keeps a word that no row has any more.
+            # Otherwise index segments would keep words that no row has any more.
             connection.exec_driver_sql(f"INSERT INTO {kind}_text ({kind}_text) VALUES ('rebuild')")  # noqa: S608
     return RemovedFromMemory(known, {name: count for name, count in counts.items() if count})
 
 
 def list_fact_texts(connection: Connection, user_id: str, fact_id: int, *, with_source: bool = False) -> list[str]:
-    """The words of a fact and of those it took the place of; on demand also of the conversations they came from."""
+    """Returns the texts of a fact and those it replaced, and with `with_source` of their conversations."""
     found: list[FoundRow] = []
     wanted = [fact_id]
     while wanted:
@@ -101,7 +99,7 @@ def list_fact_texts(connection: Connection, user_id: str, fact_id: int, *, with_
 
 
 def _source_texts(connection: Connection, user_id: str, origins: list[JsonObject]) -> list[str]:
-    """What was said where facts came from. A few words alone, as "yes", tell nothing, and stand everywhere."""
+    """Returns what was said where facts came from. Skips short texts such as "yes", which match everywhere."""
     numbers = [origin["conversation_id"] for origin in origins if isinstance(origin.get("conversation_id"), int)]
     messages = [origin["message_id"] for origin in origins if isinstance(origin.get("message_id"), str)]
     from_there = sa.or_(conversations.c.id.in_(numbers), conversations.c.message_id.in_(messages))
@@ -112,7 +110,7 @@ def _source_texts(connection: Connection, user_id: str, origins: list[JsonObject
 
 
 def list_tables(connection: Connection) -> list[str]:
-    """Every table of the memory, as PostgreSQL wants them named to be rewritten."""
+    """Lists every table of the memory, quoted for PostgreSQL's VACUUM."""
     inspector = sa.inspect(connection)
     return [f'"{name}"' for name in [*metadata.tables, "text_index"] if inspector.has_table(name)]
 
@@ -135,7 +133,7 @@ def _remove_rows(connection: Connection, table: Table, ids: list[int]) -> None:
 
 
 def _remove_unfinished_imports(connection: Connection, sweep: TextRemoval) -> int:
-    """Staged rows of an import that was not finished: all of it goes, because half a file is never shown."""
+    """Deletes unfinished imports with the text as a whole: a partial file is never shown."""
     import_id: sa.ColumnClause[int] = sa.column("import_id")
     mine = import_id.in_(sa.select(imports.c.id).where(sweep.owner_filter(imports)))
     cells = TextColumns("import_rows", ("import_id", "number"), json=("row",))
@@ -146,7 +144,7 @@ def _remove_unfinished_imports(connection: Connection, sweep: TextRemoval) -> in
 
 
 def _prune_profiles(connection: Connection, sweep: TextRemoval, table: Table) -> int:
-    """A profile loses the entries that hold the text; every version of it stays one that can be gone back to."""
+    """Removes entries with the text from profiles. Every version can still be restored."""
     keys = tuple(column.name for column in table.primary_key)
     cells = TextColumns(table.name, keys, json=("profile",))
     found = sweep.as_dry_run().run(connection, cells, sweep.owner_filter(table))
@@ -162,11 +160,11 @@ def _same_row(table: sa.TableClause, keys: tuple[str, ...], row: FoundRow) -> sa
 
 
 def _mask_table(connection: Connection, sweep: TextRemoval, table: Table) -> list[FoundRow]:
-    """What is left in other columns. A row whose words were indexed is indexed again."""
+    """Masks the text in the remaining columns, and indexes changed conversations again."""
     cells = TextColumns.from_table(table, ("user_id", "agent_id") if "agent_id" in table.c else ())
     cells = replace(cells, names=tuple(name for name in _NAMES if name in table.c))
     if not sweep.apply:
-        # These were counted before.
+        # Already counted.
         words = tuple(name for name in cells.words if name not in _REMOVED_WHOLE.get(table, ()))
         cells = replace(cells, words=words, json=tuple(name for name in cells.json if name != "profile"))
     found = sweep.run(connection, cells, sweep.owner_filter(table))

@@ -1,7 +1,7 @@
 """Full text on SQLite: FTS5 with stemming, one index per kind of row.
 
-The owner is the upper half of the index's row number, so a search reads its owner's stretch of the index only (I-30).
-Words are erased from the index when their row goes, not merely marked (TRU-09).
+The owner is the upper half of the index's row id, so that a search reads only its owner's rows (I-30). Words are
+erased from the index when their row is deleted, not merely marked (TRU-09).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WHOLE = (
     "SELECT id, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'facts'), 0)"
     " FROM text_owners WHERE user_id = ? AND agent_id = ?"
 )
-_COMMON = 256  # counting a rare word costs less than remembering its count
+_COMMON = 256  # counting a rare word is cheaper than caching its count
 _REMEMBERED = 5_000
 
 
@@ -60,7 +60,7 @@ def put_many(connection: Connection, kind: SearchKind, owner: Owner, rows: Seque
 
 
 def drop(connection: Connection, kind: SearchKind, row_ids: Sequence[int]) -> None:
-    # Row ids are unique within a kind, whoever owns them, and owners are few.
+    # Row ids are unique within a kind across owners, and owners are few.
     numbers = [int(row[0]) for row in _rows(connection, "SELECT id FROM text_owners")]
     for key in (number << _ROW_BITS | row_id for number in numbers for row_id in row_ids):
         _rows(connection, f"DELETE FROM {kind}_text WHERE rowid = ?", (key,))  # noqa: S608
@@ -100,10 +100,7 @@ def find(
 def _find_short(
     connection: Connection, owner: Owner, wanted: Sequence[SearchTerm], limit: int
 ) -> list[tuple[int, float]]:
-    """The same for facts: one sentence each, in which a word stands once, so that only its rarity counts.
-
-    BM25 reads the length of every row that holds a word, which is most of what it costs.
-    """
+    """Like `find`, by rarity alone: a word occurs once in a fact, and BM25 would read the length of every match."""
     whole = _rows(connection, _WHOLE, (owner.user_id, owner.agent_id))
     if not whole:
         return []
@@ -136,7 +133,7 @@ def substring(connection: Connection, kind: SearchKind, owner: Owner, wanted: st
 
 
 def _rows(connection: Connection, statement: str, values: tuple[object, ...] | dict[str, object] = ()) -> list[Any]:
-    """Run a statement past SQLAlchemy, which takes longer to prepare one of these than SQLite takes to run it."""
+    """Runs a statement without SQLAlchemy, whose preparation takes longer than running it."""
     direct = cast("driver.Connection", connection.connection.driver_connection)
     try:
         return direct.execute(statement, values).fetchall()
@@ -155,10 +152,10 @@ def _number(connection: Connection, owner: Owner) -> int | None:
 
 
 def _stems(connection: Connection, words: Sequence[str]) -> dict[str, str]:
-    """What the index calls each word. SQLite tells only by indexing it, which is done in a database in memory."""
+    """Returns the stem of each word. SQLite reveals stems only by indexing, done here in an in-memory database."""
     scratch = cast("driver.Connection | None", connection.info.get("annabelle_scratch"))
     if scratch is None:
-        # Kept with the pooled connection, which one thread uses at a time.
+        # Kept with the pooled connection, which only one thread uses at a time.
         scratch = driver.connect(":memory:", check_same_thread=False, isolation_level=None)
         scratch.execute(f"CREATE VIRTUAL TABLE words USING fts5(word, content = '', tokenize = '{_TOKENIZER}')")
         scratch.execute("CREATE VIRTUAL TABLE stems USING fts5vocab('words', 'instance')")

@@ -1,6 +1,4 @@
-"""Moves a memory out and in: pages of an export, staged imports that are taken in all at once, and rows of another
-memory with their history.
-"""
+"""Exports and imports of a memory: paged exports, imports staged and then applied at once, and facts with history."""
 
 from __future__ import annotations
 
@@ -39,12 +37,12 @@ from annabelle.store.portable_sql import InsertNew, RowValues
 
 _PAGE = 500
 _INTERNAL_COLUMNS = frozenset({"user_id", "agent_id", "fact_hash", "import_key"})
-"""Columns that mean nothing outside of this database."""
+"""Columns without meaning outside this database."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactsState:
-    """Which facts were current at a moment: told apart from any other state by its digest."""
+    """The facts that were current at a moment, identified by a digest."""
 
     through: int
     digest: str
@@ -52,13 +50,12 @@ class FactsState:
 
 
 def use_one_snapshot(connection: Connection) -> None:
-    """Let a transaction see one moment from its first query to its last. SQLite's do anyway."""
+    """Makes all queries of a transaction see the same state. On SQLite they always do."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
 
 
 def export_rows(connection: Connection, owner: Owner, table: Table) -> Iterator[JsonObject]:
-    """Every row of a table, by its id, as JSON."""
     after = 0
     while True:
         query = select(table).where(owner.row_filter(table), table.c.id > after).order_by(table.c.id).limit(_PAGE)
@@ -75,7 +72,7 @@ def _to_json_value(value: object) -> object:
 
 
 def export_current_facts(connection: Connection, owner: Owner, category: FactCategory) -> Iterator[Fact]:
-    """The current facts of a category, oldest first."""
+    """Yields the current facts of a category, oldest first."""
     wanted = and_(owner.row_filter(facts), facts.c.category == category, facts.c.retired_at.is_(None))
     after = 0
     while True:
@@ -89,7 +86,7 @@ def export_current_facts(connection: Connection, owner: Owner, category: FactCat
 
 
 def export_turns(connection: Connection, owner: Owner) -> Iterator[StoredTurn]:
-    """Every turn, in the order they were said."""
+    """Yields every turn, in the order they were said."""
     after: tuple[datetime, int] | None = None
     while True:
         page = connection.execute(
@@ -111,12 +108,11 @@ def _after_turn(at: datetime, row_id: int) -> ColumnElement[bool]:
 
 
 def newest_fact_id(connection: Connection, owner: Owner) -> int:
-    """The highest number a fact of this owner has."""
     return connection.execute(select(func.max(facts.c.id)).where(owner.row_filter(facts))).scalar() or 0
 
 
 def read_facts_state(connection: Connection, owner: Owner, through: int, at: datetime) -> FactsState:
-    """Which facts up to this number were current at a moment. The same again unless one of them was destroyed since."""
+    """Returns which facts up to this id were current at a moment. Repeatable unless one was erased since."""
     then = or_(facts.c.retired_at.is_(None), facts.c.retired_at > at)
     query = select(facts.c.id, facts.c.fact_hash).where(owner.row_filter(facts), facts.c.id <= through, then)
     digest, ids = hashlib.sha256(), list[int]()
@@ -127,15 +123,13 @@ def read_facts_state(connection: Connection, owner: Owner, through: int, at: dat
 
 
 IMPORT_LIFETIME = timedelta(days=7)
-"""An import nobody goes on with is dropped after this."""
+"""An unfinished import is dropped after this."""
 _insert_import = InsertNew(imports, ("user_id", "agent_id", "digest"))
 _insert_staged = InsertNew(import_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportJob:
-    """One file on its way in."""
-
     id: int
     total: int
     staged: int
@@ -143,7 +137,7 @@ class ImportJob:
 
 
 def begin_import(connection: Connection, owner: Owner, digest: str, name: str, total: int) -> ImportJob:
-    """Begin to import a file, or go on with it. One that was finished begins again: the memory may have changed."""
+    """Begins or continues the import of a file. A finished one starts again: the memory may have changed."""
     at = now()
     stale = (owner.row_filter(imports), imports.c.finished.is_(False), imports.c.digest != digest)
     connection.execute(delete(imports).where(*stale, imports.c.begun_at < at - IMPORT_LIFETIME))
@@ -158,7 +152,7 @@ def begin_import(connection: Connection, owner: Owner, digest: str, name: str, t
 
 
 def get_import(connection: Connection, owner: Owner, digest: str) -> ImportJob:
-    """How far an import is, held until the transaction ends."""
+    """Returns the progress of an import, locked until the transaction ends."""
     query = select(imports).where(owner.row_filter(imports), imports.c.digest == digest)
     row = connection.execute(query.with_for_update()).mappings().one()
     staged = select(func.count()).select_from(import_rows).where(import_rows.c.import_id == row["id"])
@@ -166,7 +160,7 @@ def get_import(connection: Connection, owner: Owner, digest: str) -> ImportJob:
 
 
 def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequence[JsonObject]) -> None:
-    """Put rows aside under their numbers; those that are there already stay."""
+    """Stages rows under their numbers; keeps those already staged."""
     for offset in range(0, len(rows), _PAGE):
         part = rows[offset : offset + _PAGE]
         numbered = enumerate(part, start + offset)
@@ -176,7 +170,6 @@ def stage_rows(connection: Connection, import_id: int, start: int, rows: Sequenc
 
 
 def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]:
-    """The rows that were put aside, in their order."""
     after = -1
     while True:
         query = select(import_rows.c.number, import_rows.c.row).where(
@@ -191,13 +184,11 @@ def read_staged_rows(connection: Connection, import_id: int) -> Iterator[object]
 
 
 def finish_import(connection: Connection, import_id: int) -> None:
-    """All of it is in: what was put aside goes, and that it was done stays known."""
     connection.execute(delete(import_rows).where(import_rows.c.import_id == import_id))
     connection.execute(update(imports).where(imports.c.id == import_id).values(finished=True))
 
 
 def abandon_import(connection: Connection, import_id: int) -> None:
-    """Nothing of it will come in."""
     connection.execute(delete(imports).where(imports.c.id == import_id))
 
 
@@ -207,15 +198,13 @@ _insert_turn = insert(conversations).returning(conversations.c.id)
 
 @dataclass(frozen=True, slots=True)
 class ExistingFact:
-    """A fact that is here already."""
-
     id: int
     created_at: datetime
     current: bool
 
 
 def find_existing_facts(connection: Connection, owner: Owner, texts: Collection[str]) -> dict[str, list[ExistingFact]]:
-    """The facts that say these things, current and retired, by the hash of what they say."""
+    """Finds facts with these texts, current and retired, by the hash of their text."""
     hashes = {fact_hash(text) for text in texts}
     query = select(facts.c.fact_hash, facts.c.id, facts.c.created_at, facts.c.retired_at)
     found: dict[str, list[ExistingFact]] = {}
@@ -227,7 +216,7 @@ def find_existing_facts(connection: Connection, owner: Owner, texts: Collection[
 
 
 def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[RowValues]) -> list[int]:
-    """Take facts in as they were; their numbers. One that is current is found by its words from now on."""
+    """Imports facts as they were and indexes the current ones. Returns their ids."""
     if not facts_of_file:
         return []
     rows: list[dict[str, object]] = []
@@ -236,7 +225,7 @@ def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[R
         key = hashlib.sha256(f"{said} {values['created_at']}".encode()).hexdigest()[:32]
         rows.append({**values, **owner.columns(), "fact_hash": said, "import_key": key})
     connection.execute(_insert_facts, rows)
-    # Asked for afterwards: an insert that tells its numbers in order goes row by row on SQLite.
+    # Queried afterwards: an insert that returns ids in order runs row by row on SQLite.
     keys = [str(row["import_key"]) for row in rows]
     query = select(facts.c.import_key, facts.c.id).where(owner.row_filter(facts), facts.c.import_key.in_(keys))
     by_key: dict[str, int] = {row[0]: row[1] for row in connection.execute(query)}
@@ -249,7 +238,6 @@ def import_facts(connection: Connection, owner: Owner, facts_of_file: Sequence[R
 
 
 def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, int]) -> None:
-    """Say which fact took the place of which."""
     if successors:
         link = (
             update(facts)
@@ -260,7 +248,7 @@ def link_facts(connection: Connection, owner: Owner, successors: Mapping[int, in
 
 
 def find_existing_turn(connection: Connection, owner: Owner, values: RowValues) -> int | None:
-    """The turn that is the same: by its message, or by when and in which words it was said."""
+    """Finds the same turn: by message id, or by time, session and words."""
     columns = conversations.c
     if values.get("message_id") is not None:
         query = select(columns.id).where(owner.row_filter(conversations), columns.message_id == values["message_id"])
@@ -270,7 +258,6 @@ def find_existing_turn(connection: Connection, owner: Owner, values: RowValues) 
 
 
 def import_turn(connection: Connection, owner: Owner, values: RowValues) -> int:
-    """Take a turn in as it was said, to be found by its words."""
     said = "\n".join(str(values[name]) for name in ("session_id", "said_at", "user_message", "agent_response"))
     row = {"created_at": now(), **values, **owner.columns()}
     row["import_key"] = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]

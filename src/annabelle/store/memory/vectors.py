@@ -1,6 +1,4 @@
-"""The vectors of facts and conversations with the model each was made by, and the passages of a long text that get a
-vector each.
-"""
+"""Vectors of facts and conversations, and the passages of a long text that each get one."""
 
 from __future__ import annotations
 
@@ -26,10 +24,7 @@ _delete = delete(vectors).where(vectors.c.kind == bindparam("of"), vectors.c.row
 
 @dataclass(frozen=True, slots=True)
 class VectorBlock:
-    """Some vectors of one owner, ready to be put into a matrix: float32, one after the other.
-
-    `row_ids` names the row of each vector; those of one row stand together, in the order of its passages.
-    """
+    """Vectors of one owner as consecutive float32. `row_ids` names the row of each; those of one row are adjacent."""
 
     kind: SearchKind
     owner: Owner
@@ -41,14 +36,13 @@ class VectorBlock:
 def store_vector(
     connection: Connection, kind: SearchKind, owner: Owner, row_id: int, model: str, vector: bytes, dimension: int
 ) -> None:
-    """Keep the vectors of a row, instead of those it had."""
     store_vectors(connection, kind, model, dimension, [(owner, row_id, vector)])
 
 
 def store_vectors(
     connection: Connection, kind: SearchKind, model: str, dimension: int, rows: Sequence[tuple[Owner, int, bytes]]
 ) -> None:
-    """Keep the vectors of many rows at once; a wrong length is a mistake of ours."""
+    """Stores the vectors of many rows; ValueError for a wrong length."""
     if not all(_is_whole(vector, dimension) for _, _, vector in rows):
         raise ValueError(f"A vector of {model} does not have {dimension} dimensions.")
     if not rows:
@@ -60,14 +54,13 @@ def store_vectors(
 
 
 def remove_vectors(connection: Connection, kind: SearchKind, row_ids: Iterable[int]) -> None:
-    """Forget the vectors of rows; one that has none is passed over."""
+    """Deletes the vectors of rows; ignores rows without any."""
     gone = [{"of": kind, "at": row_id} for row_id in row_ids]
     if gone:
         connection.execute(_delete, gone)
 
 
 def get_vectors(connection: Connection, kind: SearchKind, row_ids: Sequence[int], model: str) -> dict[int, bytes]:
-    """The vectors of some rows, by id."""
     found: dict[int, bytes] = {}
     for start in range(0, len(row_ids), _IDS_AT_ONCE):
         ids = row_ids[start : start + _IDS_AT_ONCE]
@@ -79,9 +72,9 @@ def get_vectors(connection: Connection, kind: SearchKind, row_ids: Sequence[int]
 
 
 def load_blocks(connection: Connection, model: str, rows: int = BLOCK_ROWS) -> Iterator[VectorBlock]:
-    """Every vector of a model, in blocks of one owner, kind and dimension, in no particular order."""
+    """Yields all vectors of a model, in blocks of one owner, kind and dimension, unordered."""
     columns = vectors.c
-    # Without an order: sorting would carry every vector through a temporary file first.
+    # Unordered: sorting would write every vector to a temporary file first.
     query = select(
         columns.kind, columns.user_id, columns.agent_id, columns.dimension, columns.row_id, columns.vector
     ).where(columns.model == model)
@@ -106,7 +99,7 @@ def list_missing(
     limit: int = 100,
     owner: Owner | None = None,
 ) -> list[tuple[int, Owner]]:
-    """Rows that can be searched and have no vector of this model, with their owners, by id."""
+    """Lists searchable rows without a vector of this model, with their owners, by id."""
     columns = _ROWS[kind].c
     query = (
         select(columns.id, columns.user_id, columns.agent_id)
@@ -127,7 +120,6 @@ def count_missing(connection: Connection, model: str, kind: SearchKind, owner: O
 def count_vectors(
     connection: Connection, model: str, kind: SearchKind | None = None, owner: Owner | None = None
 ) -> int:
-    """How many rows have vectors of a model."""
     query = select(func.count()).select_from(vectors).where(vectors.c.model == model)
     if kind is not None:
         query = query.where(vectors.c.kind == kind)
@@ -147,13 +139,13 @@ def _lacks_vector(kind: SearchKind, model: str) -> ColumnElement[bool]:
 PIECE_CHARACTERS = 120
 MOST_PIECES = 8
 READ_CHARACTERS = 20_000
-"""A longer text is found by its beginning only."""
+"""Only this much of a longer text is embedded."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 
 
 def split_passages(kind: SearchKind, text: str) -> list[str]:
-    """What is embedded for a row, at least one text: a fact as a whole, a turn in pieces of about a sentence."""
+    """Returns the texts to embed for a row, at least one: a fact as a whole, a turn in pieces of about a sentence."""
     text = text[:READ_CHARACTERS]
     if kind == "fact":
         return [text]

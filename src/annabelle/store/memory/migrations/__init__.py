@@ -1,8 +1,8 @@
-"""The history of the memory's tables, one revision per file in `versions`."""
+"""Migrations of the memory's tables, one revision per file in `versions`."""
 
 from pathlib import Path
 
 NEWEST = "0001"
-"""The revision this program works with. Named here so that a start with nothing to do need not load Alembic."""
+"""The revision this program works with, named here so that an up-to-date start need not load Alembic."""
 
 FOLDER = Path(__file__).parent

@@ -1,1 +1,1 @@
-"""One file per revision; each moves the tables one step forward."""
+"""One file per revision; each upgrades the tables by one step."""

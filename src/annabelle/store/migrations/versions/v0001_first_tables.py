@@ -1,4 +1,4 @@
-"""The first tables: threads, messages, claims, events, calls, agents, deliveries, sessions."""
+"""First tables: threads, messages, claims, events, calls, agents, deliveries, sessions."""
 
 import sqlalchemy as sa
 from alembic import op

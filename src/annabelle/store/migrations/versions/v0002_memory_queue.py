@@ -1,4 +1,4 @@
-"""What the memory still has to store, threads that rest, and how far each tool result may be trusted."""
+"""Turns for the memory to store, idle threads, and the trust of tool results."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -33,7 +33,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("thread_id", name="pk_idle_threads"),
     )
     op.add_column("tool_calls", sa.Column("trust", sa.Text(), nullable=True))
-    # What came back before results were labelled: the hub's own tools apart, anybody may have written it.
+    # Results from before labels: only those of the hub's own tools are trusted.
     op.execute(
         "UPDATE tool_calls SET trust = CASE WHEN tool IN "
         "('get_status', 'get_tool_catalog', 'send_message', 'send_telegram') THEN 'trusted' ELSE 'untrusted' END "

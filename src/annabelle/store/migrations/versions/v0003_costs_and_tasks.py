@@ -1,4 +1,4 @@
-"""What is held back from budgets and spent of them, conversations that ended, and work that agents handed on."""
+"""Reserved and spent budgets, ended conversations, and tasks."""
 
 import math
 from collections import Counter
@@ -71,7 +71,7 @@ def upgrade() -> None:
 
 
 def _count_what_was_spent() -> None:
-    """A budget that is set today also counts what this day and this month have cost before the upgrade."""
+    """Counts what this day and month cost before the upgrade, for budgets set later."""
     at, usd = sa.column("reserved_at", UtcTimestamp()), sa.column("cost_usd", sa.Float())
     spent: Counter[str] = Counter()
     for made, cost in op.get_bind().execute(sa.select(at, usd).select_from(sa.table("model_calls")).where(usd > 0)):

@@ -1,4 +1,4 @@
-"""Questions to people, turns that wait for an answer, rules, and what is known of results beside their trust."""
+"""Approvals, parked turns, rules, and labels of results."""
 
 import sqlalchemy as sa
 from alembic import op

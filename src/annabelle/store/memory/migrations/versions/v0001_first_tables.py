@@ -1,4 +1,4 @@
-"""The first tables: facts, conversations, vectors, profiles, contacts, projects, changes, imports, full text."""
+"""First tables: facts, conversations, vectors, profiles, contacts, projects, changes, imports, full text."""
 
 import sqlalchemy as sa
 from alembic import op
