@@ -44,8 +44,10 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def _means_another_kind(call: CallFacts, turn: TurnFacts, wants: Sequence[ActionKind]) -> bool:
-    """Whether every order speaks of other things: to delete a mail about a report deletes no file, and to take somebody
-    off a meeting does not cancel it."""
+    """Whether every order is about something else.
+
+    Deleting a mail about a report deletes no file, and taking somebody off a meeting does not cancel it.
+    """
     orders = turn.orders_of(wants)
     about = call.traits.about
     if not about or any(mentions_any(order.objects, about) for order in orders):
