@@ -1,4 +1,4 @@
-"""Tools that tell about the workspace, what was done in it, and what the user has granted."""
+"""Tools that describe the workspace, its audit log, and the user's grants."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class DecodedText:
 
 
 def is_binary(start: bytes) -> bool:
-    """Whether the beginning of a file does not look like text in any encoding we read."""
+    """Whether the start of a file does not look like text in a supported encoding."""
     probe = start[:_PROBE_BYTES]
     if any(probe.startswith(mark) for mark, _ in _BYTE_ORDER_MARKS):
         return False
@@ -62,7 +62,7 @@ def detect_media_type(start: bytes) -> str:
 
 
 def decode_text(data: bytes, *, whole: bool) -> DecodedText:
-    """UTF-8 (or what a byte order mark says), else Latin-1, which fits anything. A cut last character is left off."""
+    """Decode by byte order mark or as UTF-8, else as Latin-1. An incomplete last character is dropped."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
