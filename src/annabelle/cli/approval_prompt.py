@@ -131,7 +131,6 @@ def to_editable_json(arguments: JsonObject) -> str:
 
 
 def read_arguments(text: str) -> JsonObject:
-    """Parse arguments that a person wrote."""
     try:
         value: object = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -177,7 +176,6 @@ _WORDS: Final[dict[str, AnswerKey]] = {
 
 
 async def submit_answer(client: CliHubClient, approval_id: str, answer: JsonObject) -> JsonObject:
-    """Submit the answer to the hub and return its result."""
     return await client.post(f"/approvals/{approval_id}", answer)
 
 
@@ -192,8 +190,6 @@ def print_task_outcome(said: JsonObject, answer: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPrompter:
-    """Asks one person the questions, one after the other."""
-
     runner: asyncio.Runner
     client: CliHubClient
     read: Callable[[str], str | None] = read_answer

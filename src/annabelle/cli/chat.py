@@ -160,14 +160,12 @@ async def _build_greeting(home: Home, session: HubSession, status: JsonObject, a
 
 
 def _find_warnings(status: JsonObject) -> list[str]:
-    """Warnings and errors that the hub's status reports."""
     notices = status.get("notices")
     found = cast("list[JsonObject]", notices) if isinstance(notices, list) else []
     return [clean(str(notice.get("text"))) for notice in found if notice.get("level") in ("warning", "error")]
 
 
 async def _describe_pending(client: CliHubClient) -> list[str]:
-    """Remind the person of pending questions."""
     waiting = len(await fetch_questions(client, "pending"))
     if not waiting:
         return []

@@ -95,8 +95,6 @@ class HubFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class HubAddress:
-    """URL and token of this home's hub."""
-
     url: str
     token: str
 

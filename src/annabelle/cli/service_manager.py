@@ -258,7 +258,6 @@ class Launchd:
 
 
 def service_manager() -> ServiceManager:
-    """The service manager of this machine."""
     system = os.geteuid() == 0
     if sys.platform == "darwin":
         return Launchd(system)

@@ -40,7 +40,6 @@ async def _fetch_status(home: Home) -> JsonObject:
 
 
 def print_status(home: Home, found: JsonObject) -> None:
-    """Print the hub, its agents, servers and notices."""
     note = read_hub_file(home)
     if note is not None:
         since = _format_uptime(found.get("uptimeSeconds"))

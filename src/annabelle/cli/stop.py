@@ -1,4 +1,4 @@
-"""`annabelle stop`: stops agents through the hub, or kills a hub that does not answer and starts it stopped."""
+"""`annabelle stop`: stops agents through the hub, or kills a hub that does not answer; the next one starts stopped."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ class _RunningHub:
 
 @dataclass(frozen=True, slots=True)
 class HaltControl:
-    """Stops and resumes agents of one home."""
-
     home: Home
 
     def stop(self, target: str) -> HaltOutcome:

@@ -170,7 +170,6 @@ def find_last_turn(path: Path) -> str | None:
 
 
 def print_waterfall(trace_id: str, spans: list[TraceSpan]) -> None:
-    """Print for each event its start, duration and details."""
     start, end = min(span.began for span in spans), max(span.ended for span in spans)
     whole = max((end - start).total_seconds(), 0.001)
     console = Console(highlight=False)

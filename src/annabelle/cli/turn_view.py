@@ -62,8 +62,6 @@ class ApprovalAsked:
 
 @dataclass(frozen=True, slots=True)
 class ReplySent:
-    """The delivered message."""
-
     text: str
 
 

@@ -166,7 +166,6 @@ def explain_refusal(over: OverBudget) -> tuple[str, str]:
 
 
 def explain_warning(spent: PeriodSpending, cap: int) -> str:
-    """The message for a budget that is nearly used up."""
     share = f"{spent.settled / cap:.0%}" if cap else "all"
     period = spent.period
     return (

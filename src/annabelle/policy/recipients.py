@@ -36,7 +36,6 @@ def split_recipients(value: str) -> list[str]:
 
 
 def find_unnamed(values: Iterable[str], turn: TurnFacts, kinds: Sequence[ActionKind]) -> list[str]:
-    """The recipients that were not named."""
     return [one for value in values for one in split_recipients(value) if not is_named(one, turn, kinds)]
 
 

@@ -37,7 +37,7 @@ _MOST: Final = 3_000
 
 @dataclass(frozen=True)
 class SeenThing:
-    """One object of a result. Content by others cannot change its id or give it another one."""
+    """One object of a result. Content by others cannot change its id or give it the id of another object."""
 
     tool: str
     fields: JsonObject
@@ -108,7 +108,8 @@ class SeenResult:
 
     @cached_property
     def things(self) -> tuple[SeenThing, ...]:
-        """The objects in it. An external server could give any id any name, so it needs the owner's trust."""
+        """The objects in it. An external server could give any id any name, so its objects count only if the owner
+        vouched for it."""
         if self.source == "external" and "vouched" not in self.labels:
             return ()
         return tuple(SeenThing(self.tool, fields) for fields in islice(_objects(self.structured), _MOST))

@@ -34,8 +34,6 @@ _YES: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """A call with the traits of its tool."""
-
     tool: str
     arguments: JsonObject
     traits: ToolTraits

@@ -27,7 +27,6 @@ _ALL: Final = re.compile(
 
 
 def mentions_any(text: str, groups: Iterable[str]) -> bool:
-    """Whether the text mentions one of these kinds of things."""
     return any(_mentions_group(text.lower(), group) for group in groups)
 
 

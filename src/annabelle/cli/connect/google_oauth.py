@@ -110,7 +110,6 @@ async def exchange(addresses: GoogleOAuthUrls, client: OAuthClient, attempt: OAu
 
 
 async def fetch_email(addresses: GoogleOAuthUrls, granted: OAuthGrant) -> str:
-    """The mail address of the account."""
     headers = {"Authorization": f"Bearer {granted.access_token.get_secret_value()}"}
     answer = await _request("GET", addresses.profile, headers=headers)
     if answer.status_code == 403:

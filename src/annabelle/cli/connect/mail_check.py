@@ -34,7 +34,6 @@ class _NotOfferedError(Exception):
 
 
 def check_imap(account: MailAccount, authority: str = "") -> None:
-    """Check that mail can be read."""
     door, password = account.imap, account.password.get_secret_value()
     where = f"The server for reading mail (IMAP at {door.host}:{door.port})"
     with _explain_errors(where):
@@ -73,7 +72,6 @@ def check_smtp(account: MailAccount, authority: str = "") -> None:
 
 
 def check_caldav(account: MailAccount, authority: str = "") -> None:
-    """Check that the calendar opens."""
     url = account.caldav_url or ""
     where = f"The calendar (CalDAV at {httpx.URL(url).host})"
     username = account.caldav_username or account.username

@@ -67,7 +67,6 @@ def load_application(settings: Settings) -> TelegramApplication:
 
 
 def parse_phone(given: str | None) -> str:
-    """Normalize a phone number for Telegram."""
     written = given if given is not None else ask_line("Phone number with country code", "--phone")
     number = re.sub(r"[\s().-]", "", written)
     if not _PHONE.fullmatch(number):

@@ -114,7 +114,6 @@ def rows_of(result: ToolResult, name: str) -> list[JsonObject]:
 
 
 def print_answer(result: ToolResult, *, json: bool) -> None:
-    """Print the answer's text or its data."""
     if json:
         print_json(structured(result))
     else:

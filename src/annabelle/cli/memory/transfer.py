@@ -39,7 +39,7 @@ MAX_BYTES = 200_000_000
 
 @contextmanager
 def reachable_copy(path: Path) -> Generator[Path]:
-    """Yield the path if the hub can read it, otherwise a temporary copy."""
+    """Yield the path if the memory server can read it, otherwise a temporary copy."""
     home = Home.from_environment()
     settings = load_settings(home)
     source = path.expanduser().resolve()

@@ -134,7 +134,7 @@ def was_pictured_here(path: str, turn: TurnFacts) -> bool:
 
 
 def is_participant(address: str, call: CallFacts, turn: TurnFacts) -> bool:
-    """Whether the address is already on the changed event, so that it learns nothing new."""
+    """Whether the address is already on the changed event, so that the call tells it nothing new."""
     return any(address.casefold() in thing.addresses("attendees") for thing in turn.things_of(call))
 
 

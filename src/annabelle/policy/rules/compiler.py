@@ -265,7 +265,7 @@ def _find_names(text: str) -> list[str]:
 
 
 def _name_variants(words: list[str], led: str) -> list[str]:
-    """Forms of a name that may appear in a call. A lower-case name needs the word `led` before it."""
+    """Forms of a name that may appear in a call. `led` is the word before the name, which a lower-case name needs."""
     name, known = " ".join(words), rule_words()
     if any(word.lower() in known.not_a_name for word in words):
         raise RuleNotUnderstood(f"Who or what “{name}” is can not be seen in a call. Say the name or the address.")

@@ -40,8 +40,6 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-
 
 @dataclass(frozen=True, slots=True)
 class DecodedText:
-    """Decoded text and how it was decoded."""
-
     text: str
     encoding: str
 
@@ -115,8 +113,6 @@ class FolderListing(Result):
 
 
 class FileReadTools:
-    """read_file and list_files."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 

@@ -53,8 +53,6 @@ class FileMatches(Result):
 
 
 class FileSearchTools:
-    """search_files."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 

@@ -49,8 +49,6 @@ class FileWritten(Result):
 
 
 class FileWriteTools:
-    """create_file and update_file."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 
@@ -189,8 +187,6 @@ class FileDeleted(Result):
 
 
 class FileMoveTools:
-    """move_file, copy_file and delete_file."""
-
     def __init__(self, operations: FileOperations) -> None:
         self._operations = operations
 

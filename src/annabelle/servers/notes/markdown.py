@@ -111,8 +111,6 @@ _FACTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One item and its line number."""
-
     id: str
     text: str
     done: bool = False
@@ -135,8 +133,6 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
-    """A list: its name, its lines, and the items in them."""
-
     name: str
     lines: tuple[str, ...]
     items: tuple[Todo, ...]

@@ -126,8 +126,6 @@ class FoundNote:
 
 
 class NoteTools:
-    """create_note, get_note, update_note, delete_note, list_notes and search_notes."""
-
     def __init__(self, folder: NotesFolder, overflow: Overflow) -> None:
         self._folder, self._overflow = folder, overflow
 

@@ -34,8 +34,6 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class MarkdownFile:
-    """A file with its current text."""
-
     path: str
     name: str
     text: str

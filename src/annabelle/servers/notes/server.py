@@ -17,7 +17,6 @@ INSTRUCTIONS = (
 
 
 def build(config: FilesConfig | None = None) -> ToolServer:
-    """Build the server with all tools for notes and lists."""
     config = config or FilesConfig.from_environment()
     folder = NotesFolder(config)
     groups = [NoteTools(folder, Overflow(Workspace(config))), TodoTools(folder)]

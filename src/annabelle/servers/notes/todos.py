@@ -149,8 +149,6 @@ Due = Annotated[date | None, Field(description="Day it is due, as in 2026-03-15"
 
 
 class TodoTools:
-    """create_list, list_lists, delete_list, add_todo, list_todos, update_todo, complete_todo and delete_todo."""
-
     def __init__(self, folder: NotesFolder) -> None:
         self._folder = folder
 

@@ -55,8 +55,6 @@ class OpFile(_OpModel):
 
 
 class OpOverview(_OpModel):
-    """An item in a list."""
-
     id: str
     title: str = ""
     category: str = ""

@@ -86,8 +86,6 @@ class MarkedRead(Result):
 
 
 class MessageTools:
-    """mark_read, send_message, get_messages, search_messages and delete_messages."""
-
     def __init__(self, connection: TelegramConnection) -> None:
         self._connection = connection
 
@@ -214,8 +212,6 @@ class MediaSaved(Result):
 
 
 class MediaTools:
-    """send_media and download_media."""
-
     def __init__(self, connection: TelegramConnection, workspace: Workspace) -> None:
         self._connection, self._workspace = connection, workspace
 

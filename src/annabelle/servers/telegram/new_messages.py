@@ -123,8 +123,6 @@ class _GatheredMessages:
 
 
 class NewMessageTools:
-    """get_new_messages and subscribe_chat."""
-
     def __init__(self, connection: TelegramConnection, subscriptions: SubscriptionStore) -> None:
         self._connection, self._subscriptions = connection, subscriptions
         self._lock = asyncio.Lock()

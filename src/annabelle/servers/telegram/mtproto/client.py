@@ -43,7 +43,6 @@ class ChatResolver:
         self._looked_through = False
 
     async def resolve_entity(self, chat: str) -> TelethonEntity:
-        """Resolve to the full entity."""
         return await self._resolve(chat, self._client.get_entity)
 
     async def resolve_peer(self, chat: str) -> object:
@@ -112,8 +111,6 @@ def make_api(account: TelegramAccount) -> TelethonApi:
 
 
 class TelethonApi:
-    """Implements `TelegramApi` with Telethon."""
-
     def __init__(self, client: TelethonClient) -> None:
         self._client, self._resolver = client, ChatResolver(client)
         self._me: TelethonUser | None = None
