@@ -74,7 +74,6 @@ class ApprovalQuestion(BaseModel):
 
     @property
     def is_long(self) -> bool:
-        """Whether the call is cut unless shown whole."""
         return self.call_lines(whole=True) != self.call_lines(whole=False)
 
     @property

@@ -182,6 +182,5 @@ def _final_changes(found: JsonObject, sent: bool) -> list[TurnChange]:
 
 
 def find_approvals(reply: JsonObject) -> list[str]:
-    """The ids of the questions a stored reply asks."""
     asked = cast("JsonObject", reply.get("metadata") or {}).get("approvals")
     return [str(one) for one in cast("list[object]", asked)] if isinstance(asked, list) else []

@@ -75,7 +75,6 @@ def _print_usage(error: TyperException) -> int:
 
 
 def _log_traceback(error: Exception) -> None:
-    """Append the traceback to cli.log, if possible."""
     text = "".join(traceback.format_exception(error))
     home = Home.from_environment()
     with contextlib.suppress(OSError):

@@ -62,10 +62,7 @@ class LinePrompt:
 
 
 def read_answer(question: str) -> str | None:
-    """Read an answer outside the chat history; None on Ctrl-C or Ctrl-D.
-
-    Drops what was typed before the question was shown.
-    """
+    """Read an answer outside the chat history, dropping earlier input; None on Ctrl-C or Ctrl-D."""
     if termios is not None:
         with contextlib.suppress(OSError, ValueError, termios.error):
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

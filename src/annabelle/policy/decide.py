@@ -86,10 +86,7 @@ def _is_too_much(call: CallFacts) -> bool:
 
 
 def _covers(rule: StandingRule, call: CallFacts) -> bool:
-    """Whether an allow rule covers every argument of the call.
-
-    Only the text is free, and only for reviewed tools: an update of an external tool may add a hidden recipient.
-    """
+    """Whether an allow rule covers all arguments. Text is free for reviewed tools; others may add hidden recipients."""
     traits = call.traits
     telling = {*traits.to, *traits.of, *traits.paths, *traits.files, *traits.urls, *traits.code, *traits.values}
     free = set(traits.payload) - telling if traits.known else set[str]()

@@ -176,8 +176,7 @@ class PersonWords:
             return False
         run = r"[\s_.-]+".join(map(re.escape, words))
         if len(words) == 1:
-            # A single word names a file only as a noun: "my cv", "the report", "budget file", but not "that is
-            # private".
+            # A single word names a file only as a noun: "my cv" or "budget file", but not "that is private".
             run = rf"(?:{_MINE})\s+(?:\w+\s+)?{run}|{run}(?=\s+(?:{_FILES})\b)"
         return re.search(rf"(?<![\w/\\.-])(?:{run})(?![\w/\\]|[.-][\w])", self.text) is not None
 

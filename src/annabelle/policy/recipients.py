@@ -30,7 +30,7 @@ def split_recipients(value: str) -> list[str]:
         rest = value.casefold()
         for address in found:
             rest = rest.replace(address, " ")
-        # Another "@" that is no address might be delivered differently.
+        # A second "@" outside an address might make the mail go elsewhere.
         return found if "@" not in rest else [value]
     return [part.strip() for part in value.split(",") if part.strip()]
 
@@ -92,10 +92,7 @@ def _is_the_only_writer(address: str, turn: TurnFacts, direct: PersonWords) -> b
 
 
 def _only_writer(address: str, names: frozenset[str], turn: TurnFacts) -> bool:
-    """Whether, in the whole mailbox, nobody else writes under any of these names.
-
-    One name is not enough: a sender called `Carla Friday` would be the only Friday.
-    """
+    """Whether, in the whole mailbox, each of these names belongs to this address alone."""
     return bool(names) and all(turn.senders_by_name.get(name) == frozenset({address}) for name in names)
 
 
@@ -184,8 +181,7 @@ def is_sender_named(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKin
     address, called = _sender_said(thing, said)
     if address in said.addresses or (address and _is_resolved(address, turn, said.words)):
         return True
-    # Senders choose their own names. A name that two share identifies neither, and one that a contact has does not
-    # identify a stranger.
+    # Senders choose their own names: one that two share identifies neither, and a contact's name no stranger.
     others = (_sender_said(other, said) for other in turn.seen.things)
     kept = (
         _name_words(other) for other in turn.seen.things if _is_contact(other) and address not in _addresses_of(other)

@@ -108,8 +108,8 @@ class SeenResult:
 
     @cached_property
     def things(self) -> tuple[SeenThing, ...]:
-        """The objects in it. An external server could give any id any name, so its objects count only if the owner
-        vouched for it."""
+        """The objects in it. An external server could invent names for ids, so it counts only if the owner vouched for
+        it."""
         if self.source == "external" and "vouched" not in self.labels:
             return ()
         return tuple(SeenThing(self.tool, fields) for fields in islice(_objects(self.structured), _MOST))

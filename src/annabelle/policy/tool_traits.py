@@ -146,10 +146,7 @@ _CODE: Final = re.compile(r"(?:^|_)(?:code|commands?|cmd|script|sql|expression|p
 
 
 def guess_traits(tool: ToolSpec) -> ToolTraits:
-    """Guess what an unreviewed tool may do from its server's description.
-
-    Without hints, assume the worst. A tool declared read-only still reads untrusted content and may carry words out.
-    """
+    """Guess what an unreviewed tool may do. Without hints assume the worst; even a read-only tool may leak words."""
     hints = tool.annotations
     words = {word.lower() for word in _NAME_WORD.findall(tool.original_name)}
     names = tuple(cast("JsonObject", tool.input_schema.get("properties") or {}))

@@ -182,10 +182,7 @@ def find_mentioned_texts(turn: TurnFacts, kinds: Sequence[ActionKind] = ()) -> l
 
 
 def _source_files(turn: TurnFacts, kinds: Sequence[ActionKind]) -> frozenset[str]:
-    """The files an order takes content from: those it names, or those to be read last before it.
-
-    `What is the code in a.txt? And mail Bob what b.md says` takes nothing from a.txt.
-    """
+    """The files an order takes content from: those it names, or those to be read last before it."""
     named = turn.said_of(kinds).files
     orders = turn.orders_of(kinds)
     if named or not orders or any(_ALL_OF_IT.search(order.words) for order in orders):

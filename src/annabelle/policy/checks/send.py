@@ -125,7 +125,6 @@ def reasons_to_ask(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
 
 
 def reasons_about_payload(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
-    """Reasons to ask about the content that goes out."""
     if turn.suspicious:
         yield "something in it looks like an attempt to give orders"
     if not turn.tainted:
@@ -164,8 +163,7 @@ def _tells_where_to_pay(payload: Sequence[str], turn: TurnFacts) -> bool:
 
 def reasons_about_files(call: CallFacts, turn: TurnFacts) -> Iterator[str]:
     for path in call.values(call.traits.files):
-        # If the person writes file names in full, a single word is not a file: "a private mail" does not mean
-        # private.txt.
+        # Someone who writes file names in full does not mean private.txt by "a private mail".
         meant = turn.said.names_path(path) and not (turn.said.files and not _is_named_in_full(path, turn))
         meant = meant and not (_is_left_out(path, turn) or _is_only_a_source(path, turn, call))
         if not (meant or was_pictured_here(path, turn)):

@@ -78,10 +78,7 @@ def _is_meant(value: str, turn: TurnFacts, kinds: tuple[ActionKind, ...]) -> boo
 
 
 def is_named_by_order(thing: SeenThing, turn: TurnFacts, kinds: Sequence[ActionKind]) -> bool:
-    """Whether an order names this thing, or the person does if no order names any of its kind.
-
-    In `star Bob's mail and archive Alice's` each order has its own target.
-    """
+    """Whether an order names this thing, or the person does if no order names any of its kind."""
     seen, orders = turn.seen, (PersonWords([order.words]).words for order in turn.orders_of(kinds))
     naming = [words for words in orders if seen.matches_any(thing, words)]
     return any(

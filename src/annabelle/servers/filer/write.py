@@ -232,7 +232,7 @@ class FileMoveTools:
                 else:
                     refuse_program(new, old)
                     with walker.open_file(folder, old):
-                        pass  # only checks that it is a plain file, not a link, a pipe or a hard link
+                        pass  # only checks that it is a plain file, not a symlink, a pipe or a hard link
                 with _errors_about(new), walker.open_parent(new, make=True) as target:
                     _refuse_taken(walker, target, new)
                     try:

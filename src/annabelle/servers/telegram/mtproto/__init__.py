@@ -1,1 +1,1 @@
-"""Telegram through Telethon. Only this package uses the library, which is imported with the first call."""
+"""Telegram through Telethon. Only this package of the server uses the library, and the first call imports it."""

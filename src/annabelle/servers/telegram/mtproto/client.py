@@ -33,10 +33,7 @@ _NEWEST_CHATS = 50
 
 
 class ChatResolver:
-    """Resolves chat names and ids.
-
-    Telegram accepts only ids that the account has seen, so an unknown id is looked up in the list of chats.
-    """
+    """Resolves chat names and ids. Ids the account has not seen are looked up in the list of chats."""
 
     def __init__(self, client: TelethonClient) -> None:
         self._client = client
@@ -122,8 +119,7 @@ class TelethonApi:
     async def connect(self) -> None:
         with translate_errors("Telegram"):
             await self._client.connect()
-            # None means that the session has ended. The library's own check treats every error as signed out, even a
-            # temporary one.
+            # None means that the session has ended. The library's own check also fails on temporary errors.
             self._me = await self._client.get_me()
         if self._me is None:
             raise SignedOut
@@ -210,8 +206,8 @@ class TelethonApi:
         peer = await self._resolve_peer(chat)
         with translate_errors(f"The chat {chat[:60]!r}", changes=True):
             async with asyncio.timeout(REQUEST_SECONDS):
-                # Telegram numbers the messages of all private chats and groups together and deletes by number alone, so
-                # the request must not contain messages of other chats.
+                # Telegram deletes by number alone and numbers all private chats and groups together, so leave out
+                # messages of other chats.
                 here = [one.id for one in await self._client.get_messages(peer, ids=list(ids)) if one is not None]
                 if here:
                     await self._client.delete_messages(peer, here, revoke=True)
