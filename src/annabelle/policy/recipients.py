@@ -93,6 +93,7 @@ def _is_the_only_writer(address: str, turn: TurnFacts, direct: PersonWords) -> b
 
 def _only_writer(address: str, names: frozenset[str], turn: TurnFacts) -> bool:
     """Whether, in the whole mailbox, each of these names belongs to this address alone."""
+    # One name is not enough: a sender called "Carla Friday" would be the only Friday.
     return bool(names) and all(turn.senders_by_name.get(name) == frozenset({address}) for name in names)
 
 

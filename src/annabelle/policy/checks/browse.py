@@ -106,6 +106,7 @@ def _current_page(turn: TurnFacts) -> str | None:
 
 def _fits_best(label: str, ref: str, turn: TurnFacts) -> bool:
     """Whether the person mentioned the label, and no other element matches the same words with fewer extra ones."""
+    # "Click on the recipe" does not mean a button that deletes the account and every recipe.
     words = set(_WORD.findall(label.casefold()))
     said = {word for word in words if word in turn.said.text}
     beside = (set(_WORD.findall(_label(line).casefold())) for line in _page_elements(ref, turn))
