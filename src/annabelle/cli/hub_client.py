@@ -244,6 +244,7 @@ CALL_SECONDS = 600.0
 
 
 async def call_tool(client: CliHubClient, name: str, arguments: JsonObject) -> ToolResult:
+    """Call a tool. The result may be an error."""
     body: JsonObject = {"name": name, "arguments": arguments}
     return ToolResult.model_validate(await client.post("/tools/call", body, timeout=CALL_SECONDS))
 
